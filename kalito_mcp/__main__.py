@@ -1,0 +1,6 @@
+"""`python -m kalito_mcp`."""
+
+from kalito_mcp.cli.main import main
+
+if __name__ == "__main__":
+    main()

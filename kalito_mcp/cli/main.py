@@ -1,0 +1,59 @@
+"""`kalito-mcp`: the commands, and how their errors are shown."""
+
+import importlib
+import sys
+from typing import Final
+
+import click
+
+from kalito_mcp import __version__
+from kalito_mcp.errors import KalitoError
+
+# Name, module, and the line that --help shows without importing the module.
+_COMMANDS: Final = {
+    "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
+    "demo": ("kalito_mcp.cli.demo", "Watch a conversation being remembered, start to end."),
+    "stats": ("kalito_mcp.cli.stats", "Show what the memory holds."),
+    "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
+}
+
+
+class LazyCommands(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of use."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _ = _COMMANDS[cmd_name]
+        command: click.Command = importlib.import_module(module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kalito-mcp")
+def commands() -> None:
+    """Long-term memory for AI assistants: one local file, offline, over MCP.
+
+    Add it to Claude Code:  claude mcp add kalito -- kalito-mcp serve
+    """
+
+
+def main() -> None:
+    """Run the command line. Errors of ours are one line on stderr and exit code 1, never a traceback."""
+    try:
+        commands()
+    except KalitoError as error:
+        click.echo(f"kalito-mcp: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,32 @@
+"""Options that several commands share."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from kalito_mcp.settings import Settings, load_settings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def with_settings(command: Command) -> Command:
+    """Add --database and --config."""
+    database = click.option(
+        "--database",
+        type=click.Path(path_type=Path),
+        help="The database file. Default: $KALITO_DATABASE, or memory.db in your data directory.",
+    )
+    config = click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        help="A TOML file with settings. Default: $KALITO_CONFIG, or config.toml in your configuration directory.",
+    )
+    return database(config(command))
+
+
+def settings_of(database: Path | None, config: Path | None) -> Settings:
+    """Settings from the environment, the file and the options."""
+    return load_settings(os.environ, config=config, database=database)

@@ -1,0 +1,1 @@
+"""Frozen values and pure rules that every floor shares. Imports nothing but `kalito_mcp.errors`."""

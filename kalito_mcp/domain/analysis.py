@@ -1,0 +1,124 @@
+"""How a text becomes the terms of the text index. Pure.
+
+The same function analyses what is written and what is asked, on every backend, so an index can be rebuilt equal
+from the records. Terms are lower case, without diacritics, lightly stemmed (plural, -ing, -ed, -ly, final e);
+scripts without spaces become character bigrams. Nothing is dropped at index time: `query_terms` drops function
+words, and keeps them where nothing else is left.
+
+Source: dropping function words from the query is worth +6 R@10 on LoCoMo, light stemming +2 (own measurements).
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+ANALYSIS_VERSION: Final = 1
+"""Stored with an index; another version means `reindex`."""
+
+_MAX_TERM_LENGTH: Final = 48
+_ASCII_WORD: Final = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_DIACRITICS: Final = re.compile("[\u0300-\u036f]")
+# Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han, and Hangul for its particles.
+_UNSPACED: Final = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+"
+)
+
+STOP_WORDS: Final = frozenset(
+    """a about above after again against ago all also am an and any anyone are as at be because been before being
+    below between both but by can could did do does doing don down during each ever few for from further get had
+    has have having he her here hers herself him himself his how i if in into is it its itself just know like ll
+    me might more most much must my myself no nor not now of off on once only or other our ours ourselves out over
+    own please re s same say said shall she should so some such t tell than that the their theirs them themselves
+    then there these they this those through to too under until up us ve very was we were what when where which
+    while who whom whose why will with would you your yours yourself yourselves""".split()
+)
+
+
+def words(text: str) -> list[str]:
+    """The words of the text, folded and in order, not stemmed; unspaced scripts as bigrams."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    folded = _DIACRITICS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    found: list[str] = []
+    for word in _WORD.findall(unicodedata.normalize("NFKC", folded)):
+        if word.isascii():
+            found.append(word)
+        else:
+            found.extend(_bigrams(word.replace("’", "'")))
+    return found
+
+
+def terms(text: str) -> list[str]:
+    """The index terms of the text, in order, with repeats."""
+    return [stem(word) for word in words(text)]
+
+
+def index_terms(text: str, name: str | None = None) -> tuple[str, ...]:
+    """The distinct terms under which a record is found: those of its text and of its speaker's name."""
+    found = words(text)
+    if name:
+        found += words(name)
+    return tuple(dict.fromkeys(map(stem, found)))
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms worth looking up: without function words, unless the query has nothing else."""
+    asked = words(text)
+    kept = [word for word in asked if word.partition("'")[0] not in STOP_WORDS]
+    return list(dict.fromkeys(stem(word) for word in kept or asked))
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """The word without its inflection; equal for `plan`, `plans`, `planned` and `planning`.
+
+    Words of fewer than four letters, and words with digits, stay as they are.
+    """
+    word = word.partition("'")[0][:_MAX_TERM_LENGTH]
+    if len(word) < 4 or not word.isalpha() or not word.isascii():  # noqa: PLR2004 - see the docstring
+        return word
+    return _without_final_e(_without_participle(_without_plural(word)))
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:  # noqa: PLR2004 - `dies`, `lies` are not plurals of -y
+        return word[:-3] + "y"
+    if word.endswith(("sses", "xes", "ches", "shes", "zes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _without_participle(word: str) -> str:
+    for suffix in ("ing", "ed", "ly"):
+        if not word.endswith(suffix):
+            continue
+        root = word[: -len(suffix)]
+        if len(root) < 3 or not any(vowel in root for vowel in "aeiouy"):  # noqa: PLR2004 - `red`, `king`, `fly`
+            return word
+        if suffix != "ly" and root[-1] == root[-2] and root[-1] not in "lsz":
+            return root[:-1]
+        return root
+    return word
+
+
+def _without_final_e(word: str) -> str:
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word  # noqa: PLR2004 - see `stem`
+
+
+def _bigrams(word: str) -> list[str]:
+    parts: list[str] = []
+    end = 0
+    for run in _UNSPACED.finditer(word):
+        if run.start() > end:
+            parts.append(word[end : run.start()])
+        letters = run.group()
+        parts.extend(letters[i : i + 2] for i in range(max(1, len(letters) - 1)))
+        end = run.end()
+    if end < len(word):
+        parts.append(word[end:])
+    return parts

@@ -1,0 +1,40 @@
+"""What `build_context` gives back."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
+from kalito_mcp.domain.search import Hit
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryContext:
+    """Everything of a session that fits a token budget.
+
+    `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first, and
+    `relevant_messages` (older ones, of any session, that match the query) best first. `total_tokens` counts `text`, the rendered
+    form with its frame, and never exceeds the budget. `left_out` says how many of each kind did not fit.
+    """
+
+    session_id: str
+    recent_messages: tuple[MessageWithImportance, ...]
+    semantic_pins: tuple[SemanticPin, ...]
+    summaries: tuple[ConversationSummary, ...]
+    relevant_messages: tuple[Hit, ...]
+    total_tokens: int
+    max_tokens: int
+    text: str
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, without `text`."""
+        return {
+            "session_id": self.session_id,
+            "recent_messages": [message.to_dict() for message in self.recent_messages],
+            "semantic_pins": [pin.to_dict() for pin in self.semantic_pins],
+            "summaries": [summary.to_dict() for summary in self.summaries],
+            "relevant_messages": [hit.to_dict() for hit in self.relevant_messages],
+            "total_tokens": self.total_tokens,
+            "max_tokens": self.max_tokens,
+            "left_out": dict(self.left_out),
+        }

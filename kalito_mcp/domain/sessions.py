@@ -1,0 +1,73 @@
+"""One conversation and its counters."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kalito_mcp.domain.time import to_iso
+
+
+class SessionState(StrEnum):
+    """OPEN takes records; FINALIZING takes only what finalizing itself writes; FINALIZED takes none."""
+
+    OPEN = "OPEN"
+    FINALIZING = "FINALIZING"
+    FINALIZED = "FINALIZED"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session as stored. `key` is the storage's own number for it and never leaves the process.
+
+    `message_count` is also the seq of the newest message. Messages up to `summarized_seq` are covered by level-0
+    summaries, and those up to `pinned_seq` were searched for automatic pins: what lies beyond is owed work.
+    """
+
+    key: int
+    owner: str
+    id: str
+    agent: str
+    state: SessionState
+    model: str | None
+    message_count: int
+    summary_count: int
+    pin_count: int
+    importance_sum: float
+    summarized_seq: int
+    pinned_seq: int
+    oldest_message_at: int | None
+    newest_message_at: int | None
+    created_at: int
+    updated_at: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """A session's memory in numbers. The average is over its messages; None where there are none."""
+
+    session_id: str
+    agent_id: str
+    state: SessionState
+    total_messages: int
+    total_summaries: int
+    total_pins: int
+    oldest_message: int | None
+    newest_message: int | None
+    average_importance_score: float | None
+    summarized_messages: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "session_id": self.session_id,
+            "agent_id": self.agent_id,
+            "state": str(self.state),
+            "total_messages": self.total_messages,
+            "total_summaries": self.total_summaries,
+            "total_pins": self.total_pins,
+            "oldest_message": None if self.oldest_message is None else to_iso(self.oldest_message),
+            "newest_message": None if self.newest_message is None else to_iso(self.newest_message),
+            "average_importance_score": self.average_importance_score,
+            "summarized_messages": self.summarized_messages,
+        }

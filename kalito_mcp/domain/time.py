@@ -1,0 +1,33 @@
+"""Time at the border. Inside, a moment is an int: milliseconds since 1970-01-01T00:00:00Z. Pure."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from kalito_mcp.errors import InvalidInput
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def to_iso(moment_ms: int) -> str:
+    """`2026-03-04T05:06:07.089Z`."""
+    moment = _EPOCH + timedelta(milliseconds=moment_ms)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".zfill(24)
+
+
+def from_iso(text: str, field: str = "created_at") -> int:
+    """Milliseconds since the epoch of an ISO 8601 date or date-time; without an offset it is read as UTC.
+
+    Raises:
+        InvalidInput: not ISO 8601, or outside the years 1 to 9999.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // _MILLISECOND
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{field}={text[:40]!r} is not an ISO 8601 time between the years 1 and 9999; "
+            "write it like 2026-03-04T05:06:07Z"
+        ) from None

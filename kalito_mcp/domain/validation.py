@@ -1,0 +1,60 @@
+"""What the memory accepts as text, as a name, as a number. Pure; every refusal says what to do."""
+
+import re
+from typing import Final
+
+from kalito_mcp.errors import InvalidInput, TextTooLarge
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+_MAX_NAME_LENGTH: Final = 200
+
+
+def checked_text(text: str, field: str, *, max_bytes: int) -> str:
+    """The text, unchanged, when it can be stored and given back as it is.
+
+    Raises:
+        InvalidInput: empty, or an unpaired surrogate, which is not Unicode text.
+        TextTooLarge: more than `max_bytes` bytes of UTF-8.
+    """
+    if not text:
+        raise InvalidInput(f"{field} is empty; send the text to remember")
+    # A character takes at most 4 bytes: most texts need no encoding to be known as short enough.
+    if not text.isascii() or len(text) > max_bytes:
+        if (surrogate := _SURROGATE.search(text)) is not None:
+            raise InvalidInput(
+                f"{field} has an unpaired surrogate at character {surrogate.start()}; send valid Unicode"
+            )
+        if 4 * len(text) > max_bytes and (size := len(text.encode())) > max_bytes:
+            raise TextTooLarge(
+                f"{field} has {size:,} bytes and the limit is {max_bytes:,}; send it in parts, "
+                "or raise the setting limits.max_text_bytes"
+            )
+    return text
+
+
+def checked_name(name: str, field: str) -> str:
+    """A session id, an agent id, a speaker or a client key.
+
+    Raises:
+        InvalidInput: empty, longer than 200 characters, with control characters, or not Unicode.
+    """
+    if not name or not name.strip():
+        raise InvalidInput(f"{field} is empty; give it a name of 1 to {_MAX_NAME_LENGTH} characters")
+    if len(name) > _MAX_NAME_LENGTH:
+        raise InvalidInput(f"{field} has {len(name)} characters; the limit is {_MAX_NAME_LENGTH}")
+    if _CONTROL.search(name) or _SURROGATE.search(name):
+        raise InvalidInput(f"{field} contains control characters or unpaired surrogates; use plain text")
+    return name
+
+
+def message_number(message_id: str | int, field: str = "message id") -> int:
+    """The number of `45`, `"45"` or `"msg_45"`.
+
+    Raises:
+        InvalidInput: it is none of these.
+    """
+    digits = str(message_id).strip().removeprefix("msg_")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 19):  # noqa: PLR2004 - fits 64 bits
+        raise InvalidInput(f"{field}={str(message_id)[:40]!r} is not a message id; use one that was returned: msg_45")
+    return int(digits)

@@ -1,0 +1,1 @@
+"""The memory manager: recording, scoring, summarising, and building contexts."""

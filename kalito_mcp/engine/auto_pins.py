@@ -1,0 +1,175 @@
+"""What of a message is worth keeping in sight: facts, dates, decisions, preferences, definitions, code. Pure.
+
+High precision before recall: a sentence is pinned by the shape of what it says, never for a word alone, and a pin
+that is missed is still a message that search finds. The rules read English; code they know in any language.
+Questions, conditions, quotations, doubts and sentences that may carry a secret are never pinned.
+Source: `autoExtractSemanticPins` of the memory manager's reference, which names the idea; the rules are in
+`pin_rules`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from kalito_mcp.domain.records import MessageWithImportance, PinType, Role
+from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
+from kalito_mcp.engine.pin_rules import ASSISTANT_RULES, USER_RULES, PinRule, RuleSet
+from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPinPolicy:
+    """Whether messages are searched, how many pins one may give, and how long a pin's content may be.
+
+    `max_read` bounds how much of a long message is searched, in characters. Every importance stays below the 0.8
+    of a pin that somebody asked for.
+    """
+
+    enabled: bool = True
+    max_per_message: int = 2
+    max_chars: int = 240
+    max_read: int = 20_000
+    code_importance: float = 0.58
+    concept_importance: float = 0.56
+
+
+DEFAULT_AUTO_PINS: Final = AutoPinPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPin:
+    """A pin to be. `client_key` is the same for the same thing said again, in whatever case or punctuation."""
+
+    content: str
+    pin_type: PinType
+    importance: float
+    client_key: str
+
+
+_WORD: Final = re.compile(r"[a-z]+(?:['’][a-z]+)?|```")
+_TOKEN: Final = re.compile(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
+_DOUBT: Final = re.compile(
+    r"\b(?:if|unless|suppose|supposing|imagine|pretend|hypothetically|might|maybe|perhaps|possibly|probably|could|"
+    r"wish|wished|wonder|wondering|hope|hoping|(?:not|n't) (?:really )?(?:sure|certain)|n't know|thinking (?:of|about)|"
+    r"considering|should (?:i|we)|would (?:i|we|you)|want(?:ed)? to (?:know|ask)|example|e\.g|joking|kidding|used to be|"
+    r"said|says|told|asked|asks|claims|according to)\b",
+    re.IGNORECASE,
+)
+_SECRET: Final = re.compile(
+    r"pass(?:word|phrase|code)|\bsecret|api[ _-]?key|\btoken\b|private key|\bpin (?:code|is|number)|\bssn\b|"
+    r"social security|credit card|\bcvv\b|\biban\b",
+    re.IGNORECASE,
+)
+_QUOTES: Final = '"“”«»'
+_MIN_SENTENCE: Final = 12
+_KEY_BYTES: Final = 16
+
+
+def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AUTO_PINS) -> list[FoundPin]:
+    """The pins of one message, in the order in which it says them; most have none.
+
+    Of more than `max_per_message` the most important stay, ties the earlier. Of an assistant's message only
+    decisions, definitions and code count; of a system's, nothing.
+    """
+    if not policy.enabled or message.role == Role.SYSTEM:
+        return []
+    text = message.text if len(message.text) <= policy.max_read else message.text[: policy.max_read]
+    rules = ASSISTANT_RULES if message.role == Role.ASSISTANT else USER_RULES
+    lowered = text.lower()
+    words = frozenset(_WORD.findall(lowered))
+    if FENCE not in words and rules.triggers.isdisjoint(words) and not rules.opens(text, lowered):
+        return []
+    found: dict[str, FoundPin] = {}
+    for pin in _search(text, message.name, rules, policy):
+        found.setdefault(pin.client_key, pin)
+    pins = list(found.values())
+    best = sorted(range(len(pins)), key=lambda at: (-pins[at].importance, at))[: policy.max_per_message]
+    return [pins[at] for at in sorted(best)]
+
+
+def pin_key(content: str) -> str:
+    """`auto:` and a digest of the content's words: case, punctuation and white space do not count.
+
+    Numbers, signs, negations and names do: a number changed is another key.
+    """
+    folded = " ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN.findall(content))
+    return f"auto:{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
+
+
+def _search(text: str, name: str | None, rules: RuleSet, policy: AutoPinPolicy) -> Iterator[FoundPin]:
+    for prose, block in code_blocks(text):
+        for sentence in split_sentences(_without_quoted_lines(prose)):
+            pin = _pin_of(sentence, name, rules, policy)
+            if pin:
+                yield pin
+        if block:
+            content = _code_content(block, policy.max_chars)
+            if content:
+                yield FoundPin(content, PinType.CODE, policy.code_importance, pin_key(content))
+
+
+def _pin_of(sentence: str, name: str | None, rules: RuleSet, policy: AutoPinPolicy) -> FoundPin | None:
+    said = without_request(without_opener(sentence))
+    if len(said) < _MIN_SENTENCE or said.endswith(("?", ":")):
+        return None
+    plain = said.replace("’", "'")
+    words = frozenset(_WORD.findall(plain.lower()))
+    for rule in rules.rules:
+        start = _start(rule, plain, words)
+        if start is None:
+            continue
+        if _DOUBT.search(plain) or _SECRET.search(plain) or _is_quoted(plain, start):
+            return None
+        prefix = f"{' '.join(name.split())}: " if name and name.strip() else ""
+        content = cut(prefix + _from_clause(said, start, policy.max_chars - len(prefix)), policy.max_chars)
+        importance = policy.concept_importance if rule.pin_type == PinType.CONCEPT else rule.importance
+        return FoundPin(content, rule.pin_type, importance, pin_key(content))
+    return None
+
+
+def _start(rule: PinRule, plain: str, words: frozenset[str]) -> int | None:
+    """Where the rule's match begins; None where it does not match, or lacks the second sign that it asks for."""
+    if rule.triggers and rule.triggers.isdisjoint(words):
+        return None
+    match = rule.pattern.search(plain)
+    if match is None or (rule.also and not rule.also.search(plain)):
+        return None
+    return match.start()
+
+
+def _from_clause(said: str, start: int, max_chars: int) -> str:
+    """The sentence, or where it is too long for a pin, from the clause on in which the match begins."""
+    if len(said) <= max_chars:
+        return said
+    position = 0
+    for clause in clauses(said):
+        if position + len(clause) > start:
+            break
+        position += len(clause)
+    return said[position:]
+
+
+def _is_quoted(plain: str, start: int) -> bool:
+    return sum(plain.count(mark, 0, start + 1) for mark in _QUOTES) % 2 == 1
+
+
+def _without_quoted_lines(prose: str) -> str:
+    if ">" not in prose:
+        return prose
+    return "\n".join(line for line in prose.split("\n") if not line.lstrip().startswith(">"))
+
+
+def _code_content(block: CodeBlock, max_chars: int) -> str:
+    """`python: def parse_date(text):` and the lines after it, as many whole ones as there is room for."""
+    definitions = block.definitions()
+    if not definitions:
+        return ""
+    lines = block.lines[definitions[0].line :]
+    content = cut(f"{block.language or 'code'}: {lines[0].strip()}", max_chars)
+    for line in lines[1:]:
+        if len(content) + 1 + len(line.rstrip()) > max_chars:
+            break
+        content += f"\n{line.rstrip()}"
+    return content.rstrip()

@@ -1,0 +1,227 @@
+"""What of a session goes into a context of so many tokens. Pure.
+
+In this order, each while it fits: the frame; the newest `min_recent` messages, which always stay and are shortened
+in the middle where they are too long; pins, most important first; summaries, newest first; further recent messages,
+newest first and without gaps; older messages that match the query, best first. The result is rendered and counted
+whole, so that the budget holds for the text as it is given out, its frame and headings included.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
+from kalito_mcp.domain.search import Hit
+from kalito_mcp.engine import render
+from kalito_mcp.errors import BudgetTooSmall
+from kalito_mcp.ports.tokens import TokenCounter
+
+_CHARS_PER_TOKEN_AT_MOST: Final = 16
+"""No text that is worth keeping has longer tokens: where the search for a shortened message begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPolicy:
+    """How much of what goes into a context. The specification's numbers."""
+
+    recent_messages: int = 8
+    pins: int = 5
+    summaries: int = 3
+    """Summaries of one level. A fourth folds the four into one of the next level."""
+    min_recent: int = 3
+    token_limit: int = 3000
+    fallback_messages: int = 10
+    relevant_messages: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ContextParts:
+    """All that could go in. `recent` and `summaries` oldest first, `pins` and `hits` best first."""
+
+    session_id: str
+    recent: Sequence[MessageWithImportance]
+    pins: Sequence[SemanticPin] = ()
+    summaries: Sequence[ConversationSummary] = ()
+    hits: Sequence[Hit] = ()
+
+
+@dataclass(slots=True)
+class _Packing:
+    """One attempt: what was taken, by its place in the parts, and the tokens left."""
+
+    left: int
+    recent: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
+    pins: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
+    summaries: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
+    hits: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
+
+    def take(self, part: dict[int, render.Piece], place: int, piece: render.Piece, cost: int) -> bool:
+        """Take the piece when its cost is left."""
+        if cost > self.left:
+            return False
+        part[place] = piece
+        self.left -= cost
+        return True
+
+
+class Packer:
+    """Packs contexts under one token counter and one policy."""
+
+    def __init__(self, counter: TokenCounter, policy: ContextPolicy) -> None:
+        self._counter = counter
+        self._policy = policy
+        self._newline = counter.count("\n")
+        self._headings = {
+            heading: counter.count(heading) + self._newline
+            for heading in (
+                render.SUMMARIES_HEADING,
+                render.PINS_HEADING,
+                render.HISTORY_HEADING,
+                render.RECENT_HEADING,
+            )
+        }
+
+    def pack(self, parts: ContextParts, *, max_tokens: int, fence: str) -> MemoryContext:
+        """The context, never more than `max_tokens` tokens as counted.
+
+        Raises:
+            BudgetTooSmall: the frame and the stub of the newest message do not fit; says the minimum.
+        """
+        frame = (render.opening(parts.session_id, fence), render.closing(fence))
+        frame_tokens = self._counter.count("\n".join(frame))
+        allowance = max_tokens - frame_tokens
+        while True:
+            packing = self._packed(parts, allowance)
+            if packing is None:
+                raise BudgetTooSmall(max_tokens, max_tokens - allowance + self._smallest(parts))
+            text = render.assembled(
+                frame,
+                summaries=_in_order(packing.summaries),
+                pins=_in_order(packing.pins),
+                hits=_in_order(packing.hits),
+                recent=_in_order(packing.recent),
+            )
+            total = self._counter.count(text)
+            if total <= max_tokens:
+                return _context(parts, packing, total, max_tokens, text)
+            # Stored counts are another counter's where that setting changed: give way by what was over.
+            allowance -= total - max_tokens
+
+    def _packed(self, parts: ContextParts, allowance: int) -> _Packing | None:
+        packing = _Packing(left=allowance)
+        if not self._take_protected(packing, parts.recent):
+            return None
+        self._take_each(
+            packing,
+            packing.pins,
+            render.PINS_HEADING,
+            ((place, render.pin_piece(pin)) for place, pin in enumerate(parts.pins)),
+        )
+        self._take_each(
+            packing,
+            packing.summaries,
+            render.SUMMARIES_HEADING,
+            ((place, render.summary_piece(parts.summaries[place])) for place in reversed(range(len(parts.summaries)))),
+        )
+        for place in reversed(range(len(parts.recent) - len(packing.recent))):
+            piece = render.message_piece(parts.recent[place])
+            # A gap in the conversation would mislead: what does not fit ends it.
+            if not packing.take(packing.recent, place, piece, self._cost(piece)):
+                break
+        self._take_each(
+            packing,
+            packing.hits,
+            render.HISTORY_HEADING,
+            ((place, render.hit_piece(hit, parts.session_id)) for place, hit in enumerate(parts.hits)),
+        )
+        return packing
+
+    def _take_each(
+        self,
+        packing: _Packing,
+        part: dict[int, render.Piece],
+        heading: str,
+        pieces: Iterable[tuple[int, render.Piece]],
+    ) -> None:
+        """Take every piece that fits; the first also pays for the heading."""
+        for place, piece in pieces:
+            packing.take(part, place, piece, self._cost(piece) + (0 if part else self._headings[heading]))
+
+    def _take_protected(self, packing: _Packing, recent: Sequence[MessageWithImportance]) -> bool:
+        """Take the newest `min_recent` messages, shortened where they are too long together; fewer, at least one,
+        where not even their stubs fit. False when that one does not."""
+        if not recent:
+            return packing.left >= 0
+        room = packing.left - self._headings[render.RECENT_HEADING]
+        places = range(len(recent) - 1, max(-1, len(recent) - 1 - self._policy.min_recent), -1)
+        pieces = {place: render.message_piece(recent[place]) for place in places}
+        while pieces:
+            fitted = self._fitted(pieces, room)
+            if fitted is not None:
+                packing.left -= self._headings[render.RECENT_HEADING]
+                for place, piece in fitted.items():
+                    packing.take(packing.recent, place, piece, self._cost(piece))
+                return True
+            del pieces[min(pieces)]
+        return False
+
+    def _fitted(self, pieces: dict[int, render.Piece], room: int) -> dict[int, render.Piece] | None:
+        """The pieces within `room` tokens: the short ones whole, the long ones cut to equal shares of the rest."""
+        fitted: dict[int, render.Piece] = {}
+        costs = {place: self._cost(piece) for place, piece in pieces.items()}
+        for place in sorted(costs, key=lambda place: (costs[place], -place)):
+            share = room // (len(pieces) - len(fitted))
+            piece = pieces[place]
+            if costs[place] > share:
+                piece = self._shortened(piece, share)
+                if self._cost(piece) > share:
+                    return None
+            fitted[place] = piece
+            room -= self._cost(piece)
+        return fitted
+
+    def _shortened(self, piece: render.Piece, share: int) -> render.Piece:
+        return render.shortened(
+            piece,
+            at_most=_CHARS_PER_TOKEN_AT_MOST * max(0, share),
+            fits=lambda shorter: self._cost(shorter) <= share,
+        )
+
+    def _smallest(self, parts: ContextParts) -> int:
+        """Tokens beyond the frame that the smallest context takes."""
+        if not parts.recent:
+            return 0
+        newest = render.message_piece(parts.recent[-1])
+        return self._headings[render.RECENT_HEADING] + min(
+            self._cost(newest), self._cost(self._shortened(newest, share=0))
+        )
+
+    def _cost(self, piece: render.Piece) -> int:
+        if piece.tokens is None:
+            return self._counter.count(piece.label + piece.text) + self._newline
+        return self._counter.count(piece.label) + piece.tokens + self._newline
+
+
+def _in_order(part: dict[int, render.Piece]) -> list[str]:
+    return [part[place].label + part[place].text for place in sorted(part)]
+
+
+def _context(parts: ContextParts, packing: _Packing, total: int, max_tokens: int, text: str) -> MemoryContext:
+    left_out = {
+        "recent_messages": len(parts.recent) - len(packing.recent),
+        "semantic_pins": len(parts.pins) - len(packing.pins),
+        "summaries": len(parts.summaries) - len(packing.summaries),
+        "relevant_messages": len(parts.hits) - len(packing.hits),
+    }
+    return MemoryContext(
+        session_id=parts.session_id,
+        recent_messages=tuple(parts.recent[place] for place in sorted(packing.recent)),
+        semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
+        summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
+        relevant_messages=tuple(parts.hits[place] for place in sorted(packing.hits)),
+        total_tokens=total,
+        max_tokens=max_tokens,
+        text=text,
+        left_out={part: count for part, count in left_out.items() if count},
+    )

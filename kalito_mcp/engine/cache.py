@@ -1,0 +1,57 @@
+"""A cache that is never stale: a value is served while it is young and no process has written since it was read."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """`ttl_s` is the longest a value is served; 0 turns the cache off. `max_entries`: the least recently used go."""
+
+    ttl_s: float = 5.0
+    max_entries: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[Value]):
+    value: Value
+    revision: int
+    read_at_s: float
+
+
+class RevisionCache(Generic[Key, Value]):
+    """Values by key, each with the store's revision at which it was read."""
+
+    def __init__(self, policy: CachePolicy) -> None:
+        self._policy = policy
+        self._entries: OrderedDict[Key, _Entry[Value]] = OrderedDict()
+
+    def get(self, key: Key, *, revision: int, now_s: float) -> Value | None:
+        """The value, unless it is older than the TTL or was read at another revision."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if entry.revision != revision or now_s - entry.read_at_s >= self._policy.ttl_s:
+            del self._entries[key]
+            return None
+        self._entries.move_to_end(key)
+        return entry.value
+
+    def put(self, key: Key, value: Value, *, revision: int, now_s: float) -> None:
+        """Keep the value. `revision` was taken before the value was read, so it can only be too old."""
+        self._entries[key] = _Entry(value, revision, now_s)
+        self._entries.move_to_end(key)
+        while len(self._entries) > self._policy.max_entries:
+            self._entries.popitem(last=False)
+
+    def drop(self, key: Key) -> None:
+        """Forget the key; unknown keys are fine."""
+        self._entries.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,103 @@
+"""Fenced code in a message: where it is, what it defines, and one line that stands for it. Pure.
+
+It recognises definitions by the shape of a line, in any of the common languages; it never parses or runs code.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+FENCE: Final = "```"
+
+_MAX_LINES: Final = 400
+_MAX_LINE: Final = 240
+_MAX_NAMES: Final = 3
+_MAX_SNIPPET: Final = 48
+
+_LANGUAGE: Final = re.compile(r"[ \t]*([A-Za-z][\w+#.-]{0,19})?[ \t]*(?:(?:\{|\w+=)[^\n]{0,80})?\r?\n")
+_DEFINITION: Final = re.compile(
+    r"\s*(?:(?:export|default|public|private|protected|internal|static|async|abstract|final|pub|override|unsafe)\s+)*"
+    r"(?:"
+    r"(?:def|class|function|fn|func|fun|interface|struct|enum|trait|record|protocol|module)\s+"
+    r"(?:\([^()]{0,60}\)\s*)?([A-Za-z_$][\w$]*)"
+    r"|(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*(?::[^=]{0,60})?=\s*(?:async\b\s*)?(?:\(|function\b|[\w$]+\s*=>)"
+    r"|create\s+(?:or\s+replace\s+)?(?:table|view|function|index|trigger)\s+(?:if\s+not\s+exists\s+)?([\w.\"]+)"
+    r")",
+    re.IGNORECASE,
+)
+_COMMANDS: Final = frozenset(("", "sh", "bash", "zsh", "shell", "console", "terminal", "powershell", "sql", "text"))
+_COMMENT: Final = ("#", "//", "/*", "*", "--", "<!--", '"""')
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named thing that a block defines: its name, and the number of the line that says so."""
+
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """One fenced block. `language` is empty where the fence names none; `lines` are cut at 400."""
+
+    language: str
+    lines: tuple[str, ...]
+
+    def definitions(self) -> list[Definition]:
+        """What the block defines, in order, each name once."""
+        found: dict[str, Definition] = {}
+        for number, line in enumerate(self.lines):
+            match = _DEFINITION.match(line[:_MAX_LINE])
+            if match:
+                name = next(group for group in match.groups() if group).strip('"')
+                found.setdefault(name, Definition(name, number))
+        return list(found.values())
+
+    def label(self) -> str:
+        """`[python code: parse_date]`: the language and the names that it defines; of commands, the first."""
+        kind = f"{self.language} code".lstrip()
+        what = ", ".join(definition.name for definition in self.definitions()[:_MAX_NAMES])
+        if not what and self.language in _COMMANDS:
+            what = self._first_line()
+        return f"[{kind}: {what}]" if what else f"[{kind}]"
+
+    def _first_line(self) -> str:
+        for line in self.lines:
+            stripped = " ".join(line[:_MAX_LINE].split())
+            if stripped and not stripped.startswith(_COMMENT) and any(map(str.isalnum, stripped)):
+                # A sentence ender or a bracket inside the label would cut the label in two.
+                plain = stripped.translate(_UNBRACKET).replace(". ", " ").replace("? ", " ").replace("! ", " ")
+                if len(plain) <= _MAX_SNIPPET:
+                    return plain
+                return plain[:_MAX_SNIPPET].rpartition(" ")[0] or plain[:_MAX_SNIPPET]
+        return ""
+
+
+_UNBRACKET: Final = str.maketrans({"[": "(", "]": ")", "`": "'"})
+
+
+def code_blocks(text: str) -> Iterator[tuple[str, CodeBlock | None]]:
+    """The text in order, as pairs: prose, and the block after it, None after the last prose.
+
+    A fence that is never closed reaches to the end.
+    """
+    parts = text.split(FENCE)
+    for number in range(0, len(parts), 2):
+        code = parts[number + 1] if number + 1 < len(parts) else None
+        yield parts[number], None if code is None else _block(code)
+
+
+def collapse_code(text: str) -> str:
+    """The text with every block replaced by its label."""
+    if FENCE not in text:
+        return text
+    return "".join(f"{prose} {block.label()}\n" if block else prose for prose, block in code_blocks(text))
+
+
+def _block(code: str) -> CodeBlock:
+    head = _LANGUAGE.match(code)
+    language = (head.group(1) or "").lower() if head else ""
+    body = code[head.end() :] if head else code
+    return CodeBlock(language, tuple(body.split("\n", _MAX_LINES)[:_MAX_LINES]))

@@ -1,0 +1,308 @@
+"""`MemoryManager`: the specification's memory manager, method by method.
+
+Recent messages, semantic pins and summaries of a session inside a token budget. It never holds a conversation in
+memory beyond a cache whose entries are served only while no process has written (`engine/cache.py`).
+"""
+
+import logging
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+from kalito_mcp.domain.analysis import index_terms
+from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.records import (
+    PIN_IMPORTANCE,
+    ConversationSummary,
+    CreatePinRequest,
+    CreateSummaryRequest,
+    MessageWithImportance,
+    RecordType,
+    SemanticPin,
+    message_record_id,
+)
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.search import Hit, SearchFilters
+from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState
+from kalito_mcp.domain.validation import checked_name, checked_text, message_number
+from kalito_mcp.engine.budget import ContextParts, ContextPolicy, Packer
+from kalito_mcp.engine.cache import CachePolicy, RevisionCache
+from kalito_mcp.engine.importance import ImportancePolicy, clamp_importance, score_importance
+from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.engine.summarizer import Summarizer
+from kalito_mcp.engine.summary_keeper import SummaryKeeper
+from kalito_mcp.engine.topics import extract_topics
+from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionFinalized, SessionNotFound, StorageDamaged
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.records import PinDraft, SessionView
+from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.retrieval.search import Searcher, SearchRequest
+
+_log: Final = logging.getLogger("kalito.manager")
+_MAX_BUDGET: Final = 10_000_000
+
+
+class MemoryManager:
+    """The memory of one owner's sessions. Safe to share between tasks."""
+
+    def __init__(
+        self,
+        store: Store,
+        summaries: SummaryKeeper,
+        summarizer: Summarizer,
+        searcher: Searcher,
+        counter: TokenCounter,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        context: ContextPolicy,
+        cache: CachePolicy,
+        importance: ImportancePolicy,
+        limits: LimitsPolicy,
+        fence_secret: bytes,
+        owner: str = LOCAL_OWNER,
+    ) -> None:
+        self._store = store
+        self._summaries = summaries
+        self._summarizer = summarizer
+        self._searcher = searcher
+        self._packer = Packer(counter, context)
+        self._counter = counter
+        self._clock = clock
+        self._ids = ids
+        self._context = context
+        self._importance = importance
+        self._limits = limits
+        self._fence_secret = fence_secret
+        self._owner = owner
+        self._views: RevisionCache[str, tuple[Session, SessionView]] = RevisionCache(cache)
+
+    async def build_context(
+        self,
+        session_id: str,
+        max_tokens: int | None = None,
+        *,
+        query: str | None = None,
+        pending_input: bool = False,
+    ) -> MemoryContext:
+        """What the session remembers, within `max_tokens` tokens (3,000 unless given).
+
+        With a query, older messages of the agent's sessions that match it come in where there is room.
+        `pending_input` says that the newest message is the user's own, not yet answered: it is left out, because
+        the model gets it anyway.
+
+        Raises:
+            SessionNotFound: no such session.
+            BudgetTooSmall: the frame does not fit; says the minimum.
+        """
+        budget = self._context.token_limit if max_tokens is None else max_tokens
+        if not 1 <= budget <= _MAX_BUDGET:
+            raise InvalidInput(f"max_tokens={budget} is outside 1 to {_MAX_BUDGET:,}; the default is 3000")
+        session, view = await self._view(session_id)
+        recent = list(view.tail)
+        if pending_input and recent and recent[-1].role == "user":
+            recent.pop()
+        recent = recent[-self._context.recent_messages :]
+        hits = await self._relevant(session, query, recent) if query and query.strip() else ()
+        parts = ContextParts(session_id=session.id, recent=recent, pins=view.pins, summaries=view.summaries, hits=hits)
+        return self._packer.pack(parts, max_tokens=budget, fence=self._fence(session))
+
+    async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
+        """Summarise a range of messages: with the caller's text, the session's model, or neither.
+
+        Raises:
+            InvalidInput, RecordNotFound, SessionNotFound, SummaryRangeConflict, SessionFinalized: as they say.
+        """
+        return await self._summaries.create(self._scope(request.session_id), request)
+
+    async def create_semantic_pin(self, request: CreatePinRequest) -> SemanticPin:
+        """Pin a text to the session, which is opened where it is new. A known `client_key` gives its pin back.
+
+        Raises:
+            InvalidInput: the text, an id or the importance is not acceptable.
+            RecordNotFound: `source_message_id` is not a message of the session.
+            SessionFinalized: the session is closed.
+        """
+        content = checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
+        checked_name(request.session_id, "session_id")
+        if request.client_key is not None:
+            checked_name(request.client_key, "client_key")
+        importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
+        now_ms = self._clock.now_ms()
+        draft = PinDraft(
+            id=self._ids.record_id("pin", now_ms),
+            content=content,
+            source_message_id=_record_id(request.source_message_id),
+            importance=clamp_importance(importance),
+            tokens=self._counter.count(content),
+            pin_type=request.pin_type,
+            created_at=now_ms,
+            client_key=request.client_key,
+            terms=index_terms(content),
+        )
+        scope = self._scope(request.session_id)
+        async with self._store.write() as transaction:
+            session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+            if session.state is not SessionState.OPEN:
+                raise SessionFinalized(session.id, session.state)
+            if draft.source_message_id is not None:
+                number = message_number(draft.source_message_id)
+                if await transaction.records.message(scope, number) is None:
+                    raise RecordNotFound(
+                        f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}"
+                    )
+            added = await transaction.records.add_pins(session, [draft])
+            if not added and draft.client_key is not None:
+                before = await transaction.records.pin_by_client_key(session, draft.client_key)
+                if before is not None:
+                    return before
+        return SemanticPin(
+            id=draft.id,
+            session_id=session.id,
+            content=content,
+            source_message_id=draft.source_message_id,
+            importance_score=draft.importance,
+            pin_type=draft.pin_type,
+            created_at=now_ms,
+            tokens=draft.tokens,
+        )
+
+    async def needs_summarization(self, session_id: str) -> bool:
+        """Whether a whole window of messages (15; 10 where they are long or technical) has no summary yet."""
+        return await self._summaries.is_due(self._scope(session_id))
+
+    async def auto_summarize_session(self, session_id: str) -> ConversationSummary | None:
+        """Summarise the oldest window without a summary; None when none is due. A backlog takes several calls."""
+        return await self._summaries.summarize_due(self._scope(session_id))
+
+    def score_message_importance(self, message: MessageWithImportance) -> float:
+        """The message's importance by its text and role, in [0, 1]."""
+        return score_importance(message.role, message.text, self._importance)
+
+    async def update_message_importance(self, message_id: int | str, importance_score: float) -> None:
+        """Store a message's importance, clamped to [0, 1].
+
+        Raises:
+            RecordNotFound: no such message. InvalidInput: NaN.
+        """
+        number = message_number(message_id)
+        importance = clamp_importance(importance_score)
+        async with self._store.write() as transaction:
+            message = await transaction.records.message(self._scope(None), number)
+            session = message and await transaction.sessions.get(self._scope(message.session_id))
+            if not session:
+                raise RecordNotFound(f"no message {message_record_id(number)}")
+            await transaction.records.set_importance(session, [(number, importance)])
+
+    async def score_session_messages(self, session_id: str) -> int:
+        """Score every message of the session anew; how many scores changed."""
+        async with self._store.write() as transaction:
+            session = await transaction.sessions.get(self._scope(session_id))
+            if session is None:
+                raise SessionNotFound(session_id)
+            messages = await transaction.records.messages(session, first_seq=1, last_seq=session.message_count)
+            scored = [(message, self.score_message_importance(message)) for message in messages]
+            changed = [(message.id, score) for message, score in scored if score != message.importance_score]
+            if changed:
+                await transaction.records.set_importance(session, changed)
+        return len(changed)
+
+    def invalidate_session_cache(self, session_id: str) -> None:
+        """Read the session anew next time. Never needed after a write: those invalidate by themselves."""
+        self._views.drop(session_id)
+
+    async def get_session_model(self, session_id: str) -> str | None:
+        """The model of the session's newest message that named one; None where none did."""
+        return (await self._session(session_id)).model
+
+    def is_local_model(self, model_id: str) -> bool:
+        """Whether the model's configured server is on this machine or network; an unknown model is not local."""
+        return self._summarizer.is_local_model(model_id)
+
+    async def get_summarization_model(self, session_id: str) -> str:
+        """The session's model where it is local, else the configured cloud model."""
+        return self._summarizer.summarization_model(await self.get_session_model(session_id))
+
+    def extract_topics(self, messages: Sequence[MessageWithImportance]) -> list[str]:
+        """Up to three topics of the user's messages, by the specification's keywords."""
+        return extract_topics(messages)
+
+    async def memory_stats(self, session_id: str) -> MemoryStats:
+        """The session's memory in numbers.
+
+        Raises:
+            SessionNotFound: no such session.
+        """
+        session = await self._session(session_id)
+        count = session.message_count
+        return MemoryStats(
+            session_id=session.id,
+            agent_id=session.agent,
+            state=session.state,
+            total_messages=count,
+            total_summaries=session.summary_count,
+            total_pins=session.pin_count,
+            oldest_message=session.oldest_message_at,
+            newest_message=session.newest_message_at,
+            average_importance_score=round(session.importance_sum / count, 4) if count else None,
+            summarized_messages=session.summarized_seq,
+        )
+
+    async def _session(self, session_id: str) -> Session:
+        async with self._store.read() as view:
+            session = await view.sessions.get(self._scope(session_id))
+        if session is None:
+            raise SessionNotFound(session_id)
+        return session
+
+    async def _view(self, session_id: str) -> tuple[Session, SessionView]:
+        revision = await self._store.revision()
+        now_s = self._clock.steady_s()
+        cached = self._views.get(session_id, revision=revision, now_s=now_s)
+        if cached is not None:
+            return cached
+        async with self._store.read() as view:
+            session = await view.sessions.get(self._scope(session_id))
+            if session is None:
+                raise SessionNotFound(session_id)
+            try:
+                # One more than is shown: the newest may be the pending input.
+                parts = await view.records.view(
+                    session, tail=self._context.recent_messages + 1, pins=self._context.pins
+                )
+            except StorageDamaged:
+                # A conversation must go on over a damaged page of pins or summaries; `doctor --deep` names it.
+                _log.exception("session %s: only its newest messages could be read", session_id)
+                newest = session.message_count
+                tail = await view.records.messages(
+                    session, first_seq=newest - self._context.fallback_messages + 1, last_seq=newest
+                )
+                return session, SessionView(tail=tuple(tail), pins=(), summaries=())
+        self._views.put(session_id, (session, parts), revision=revision, now_s=now_s)
+        return session, parts
+
+    async def _relevant(self, session: Session, query: str, recent: Sequence[MessageWithImportance]) -> Sequence[Hit]:
+        wanted = self._context.relevant_messages
+        page = await self._searcher.search(
+            Scope(owner=self._owner, agent=session.agent),
+            SearchRequest(
+                query=query[:1000],
+                k=wanted + len(recent),
+                filters=SearchFilters(types=frozenset({RecordType.MESSAGE})),
+            ),
+        )
+        in_sight = {message.record_id for message in recent}
+        return [hit for hit in page.hits if hit.record_id not in in_sight][:wanted]
+
+    def _scope(self, session_id: str | None) -> Scope:
+        return Scope(owner=self._owner, session=session_id)
+
+    def _fence(self, session: Session) -> str:
+        """What no remembered text can contain: it depends on a secret of the database, and not on the time, so
+        that a host's prompt cache keeps working."""
+        return blake2b(f"{session.owner}\x1f{session.id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
+
+
+def _record_id(message_id: str | None) -> str | None:
+    return None if message_id is None else message_record_id(message_number(message_id, "source_message_id"))

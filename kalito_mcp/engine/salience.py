@@ -1,0 +1,293 @@
+"""How much a sentence of a conversation tells, in points. Pure.
+
+A sentence gains by what its range talks about, by names, numbers and dates, and by words of decision, preference,
+commitment and fact; it loses where it asks, greets, praises, or points at something outside of itself. Word lists
+are English first, with the commonest words of a few other languages; what works without words (numbers, names,
+what the range is about) works in every script.
+
+Points are whole numbers: sums of floats differ in their last bits between platforms and Python versions, and a
+summary must not. Source: centrality by shared terms after Luhn 1958 and Radev et al. 2004; the cue words are ours.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kalito_mcp.engine.sentences import UNSPACED
+
+
+@dataclass(frozen=True, slots=True)
+class SaliencePolicy:
+    """Points for each sign of a sentence; the caps say how often one may count."""
+
+    term: int = 8
+    shared_term: int = 1
+    shared_cap: int = 3
+    number: int = 14
+    number_cap: int = 3
+    date: int = 14
+    date_cap: int = 2
+    name: int = 14
+    name_cap: int = 3
+    cue_cap: int = 40
+    first_person: int = 12
+    code: int = 12
+    importance: int = 10
+    question: int = -24
+    second_person: int = -14
+    pointing: int = -10
+    conditional: int = -8
+    fragment: int = -14
+
+
+DEFAULT_SALIENCE: Final = SaliencePolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The words of one sentence. `words` and `folded` run in parallel; `names` were capitalised inside it."""
+
+    text: str
+    words: tuple[str, ...]
+    folded: tuple[str, ...]
+    terms: frozenset[str]
+    names: frozenset[str]
+    is_question: bool
+
+
+_PUNCTUATION: Final = (
+    r"\s\x00-\x1f!-/:-@\[-^`{-~\x7f-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf"
+    r"\u2000-\u206f\u2190-\u2bff\u3000-\u3004\u3008-\u3020\u3030\ufe00-\ufe0f\uff01-\uff0f\uff1a-\uff20"
+    r"\uff3b-\uff40\uff5b-\uff65\U0001f000-\U0001faff"
+)
+_WORD: Final = re.compile(
+    rf"[{UNSPACED}]++|[^{_PUNCTUATION}{UNSPACED}]++(?:[-'’._:/@][^{_PUNCTUATION}{UNSPACED}]++)*+"
+)
+_UNSPACED: Final = re.compile(rf"[{UNSPACED}]")
+_BARE_LABEL: Final = re.compile(r"\[(?:[^\[\]\s]{1,20} )?code\]\.?")
+_ANY_DIGIT: Final = re.compile(r"\d")
+
+_QUESTION_ENDS: Final = ("?", "？", "؟", "?\"", "?”", "?)", "吗。", "か。", "か", "吗", "呢")
+_QUESTION_OPENERS: Final = frozenset(
+    "what what's how how's why who who's whose where where's when when's which do does did are is was were can could "
+    "would will should have has any anything".split()
+)
+
+STOPWORDS: Final = frozenset(
+    "a about above after again all almost along already also although always am among an and another any anyone "
+    "anything are around as at away back be became because become been before behind being below between both but by "
+    "came can can't cannot come could couldn't did didn't do does doesn't doing don't done down during each either "
+    "else enough even ever every everyone everything few for from further gave get gets getting give given go goes "
+    "going gone gonna got gotta had hadn't has hasn't have haven't having he he'd he'll he's her here hers herself him "
+    "himself his how how's however i i'd i'll i'm i've if in instead into is isn't it it'd it'll it's its itself just "
+    "keep kept kind kinda knew know known last least less let let's like likely little long look looking looks lot "
+    "lots made make makes making many may maybe me might mine more most much must my myself near need needs never new "
+    "next no nobody none nor not nothing now of off often okay on once one one's ones only onto or other others our "
+    "ours ourselves out over own perhaps put quite rather really said same saw say says see seem seems seen she she'd "
+    "she'll she's should shouldn't since so some someone something sometimes soon sort still such take taken takes "
+    "taking tell than that that'd that'll that's the their theirs them themselves then there there's these they they'd "
+    "they'll they're they've thing things think this those though through till to together told too took toward tried "
+    "try trying under until up upon us use used uses using very via want wanted wants was wasn't way we we'd we'll "
+    "we're we've well went were weren't what what's whatever when when's where where's whether which while who who's "
+    "whole whom whose why will with within without won't would wouldn't yet you you'd you'll you're you've your yours "
+    "yourself el la los las de del y en que un una es por con para se lo le der die das und ist ich ein eine zu den "
+    "dem nicht mit le les des et une est je du au il ne pas pour dans".split()
+)
+# Praise, politeness and chatter: they say that somebody spoke, not what.
+FILLER: Final = frozenset(
+    "absolutely agree agreed amazing anytime appreciate awesome bet brilliant bye care catch chat cheers cool "
+    "congrats congratulations course day definitely enjoy exactly excellent excited exciting fantastic feel feeling "
+    "fine forward free fun glad good goodbye gosh great guess guy guys haha happy hear heard hello help helpful "
+    "helps hey hi hope hoping idea incredible inspiring interesting keep know later lol lovely luck luckily mean "
+    "means nice night oh ok perfect please pleased pleasure pretty problem proud question questions ready right safe "
+    "sounds sound special super support supportive sure surely sweet talk thank thanks thoughtful totally true truly "
+    "understand wait welcome wish wonderful word words work worries worry worth wow yay yeah yep yes yup "
+    "hola gracias nada hallo danke bitte tschüss bonjour merci salut ciao grazie prego olá obrigado obrigada "
+    "你好 您好 谢谢 謝謝 再见 好的 こんにちは ありがとう はい ありがとうございます".split()
+)
+_DATE_WORDS: Final = frozenset(
+    "january february march april june july august september october november december jan feb mar apr jun jul aug sep "
+    "sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri today tomorrow "
+    "tonight yesterday weekend mornings fortnight noon midnight annually monthly weekly daily enero febrero marzo abril "
+    "mayo junio julio agosto septiembre octubre noviembre diciembre januar februar märz mai juni juli oktober dezember "
+    "montag dienstag mittwoch donnerstag freitag samstag sonntag janvier février mars avril juin juillet août "
+    "septembre octobre novembre décembre lundi mardi mercredi jeudi vendredi samedi dimanche".split()
+)
+_TIME_UNITS: Final = frozenset("minute hour day week month year summer winter spring autumn fall semester".split())
+_TIME_LINKS: Final = frozenset("last next this past every ago in for since".split())
+
+
+def _cues() -> dict[str, int]:
+    strengths: tuple[tuple[int, str], ...] = (
+        (
+            30,
+            "allergic allergy allergies decided decide decision decisions agreed chose chosen deadline due "
+            "appointment diagnosed diagnosis prefer prefers preferred preference settled confirmed approved rejected "
+            "birthday anniversary pregnant surgery password entschieden decidimos décidé alergia allergisch",
+        ),
+        (
+            20,
+            "lives live living moved moving born works worked job married engaged divorced graduated hired promoted "
+            "bought sold adopted booked scheduled ordered signed paid owns joined started began launched released "
+            "deployed fixed broke fails failed caused cause because reason root switched migrated replaced renamed "
+            "merged reverted upgraded renewed cancelled canceled postponed won lost accepted applied enrolled quit "
+            "always never must avoid only vegan vegetarian favorite favourite hates hate loves dose dosage mg "
+            "takes prescribed symptoms doctor nurse dr flight hotel passport visa budget price costs cost rent salary",
+        ),
+        (
+            12,
+            "plan plans planned planning will we'll i'll let's promise promised remind remember important require "
+            "requires required needs name named called instead goal dream learned realized discovered found visited "
+            "attended volunteered performed participated published wrote painted built created opened received gave "
+            "mother father mom dad mum brother sister son daughter wife husband partner uncle aunt cousin grandma "
+            "grandpa grandmother grandfather niece nephew girlfriend boyfriend dog cat puppy kitten kids children "
+            "boss manager colleague client customer team school university college company office",
+        ),
+    )
+    return {word: points for points, words in reversed(strengths) for word in words.split()}
+
+
+_CUES: Final[Mapping[str, int]] = _cues()
+# Scripts without spaces are searched for these as they stand.
+_UNSPACED_CUES: Final = ("决定", "決定", "決め", "过敏", "過敏", "アレルギー", "喜欢", "好き", "预约", "予約", "生日", "誕生日", "住在", "住ん")
+_FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my mine our ours we we're we've we'll we'd".split())
+_SECOND_PERSON: Final = frozenset("you you're you've you'll you'd your yours".split())
+_POINTING: Final = frozenset("it it's this that that's these those they they're he he's she she's them".split())
+_CONDITIONAL: Final = frozenset("if unless could would might may maybe perhaps consider".split())
+_PAIR: Final = 2
+_MIN_SENTENCE_WORDS: Final = 4
+_MIN_SHORT_NAME: Final = 3
+_NEGATIONS: Final = frozenset("not no never without nor neither none cannot nicht kein keine pas non ohne sin".split())
+
+
+def read(text: str) -> Reading:
+    """The words of a sentence, folded, and what they name."""
+    words = tuple(_WORD.findall(text))
+    folded = tuple(map(_fold, words))
+    is_shouted = text.isupper()
+    names: list[str] = []
+    terms: list[str] = []
+    for position, (word, low) in enumerate(zip(words, folded, strict=True)):
+        if low in STOPWORDS or low in _CONDITIONAL:
+            continue
+        if position and word[0].isupper() and not is_shouted:
+            names.append(low)
+        if low in FILLER:
+            continue
+        if len(word) >= _PAIR and not word.isascii() and _UNSPACED.match(word):
+            terms.extend(word[at : at + _PAIR] for at in range(len(word) - 1))
+        else:
+            terms.append(stem(low))
+    is_question = text.endswith(_QUESTION_ENDS)
+    return Reading(text, words, folded, frozenset(terms), frozenset(names), is_question)
+
+
+def tells_something(reading: Reading, addressed: Collection[str] = ()) -> bool:
+    """Whether there is more in the sentence than politeness: two terms, or a name or a number with any.
+
+    The names of those who are `addressed` do not count.
+    """
+    if _BARE_LABEL.fullmatch(reading.text):
+        return False
+    terms = sum(term not in addressed for term in reading.terms)
+    if terms == 1:
+        return bool(marks(reading)) or any(name not in addressed for name in reading.names)
+    return terms > 1
+
+
+def addressed_names(speakers: Collection[str], groups: Sequence[Sequence[Reading]]) -> frozenset[str]:
+    """How the speakers are called: the words of their names, and short forms (`mel` for `melanie`)."""
+    full = [word for speaker in speakers for word in _fold(speaker).split()]
+    named = {name: None for group in groups for reading in group for name in reading.names}
+    short = (
+        name for name in named if len(name) >= _MIN_SHORT_NAME and any(word.startswith(name) for word in full)
+    )
+    return frozenset((*full, *short))
+
+
+def term_spread(groups: Sequence[Sequence[Reading]]) -> Counter[str]:
+    """In how many of the groups (messages, or parts) each term stands."""
+    spread: Counter[str] = Counter()
+    for group in groups:
+        spread.update({term: None for reading in group for term in reading.terms}.keys())
+    return spread
+
+
+def points(
+    reading: Reading,
+    *,
+    spread: Mapping[str, int],
+    known_names: Collection[str],
+    speakers: Collection[str],
+    importance: float = 0.5,
+    policy: SaliencePolicy = DEFAULT_SALIENCE,
+) -> int:
+    """What the sentence is worth; at or below 0 it is worth nothing, and so is one that only announces what is gone.
+
+    `known_names` are those of the whole range, so that one counts at the beginning of a sentence too; the folded
+    names of the `speakers` do not count, as who is spoken to is no news.
+    """
+    if reading.text.endswith((":", "：")):
+        return 0
+    total = 0
+    for term in reading.terms:
+        worth = policy.term + policy.shared_term * min(spread.get(term, 1) - 1, policy.shared_cap)
+        # Of a script without spaces the terms are pairs of characters: twice as many for the same words.
+        total += worth // 2 if len(term) == _PAIR and _UNSPACED.match(term) else worth
+    folded = reading.folded
+    numbers = dates = cues = 0
+    names: dict[str, None] = {}
+    for word in folded:
+        if word in known_names and word not in speakers:
+            names[word] = None
+        if word in _DATE_WORDS or (word in _TIME_UNITS and not _TIME_LINKS.isdisjoint(folded)):
+            dates += 1
+        elif word in _CUES:
+            cues += _CUES[word]
+        elif not word.isalpha() and _ANY_DIGIT.search(word):
+            numbers += 1
+    if _UNSPACED.search(reading.text):
+        cues += sum(20 for cue in _UNSPACED_CUES if cue in reading.text)
+    total += policy.number * min(numbers, policy.number_cap) + policy.date * min(dates, policy.date_cap)
+    total += policy.name * min(len(names), policy.name_cap) + min(cues, policy.cue_cap)
+    total += int(policy.importance * importance)
+    if not _FIRST_PERSON.isdisjoint(folded):
+        total += policy.first_person
+    elif not _SECOND_PERSON.isdisjoint(folded):
+        total += policy.second_person
+    if "code: " in reading.text and "[" in reading.text:
+        total += policy.code
+    if reading.is_question:
+        total += policy.question
+    if folded and folded[0] in _POINTING and not names:
+        total += policy.pointing
+    if len(folded) < _MIN_SENTENCE_WORDS and not numbers:
+        total += policy.fragment
+    if not _CONDITIONAL.isdisjoint(folded):
+        total += policy.conditional
+    return total
+
+
+def stem(folded: str) -> str:
+    """The word without a plural or possessive ending; short words as they are."""
+    if folded.endswith("'s"):
+        folded = folded[:-2]
+    if len(folded) > 4 and folded.endswith("s") and not folded.endswith("ss"):  # noqa: PLR2004
+        return folded[:-1]
+    return folded
+
+
+def marks(reading: Reading) -> frozenset[str]:
+    """The numbers and negations: sentences that differ here say different things, however alike they look."""
+    return frozenset(
+        word
+        for word in reading.folded
+        if word in _NEGATIONS or word.endswith("n't") or (not word.isalpha() and _ANY_DIGIT.search(word))
+    )
+
+
+def _fold(word: str) -> str:
+    folded = word.casefold()
+    return folded.replace("’", "'") if "’" in folded else folded

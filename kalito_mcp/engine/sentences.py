@@ -1,0 +1,213 @@
+"""Messages cut into sentences, and sentences cut to a length. Pure.
+
+Works for scripts with and without spaces, by the sentence enders that Unicode gives them. It never joins what two
+messages said, and never rewrites: what comes out stood in the text, but for white space, markup, greetings before
+a sentence, code blocks (see `code_blocks`) and the ellipsis where something was cut.
+
+Every expression here reads a text once, from left to right, so that time grows with length alone.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kalito_mcp.engine.code_blocks import collapse_code
+
+ELLIPSIS: Final = "…"
+
+# Scripts written without spaces: kana, Han, Thai, Lao, Burmese, Khmer.
+UNSPACED: Final = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+
+_ENDER: Final = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？｡؟।॥።။]++[\"'”’」』）】》]*+|(?<=\])\s(?=[\"'A-Z])"
+)
+_LIST_MARK: Final = re.compile(r"(?:[-*+•‣◦·–]|\d{1,3}[.)]|\[[ xX]\]|>+)\s+")
+_HEADING: Final = re.compile(r"#{1,6}\s")
+_LINK: Final = re.compile(r"!?\[([^\[\]]{1,200})\]\((?:[^()\s]{1,400})\)")
+_TABLE_RULE: Final = re.compile(r"[|:\-=+ ]+")
+
+# A dot after these ends no sentence...
+_ABBREVIATIONS: Final = frozenset(
+    "dr mr mrs ms prof rev hon gen col lt sgt capt st mt jr fr vs e.g i.e cf ca approx resp incl excl fig figs sec "
+    "vol pp ed eds dept univ inc. z.b d.h bzw usw. u.a sr sra sra dra m. mme mlle".split()
+)
+# ... nor after these, where a number follows, or a small letter.
+_BEFORE_NUMBER: Final = frozenset(
+    "no nr nos jan feb mar apr jun jul aug sep sept oct nov dec p ch art par tel ext room rm apt".split()
+)
+_BEFORE_SMALL: Final = frozenset("etc a.m p.m am pm inc ltd co corp bros usw u.s u.k min max avg est hrs yrs".split())
+
+# These may be followed by the name of whom they greet.
+_GREETINGS: Final = (
+    "hey there|hi there|hello there|hey|hi|hello|howdy|greetings|good morning|good afternoon|good evening|"
+    "thank you so much|thank you|thanks so much|thanks a lot|thanks again|thanks|thx|cheers|oh wow|wow|whoa|"
+    "congrats|congratulations|hola|gracias|hallo|danke|bonjour|merci|salut|ciao|grazie|olá|obrigado|obrigada"
+)
+_INTERJECTIONS: Final = (
+    "woah|ooh|oh yeah|oh no|oh|ah|aw+|(?:ha){2,9}|lol|omg|hm+|yay|phew|ugh|yikes|gosh|yeah|yep|yup|yes|yea|nope|nah|"
+    "sure thing|sure|ok|okay|alright|all right|right|exactly|absolutely|definitely|totally|certainly|of course|"
+    "for sure|got it|i see|understood|true|indeed|no worries|no problem|well|so|anyways?|by the way|btw|honestly|"
+    "actually|to be honest|you know|i mean|also|awesome|great|cool|nice|perfect|amazing|wonderful|excellent|"
+    "fantastic|good|lovely|sweet|that's great|that's awesome|sounds good|sounds great|good question|great question|"
+    "good idea|great idea|you're right|bueno|claro|oui|ja"
+)
+_OPENER: Final = re.compile(
+    r"[^\w\s\"'“‘«(\[`$€£¥#@+\-~/.<]++\s*"
+    rf"|(?:(?i:{_GREETINGS})\b(?: [A-Z][\w'’-]{{0,20}})?|(?i:{_INTERJECTIONS})\b)"
+    r"(?:\s?[,!.…:;–—]|\s-(?=\s))++\s*"
+)
+_CLAUSE: Final = re.compile(r"[,;:]\s+|\s[-–—]{1,2}\s|—|[，；：、،؛]|\s(?=\()|(?<=\))\s")
+
+_ASKED: Final = r"(?:[,;–—]| -)\s(?:(?:so|and|but|then)\s)?(?:also\s)?"
+_REQUEST: Final = re.compile(rf"{_ASKED}(?:can|could|would|will)\s(?:you|someone|somebody)\b", re.IGNORECASE)
+_QUESTION: Final = re.compile(
+    rf"{_ASKED}(?:(?:can|could|would|will|do|does|did|is|are|was|were|should)\s"
+    r"(?:you|i|we|someone|somebody|it|that|this|there|they)\b|(?:what|what's|how|why|when|where|which|who)\b)",
+    re.IGNORECASE,
+)
+
+_MIN_STATEMENT: Final = 24
+_MIN_WRAPPED: Final = 60
+_MAX_LIST_ITEM: Final = 90
+_MAX_JOINED: Final = 260
+_MAX_OPENERS: Final = 6
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a message, in order, each on one line; empty where nothing is said."""
+    found: list[str] = []
+    for line in _logical_lines(collapse_code(text)):
+        found.extend(_split_line(line))
+    return found
+
+
+def without_opener(sentence: str) -> str:
+    """The sentence without the greetings, thanks and interjections before it; empty where it is nothing else."""
+    start = 0
+    for _ in range(_MAX_OPENERS):
+        match = _OPENER.match(sentence, start)
+        if match is None:
+            break
+        start = match.end()
+    return sentence[start:].strip()
+
+
+def without_request(sentence: str) -> str:
+    """What a sentence states before it asks: `I fly to Oslo on May 3…`, of `I fly to Oslo on May 3, can you help?`.
+
+    The sentence as it is, where it does not ask, or states nothing first.
+    """
+    asks = _QUESTION if sentence.endswith(("?", "？")) else _REQUEST
+    match = asks.search(sentence, _MIN_STATEMENT)
+    return sentence[: match.start()] + ELLIPSIS if match else sentence
+
+
+def clauses(sentence: str) -> list[str]:
+    """The sentence at its inner borders; joined again they are the sentence."""
+    parts: list[str] = []
+    start = 0
+    for match in _CLAUSE.finditer(sentence):
+        parts.append(sentence[start : match.end()])
+        start = match.end()
+    parts.append(sentence[start:])
+    return [part for part in parts if part]
+
+
+def cut(text: str, max_chars: int) -> str:
+    """The text, or its beginning up to the end of a word and an ellipsis, in at most `max_chars` characters.
+
+    A word is cut only where it alone is longer than the room, or where the script has no spaces.
+    """
+    if len(text) <= max_chars:
+        return text
+    room = max_chars - len(ELLIPSIS)
+    if room <= 0:
+        return ELLIPSIS[: max(max_chars, 0)]
+    end = text.rfind(" ", 0, room + 1)
+    # An early space would waste the room where a word without end, or a script without spaces, follows it.
+    if end < room // 2:
+        end = room
+        while end > 1 and (not text[end].isprintable() or _is_mark(text[end])):
+            end -= 1
+    return text[:end].rstrip(" ,;:-–—(") + ELLIPSIS
+
+
+def _is_mark(character: str) -> bool:
+    """Whether the character changes the one before it: combining marks, variation selectors, skin tones."""
+    import unicodedata  # noqa: PLC0415 - only long words need it
+
+    return unicodedata.category(character) in {"Mn", "Mc", "Me", "Sk", "Cf"}
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Paragraphs on one line each: wrapped lines joined, and a list's short items joined to what announces it."""
+    pending = ""
+    is_list = False
+    for raw in text.splitlines():
+        line, is_item = _plain_line(raw)
+        if not line:
+            if pending and not pending.endswith(":"):
+                yield pending
+                pending = ""
+            continue
+        if pending and len(pending) < _MAX_JOINED:
+            is_announced = pending.endswith((":", "："))
+            if (is_announced or (is_list and is_item)) and len(line) <= _MAX_LIST_ITEM:
+                pending += f" {line}" if is_announced else f"; {line}"
+                is_list = is_item
+                continue
+            is_wrapped = line[0].islower() and not is_item and len(pending) >= _MIN_WRAPPED
+            if is_wrapped and pending[-1] not in ".!?…":
+                pending += f" {line}"
+                continue
+        if pending:
+            yield pending
+        pending, is_list = line, False
+    if pending:
+        yield pending
+
+
+def _plain_line(raw: str) -> tuple[str, bool]:
+    line = " ".join(raw.split())
+    if _HEADING.match(line):
+        return "", False
+    start = 0
+    while match := _LIST_MARK.match(line, start):
+        start = match.end()
+    is_item = start > 0
+    line = line[start:]
+    if line.startswith("|"):
+        line = "" if _TABLE_RULE.fullmatch(line) else line.strip("| ").replace(" | ", ", ")
+    if "](" in line:
+        line = _LINK.sub(r"\1", line)
+    return line.replace("**", "").replace("__", "") if "**" in line or " __" in line else line, is_item
+
+
+def _split_line(line: str) -> Iterator[str]:
+    start = 0
+    for match in _ENDER.finditer(line):
+        end = match.end()
+        if match.group() == "." and not _ends_sentence(line, start, match.start()):
+            continue
+        sentence = line[start:end].strip()
+        if sentence:
+            yield sentence
+        start = end
+    rest = line[start:].strip()
+    if rest:
+        yield rest
+
+
+def _ends_sentence(line: str, start: int, dot: int) -> bool:
+    word = line[line.rfind(" ", start, dot) + 1 : dot].lstrip("(\"'“‘[").lower()
+    if len(word) > 8:  # noqa: PLR2004 - no abbreviation is longer
+        return True
+    following = line[dot + 2 : dot + 3]
+    if word in _ABBREVIATIONS:
+        return False
+    if word in _BEFORE_NUMBER:
+        return not following.isdigit()
+    if word in _BEFORE_SMALL:
+        return not following.islower()
+    is_initial = len(word) == 1 and word.isalpha() and line[dot - 1].isupper() and word != "i"
+    return not is_initial

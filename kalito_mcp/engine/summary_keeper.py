@@ -1,0 +1,271 @@
+"""Keeps a session's summaries complete: windows of messages, and levels of summaries above them.
+
+The summaries of level 0 tile the conversation from its first message, without gap or overlap, a window each. When
+one level has more than `ContextPolicy.summaries` that no higher one covers, that many and one are folded into a
+summary of the next level: what is in view grows with the logarithm of the conversation's length.
+
+Texts are written before the transaction that stores them, because a model may be slow; if another process stored
+the same range meanwhile, its summary stands and ours is dropped.
+"""
+
+from collections.abc import Sequence
+
+from kalito_mcp.domain.analysis import index_terms
+from kalito_mcp.domain.records import (
+    SUMMARY_IMPORTANCE,
+    ConversationSummary,
+    CreateSummaryRequest,
+    MessageWithImportance,
+    SummaryMethod,
+)
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.domain.validation import checked_text, message_number
+from kalito_mcp.engine.budget import ContextPolicy
+from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.engine.summarizer import Summarizer, WrittenSummary
+from kalito_mcp.engine.threshold import SummaryWindowPolicy, summary_window
+from kalito_mcp.errors import (
+    InvalidInput,
+    RecordNotFound,
+    SessionFinalized,
+    SessionNotFound,
+    SummaryRangeConflict,
+)
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.records import SummaryDraft
+from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.ports.tokens import TokenCounter
+
+
+class SummaryKeeper:
+    """Writes the summaries that a session is due, or is asked for."""
+
+    def __init__(
+        self,
+        store: Store,
+        summarizer: Summarizer,
+        counter: TokenCounter,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        context: ContextPolicy,
+        window: SummaryWindowPolicy,
+        limits: LimitsPolicy,
+    ) -> None:
+        self._store = store
+        self._summarizer = summarizer
+        self._counter = counter
+        self._clock = clock
+        self._ids = ids
+        self._max_summaries = context.summaries
+        self._window = window
+        self._limits = limits
+
+    async def is_due(self, scope: Scope) -> bool:
+        """Whether a whole window of messages has no summary yet."""
+        async with self._store.read() as view:
+            return bool(await self._next_window(view, await _session(view, scope), is_partial_due=False))
+
+    async def summarize_due(self, scope: Scope, *, is_partial_due: bool = False) -> ConversationSummary | None:
+        """Summarise the oldest window without a summary; None when none is due.
+
+        `is_partial_due` takes the rest of the conversation too, however short.
+        """
+        async with self._store.read() as view:
+            session = await _session(view, scope)
+            window = await self._next_window(view, session, is_partial_due=is_partial_due)
+        if not window:
+            return None
+        written = await self._summarizer.summarize(window, session_model=session.model)
+        return await self._stored_or_dropped(scope, self._draft_of_messages(window, written))
+
+    async def summarize_all(self, scope: Scope) -> list[ConversationSummary]:
+        """Summarise every message that has no summary yet, window by window, and fold what is due."""
+        made: list[ConversationSummary] = []
+        while (summary := await self.summarize_due(scope, is_partial_due=True)) is not None:
+            made.append(summary)
+        while (summary := await self.fold_due(scope)) is not None:
+            made.append(summary)
+        return made
+
+    async def fold_due(self, scope: Scope) -> ConversationSummary | None:
+        """Fold the oldest summaries of the lowest level that has too many; None when none has."""
+        async with self._store.read() as view:
+            session = await _session(view, scope)
+            parts = self._foldable(await view.records.uncovered_summaries(session))
+        if not parts:
+            return None
+        written = await self._summarizer.fold(parts, session_model=session.model)
+        return await self._stored_or_dropped(scope, self._draft_of_summaries(parts, written))
+
+    async def create(self, scope: Scope, request: CreateSummaryRequest) -> ConversationSummary:
+        """Summarise the range that the request names.
+
+        Raises:
+            InvalidInput: the range is reversed, empty of messages, or does not have `message_count` of them.
+            RecordNotFound: an end of the range is not a message of the session.
+            SummaryRangeConflict: it does not begin right after the last summary; says where that is.
+            SessionFinalized: the session is closed.
+        """
+        if request.summary is not None:
+            checked_text(request.summary, "summary", max_bytes=self._limits.max_text_bytes)
+        async with self._store.read() as view:
+            session = await _session(view, scope)
+            messages = await self._range(view, session, scope, request)
+        if session.state is SessionState.FINALIZED:
+            raise SessionFinalized(session.id, session.state)
+        if messages[0].seq != session.summarized_seq + 1:
+            raise SummaryRangeConflict(
+                f"messages 1 to {session.summarized_seq} of session {session.id!r} have their summaries; the next one "
+                f"begins at message {session.summarized_seq + 1}, this range at message {messages[0].seq}"
+            )
+        if request.summary is not None:
+            written = WrittenSummary(request.summary.strip(), SummaryMethod.CALLER, None, None)
+        else:
+            written = await self._summarizer.summarize(messages, session_model=session.model)
+        draft = self._draft_of_messages(messages, written)
+        async with self._store.write() as transaction:
+            await transaction.records.add_summary(session, draft)
+        return _summary(session.id, draft)
+
+    async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
+        """Store the caller's text as the summary of every message that has none; None when every message has one.
+
+        Raises:
+            InvalidInput, SessionNotFound, SessionFinalized, SummaryRangeConflict: as they say.
+        """
+        async with self._store.read() as view:
+            session = await _session(view, scope)
+            if session.summarized_seq >= session.message_count:
+                return None
+            ends = (session.summarized_seq + 1, session.message_count)
+            [first], [last] = [await view.records.messages(session, first_seq=seq, last_seq=seq) for seq in ends]
+        return await self.create(
+            scope, CreateSummaryRequest(session.id, first.record_id, last.record_id, summary=text)
+        )
+
+    async def _next_window(
+        self, view: ReadView, session: Session, *, is_partial_due: bool
+    ) -> Sequence[MessageWithImportance]:
+        first = session.summarized_seq + 1
+        pending = session.message_count - session.summarized_seq
+        if pending <= 0 or (pending < min(self._window.threshold, self._window.dense_threshold) and not is_partial_due):
+            return ()
+        messages = await view.records.messages(session, first_seq=first, last_seq=first + self._window.threshold - 1)
+        size = summary_window(messages, self._window)
+        return messages[:size] if len(messages) >= size or is_partial_due else ()
+
+    def _foldable(self, uncovered: Sequence[ConversationSummary]) -> Sequence[ConversationSummary]:
+        for level in range(max((summary.level for summary in uncovered), default=-1) + 1):
+            of_level = [summary for summary in uncovered if summary.level == level]
+            if len(of_level) > self._max_summaries:
+                return of_level[: self._max_summaries + 1]
+        return ()
+
+    async def _range(
+        self, view: ReadView, session: Session, scope: Scope, request: CreateSummaryRequest
+    ) -> Sequence[MessageWithImportance]:
+        start = await _message(view, scope, request.start_message_id, "start_message_id")
+        end = await _message(view, scope, request.end_message_id, "end_message_id")
+        if start.seq > end.seq:
+            raise InvalidInput("start_message_id comes after end_message_id; swap them")
+        count = end.seq - start.seq + 1
+        if request.message_count is not None and request.message_count != count:
+            raise InvalidInput(f"message_count={request.message_count}, but the range holds {count} messages")
+        return await view.records.messages(session, first_seq=start.seq, last_seq=end.seq)
+
+    async def _stored_or_dropped(self, scope: Scope, draft: SummaryDraft) -> ConversationSummary | None:
+        try:
+            async with self._store.write() as transaction:
+                session = await transaction.sessions.get(scope)
+                if session is None or session.state is SessionState.FINALIZED:
+                    return None
+                await transaction.records.add_summary(session, draft)
+        except SummaryRangeConflict:
+            return None
+        return _summary(session.id, draft)
+
+    def _draft_of_messages(self, messages: Sequence[MessageWithImportance], written: WrittenSummary) -> SummaryDraft:
+        first, last = messages[0], messages[-1]
+        moments = [message.created_at for message in messages]
+        return self._draft(
+            written,
+            level=0,
+            seqs=(first.seq, last.seq),
+            message_ids=(first.record_id, last.record_id),
+            moments=(min(moments), max(moments)),
+        )
+
+    def _draft_of_summaries(self, parts: Sequence[ConversationSummary], written: WrittenSummary) -> SummaryDraft:
+        first, last = parts[0], parts[-1]
+        return self._draft(
+            written,
+            level=first.level + 1,
+            seqs=(first.start_seq, last.end_seq),
+            message_ids=(first.start_message_id, last.end_message_id),
+            moments=(min(part.started_at for part in parts), max(part.ended_at for part in parts)),
+        )
+
+    def _draft(
+        self,
+        written: WrittenSummary,
+        *,
+        level: int,
+        seqs: tuple[int, int],
+        message_ids: tuple[str, str],
+        moments: tuple[int, int],
+    ) -> SummaryDraft:
+        now_ms = self._clock.now_ms()
+        return SummaryDraft(
+            id=self._ids.record_id("summary", now_ms),
+            text=written.text,
+            level=level,
+            start_seq=seqs[0],
+            end_seq=seqs[1],
+            start_message_id=message_ids[0],
+            end_message_id=message_ids[1],
+            started_at=moments[0],
+            ended_at=moments[1],
+            importance=SUMMARY_IMPORTANCE,
+            tokens=self._counter.count(written.text),
+            method=written.method,
+            model_id=written.model_id,
+            created_at=now_ms,
+            terms=index_terms(written.text),
+        )
+
+
+async def _session(view: ReadView, scope: Scope) -> Session:
+    session = await view.sessions.get(scope)
+    if session is None:
+        raise SessionNotFound(scope.session or "")
+    return session
+
+
+async def _message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
+    message = await view.records.message(scope, message_number(message_id, field))
+    if message is None:
+        raise RecordNotFound(f"{field}={message_id!r} is not a message of session {scope.session!r}")
+    return message
+
+
+def _summary(session_id: str, draft: SummaryDraft) -> ConversationSummary:
+    return ConversationSummary(
+        id=draft.id,
+        session_id=session_id,
+        summary=draft.text,
+        message_count=draft.end_seq - draft.start_seq + 1,
+        start_message_id=draft.start_message_id,
+        end_message_id=draft.end_message_id,
+        importance_score=draft.importance,
+        created_at=draft.created_at,
+        tokens=draft.tokens,
+        level=draft.level,
+        start_seq=draft.start_seq,
+        end_seq=draft.end_seq,
+        started_at=draft.started_at,
+        ended_at=draft.ended_at,
+        method=draft.method,
+        model_id=draft.model_id,
+    )

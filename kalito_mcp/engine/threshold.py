@@ -1,0 +1,112 @@
+"""How many messages make one summary: fewer where they are long or technical. Pure.
+
+Source: `getAdaptiveSummaryThreshold` of the memory manager's reference, which leaves its technicality score open;
+here it is the share of a text's characters that belong to code, identifiers, error words and measured numbers.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kalito_mcp.domain.records import MessageWithImportance
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryWindowPolicy:
+    """`threshold` messages make a summary, `dense_threshold` where a window is dense.
+
+    Dense is an average length above `dense_length` characters, or a technicality above `dense_technicality`.
+    """
+
+    threshold: int = 15
+    dense_threshold: int = 10
+    dense_technicality: float = 0.7
+    dense_length: int = 500
+    is_adaptive: bool = True
+
+
+DEFAULT_SUMMARY_WINDOW: Final = SummaryWindowPolicy()
+
+# Technical talk is still mostly grammar: where this share of the characters is technical, the text is wholly so.
+_SATURATION: Final = 0.35
+
+_UNITS: Final = "ms|ns|us|µs|s|min|h|hz|khz|mhz|ghz|b|kb|mb|gb|tb|kib|mib|gib|px|em|rem|mg|g|kg|ml|mm|cm|m|km|v|w|kw|%"
+_WORD: Final = re.compile(r"\S+")
+_IDENTIFIER: Final = re.compile(
+    r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # snake_case
+    r"|_*[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*"  # camelCase
+    r"|(?:[A-Z][a-z0-9]+){2,}"  # PascalCase
+    r"|--?[A-Za-z][A-Za-z0-9-]*(?:=.*)?"  # --flag
+    r"|(?:~|\.{1,2})?/[\w.@/-]+"  # /a/path
+    r"|[\w.@-]+/(?:[\w.@-]+/)*[\w@-]+\.[A-Za-z]\w*"  # a/path.ext
+    r"|[\w-]+\.(?:py|js|ts|tsx|jsx|json|toml|ya?ml|sql|go|rs|java|c|h|cpp|cs|rb|php|sh|md|html|css|txt|log|cfg|ini)"
+    r"|[\w.]+\(.*\)"  # call()
+    r"|`.*`"
+    r"|E(?:CONN|NO|ACC|PERM|ADDR|TIME|PIPE|AGAIN|EXIST|INVAL|HOST)[A-Z]*"  # ECONNREFUSED
+    r"|40[0-9]|42[29]|50[0-4]"  # HTTP status
+    r"|v\d+(?:\.\d+)*|\d{1,3}\.\d{1,3}\.\d{1,3}"  # version
+)
+_MEASURED: Final = re.compile(rf"[<>~≈]?[-+]?\d+(?:[.,]\d+)?(?:{_UNITS})(?:/\w+)?", re.IGNORECASE)
+_BARE_NUMBER: Final = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
+_UNIT: Final = re.compile(_UNITS, re.IGNORECASE)
+_TECHNICAL_WORDS: Final = frozenset(
+    "error errors exception exceptions traceback stacktrace bug bugs crash crashes crashed segfault timeout timeouts "
+    "fails failed failing failure undefined null nan stack compile compiler runtime deadlock regression leak "
+    "api endpoint database sql query index schema migration server client port cache thread async await function "
+    "class method variable array string integer boolean json yaml http https docker container kubernetes git commit "
+    "branch merge deploy build pipeline test tests regex parser cpu gpu ram linux".split()
+)
+_EDGE: Final = ".,;:!?\"'()[]{}<>*“”‘’。，！？；：、"
+# The alternatives above are tried on one short word. A longer one is data, or a script without spaces.
+_MAX_WORD: Final = 120
+
+
+def technicality(text: str) -> float:
+    """How technical a text is, in [0, 1]; prose is near 0, and a text without characters is 0."""
+    return _share((text,))
+
+
+def summary_window(
+    messages: Sequence[MessageWithImportance], policy: SummaryWindowPolicy = DEFAULT_SUMMARY_WINDOW
+) -> int:
+    """How many of the messages, oldest first, make the next summary; they may be fewer than that as yet.
+
+    Only the first `threshold` messages decide, so a backlog is cut the same way however long it is.
+    """
+    window = messages[: policy.threshold]
+    if not policy.is_adaptive or not window:
+        return policy.threshold
+    is_long = sum(len(message.text) for message in window) > policy.dense_length * len(window)
+    if is_long or _share(message.text for message in window) > policy.dense_technicality:
+        return policy.dense_threshold
+    return policy.threshold
+
+
+def _share(texts: Iterable[str]) -> float:
+    technical = total = 0
+    for text in texts:
+        for part_number, part in enumerate(text.split("```")):
+            is_code = part_number % 2 == 1
+            previous = ""
+            for match in _WORD.finditer(part):
+                raw = match.group()
+                total += len(raw)
+                word = raw.strip(_EDGE)
+                if is_code or _is_technical(raw, word):
+                    technical += len(raw)
+                elif previous and _UNIT.fullmatch(word) and _BARE_NUMBER.fullmatch(previous):
+                    technical += len(previous) + len(raw)
+                previous = word
+    return min(technical / (_SATURATION * total), 1.0) if total else 0.0
+
+
+def _is_technical(raw: str, word: str) -> bool:
+    if len(word) > _MAX_WORD:
+        return word.isascii()
+    return bool(
+        word.lower() in _TECHNICAL_WORDS
+        or _MEASURED.fullmatch(word)
+        or _IDENTIFIER.fullmatch(word)
+        or (raw.startswith("`") and raw.rstrip(_EDGE).endswith("`"))
+    )

@@ -1,0 +1,176 @@
+"""What can go wrong, as one tree. Every class has a stable `code`; every message says what to do next.
+
+    KalitoError
+    ├── InvalidInput            the caller's argument; nothing was read or written
+    │   ├── BudgetTooSmall      the context frame does not fit; says the minimum
+    │   └── TextTooLarge        over `limits.max_text_bytes`; says the limit
+    ├── NotFound                no such thing in this owner's memory
+    │   ├── SessionNotFound
+    │   └── RecordNotFound
+    ├── Conflict                the state of the memory does not allow it; nothing was written
+    │   ├── SessionFinalized
+    │   ├── ClientKeyReused
+    │   └── SummaryRangeConflict
+    ├── ConfigurationError      a setting, an environment variable or a missing extra
+    ├── StorageError            the database file
+    │   ├── StorageFull
+    │   ├── StorageBusy
+    │   ├── StorageReadOnly
+    │   ├── StorageDamaged
+    │   └── SchemaTooNew
+    └── ModelError              a language model; the summarizer falls back, so no caller sees it
+        ├── ModelUnavailable
+        └── ModelReplyInvalid
+
+`InvalidInput`, `NotFound` and `Conflict` are the caller's to mend and reach it as they are; so do the
+storage errors, whose words are written for the person at the keyboard.
+"""
+
+from typing import ClassVar
+
+
+class KalitoError(Exception):
+    """Base of every error that kalito raises on purpose."""
+
+    code: ClassVar[str] = "error"
+
+
+class InvalidInput(KalitoError):
+    """An argument is outside what the call accepts."""
+
+    code = "invalid_input"
+
+
+class BudgetTooSmall(InvalidInput):
+    """The token budget cannot hold the frame of a context.
+
+    `minimum` is the smallest budget, in tokens, that would have been accepted.
+    """
+
+    code = "budget_too_small"
+
+    def __init__(self, budget: int, minimum: int) -> None:
+        super().__init__(f"max_tokens={budget} cannot hold even an empty context; ask for at least {minimum} tokens")
+        self.minimum = minimum
+
+
+class TextTooLarge(InvalidInput):
+    """A text is longer than `limits.max_text_bytes`."""
+
+    code = "text_too_large"
+
+
+class NotFound(KalitoError):
+    """Nothing by that name in this owner's memory."""
+
+    code = "not_found"
+
+
+class SessionNotFound(NotFound):
+    """No session has this id."""
+
+    code = "session_not_found"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"no session {session_id!r}; record a message in it first, or read memory://sessions for those that exist"
+        )
+
+
+class RecordNotFound(NotFound):
+    """No record has this id."""
+
+    code = "record_not_found"
+
+
+class Conflict(KalitoError):
+    """The call is well formed, but what is stored does not allow it."""
+
+    code = "conflict"
+
+
+class SessionFinalized(Conflict):
+    """The session is closed to new records."""
+
+    code = "session_finalized"
+
+    def __init__(self, session_id: str, state: str) -> None:
+        super().__init__(f"session {session_id!r} is {state} and takes no more records; go on under a new session_id")
+
+
+class ClientKeyReused(Conflict):
+    """One `client_key` came with two different texts."""
+
+    code = "client_key_reused"
+
+    def __init__(self, client_key: str) -> None:
+        super().__init__(
+            f"client_key {client_key!r} is already recorded with another role or text; "
+            "send the same message to retry it, or a new client_key for a new message"
+        )
+
+
+class SummaryRangeConflict(Conflict):
+    """A summary would overlap another, or leave messages uncovered between two."""
+
+    code = "summary_range_conflict"
+
+
+class ConfigurationError(KalitoError):
+    """A setting, an environment variable or a missing optional dependency."""
+
+    code = "configuration"
+
+
+class StorageError(KalitoError):
+    """The database could not do what was asked; nothing of the failed call was written."""
+
+    code = "storage"
+
+
+class StorageFull(StorageError):
+    """No room on the disk."""
+
+    code = "storage_full"
+
+
+class StorageBusy(StorageError):
+    """Another process held the write lock for longer than `storage.busy_timeout_s`."""
+
+    code = "storage_busy"
+
+
+class StorageReadOnly(StorageError):
+    """The database, or its folder, cannot be written."""
+
+    code = "storage_read_only"
+
+
+class StorageDamaged(StorageError):
+    """The file is not a database, is cut short, or fails its checks."""
+
+    code = "storage_damaged"
+
+
+class SchemaTooNew(StorageError):
+    """A newer kalito wrote this database."""
+
+    code = "schema_too_new"
+
+
+class ModelError(KalitoError):
+    """A language model did not give a usable answer."""
+
+    code = "model"
+
+
+class ModelUnavailable(ModelError):
+    """Not reachable, too slow, refused, or its circuit breaker is open."""
+
+    code = "model_unavailable"
+
+
+class ModelReplyInvalid(ModelError):
+    """It answered with something that is not a chat completion."""
+
+    code = "model_reply_invalid"

@@ -1,0 +1,194 @@
+"""Which model servers are configured, and which of them answers for a model id.
+
+A server is settled by the configuration alone: nothing that comes in through a tool can name one. The registry
+opens no connection; each server's client opens with its first question.
+"""
+
+import difflib
+import ipaddress
+import math
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final, Literal, get_args
+
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.inference.breaker import BreakerPolicy, CircuitBreaker
+from kalito_mcp.inference.chat import ChatLimits, OllamaChat, OpenAIChat, address_flaw
+from kalito_mcp.ports.chat import ChatModel
+from kalito_mcp.ports.clock import Clock
+
+ServerKind = Literal["ollama", "openai"]
+
+# Strict on purpose: what two URL parsers read differently does not get past it.
+_URL: Final = re.compile(
+    r"(?P<scheme>https?)://"
+    r"(?P<host>\[[0-9a-f:.]+\]|[0-9a-z](?:[0-9a-z._-]*[0-9a-z])?)"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+    r"(?:/[0-9a-z._~/-]*)?",
+    re.I | re.A,
+)
+_HIGHEST_PORT: Final = 65535
+_PRIVATE: Final = tuple(
+    ipaddress.ip_network(network) for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+)
+_LONGEST_NAME: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """One model server as configured.
+
+    `models` are shell globs over model ids, case-sensitive. `url` is the base: http://127.0.0.1:11434 for Ollama,
+    https://api.openai.com/v1 for OpenAI. `api_key_env` names an environment variable; the key itself is never
+    configured. `is_local` None is settled by the kind and the URL: Ollama, and any server whose URL names this
+    machine or a private address; set it to False for an Ollama that runs elsewhere.
+
+    Raises:
+        ConfigurationError: a field that cannot be, in words that name the server and the field.
+    """
+
+    name: str
+    kind: ServerKind
+    url: str
+    models: tuple[str, ...]
+    api_key_env: str | None = None
+    is_local: bool | None = None
+    connect_timeout_s: float = 2.0
+    total_timeout_s: float = 30.0
+    max_retries: int = 2
+    max_reply_bytes: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        if not (0 < len(self.name) <= _LONGEST_NAME and self.name.isprintable()):
+            raise ConfigurationError("a model server's name must have 1 to 64 printable characters")
+        self._check_kind()
+        self._check_url()
+        if isinstance(self.models, str) or not self.models or not all(self.models):
+            raise self._error("models must list at least one model id or glob, like 'llama3.2*'")
+        if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.api_key_env):
+            # Not repeated: what was put here instead of a variable's name may be the key.
+            raise self._error("api_key_env must be the name of an environment variable, not the key itself")
+        for field, value in (
+            ("connect_timeout_s", self.connect_timeout_s),
+            ("total_timeout_s", self.total_timeout_s),
+            ("max_reply_bytes", self.max_reply_bytes),
+        ):
+            if not (math.isfinite(value) and value > 0):
+                raise self._error(f"{field}={value} must be greater than 0")
+        if not 0 <= self.max_retries <= 2:  # noqa: PLR2004
+            raise self._error(f"max_retries={self.max_retries} must be 0, 1 or 2")
+
+    @property
+    def runs_locally(self) -> bool:
+        """Whether the text stays on this machine or in this network: `is_local`, or what kind and URL say."""
+        if self.is_local is not None:
+            return self.is_local
+        return self.kind == "ollama" or _is_loopback(self._host) or _is_private(self._host)
+
+    @property
+    def allows_loopback(self) -> bool:
+        """Whether its name may lead to this machine: it is local, or its URL says so openly."""
+        return self.runs_locally or _is_loopback(self._host)
+
+    def answers_for(self, model_id: str) -> bool:
+        """Whether one of the globs matches."""
+        return any(fnmatchcase(model_id, pattern) for pattern in self.models)
+
+    @property
+    def _host(self) -> str:
+        match = _URL.fullmatch(self.url)
+        return match["host"].strip("[]").lower() if match else ""
+
+    def _check_kind(self) -> None:
+        kinds = get_args(ServerKind)
+        if self.kind not in kinds:
+            nearest = difflib.get_close_matches(str(self.kind).lower(), kinds, n=1, cutoff=0.0)[0]
+            raise self._error(f"kind={self.kind!r} is unknown; did you mean {nearest!r}?")
+
+    def _check_url(self) -> None:
+        match = _URL.fullmatch(self.url)
+        if match is None or int(match["port"] or 1) not in range(1, _HIGHEST_PORT + 1):
+            # Not repeated: it may hold credentials.
+            raise self._error(
+                "url must look like http://127.0.0.1:11434 or https://host/v1, with no user name, password, "
+                "query or fragment in it; a key goes into the environment variable that api_key_env names"
+            )
+        address = _literal_address(self._host)
+        flaw = address and address_flaw(address, allows_loopback=True)
+        if flaw:
+            raise self._error(f"url: {self._host} {flaw}; use the model server's own address")
+
+    def _error(self, what: str) -> ConfigurationError:
+        return ConfigurationError(f"model server {self.name!r}: {what}")
+
+
+class ModelRegistry:
+    """The configured servers, in order. Implements `ports.chat.ChatModels`.
+
+    Each server has one client and one circuit breaker, whichever of its models is asked for.
+    """
+
+    def __init__(
+        self, servers: Sequence[ModelServer], clock: Clock, breaker_policy: BreakerPolicy | None = None
+    ) -> None:
+        """Raises ConfigurationError where two servers have one name."""
+        names = [server.name for server in servers]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigurationError(f"two model servers are named {name!r}; give each its own name")
+        self._servers = tuple((server, _chat(server, CircuitBreaker(clock, breaker_policy))) for server in servers)
+
+    def find(self, model_id: str) -> ChatModel | None:
+        """The first server with a glob that matches the model id; None where there is none."""
+        return next((chat for server, chat in self._servers if server.answers_for(model_id)), None)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        for _, chat in self._servers:
+            await chat.aclose()
+
+
+def _chat(server: ModelServer, breaker: CircuitBreaker) -> OllamaChat | OpenAIChat:
+    chat = OllamaChat if server.kind == "ollama" else OpenAIChat
+    return chat(
+        name=server.name,
+        url=server.url,
+        is_local=server.runs_locally,
+        allows_loopback=server.allows_loopback,
+        breaker=breaker,
+        api_key_env=server.api_key_env,
+        limits=ChatLimits(
+            connect_timeout_s=server.connect_timeout_s,
+            total_timeout_s=server.total_timeout_s,
+            max_retries=server.max_retries,
+            max_reply_bytes=server.max_reply_bytes,
+        ),
+    )
+
+
+def _literal_address(host: str) -> str | None:
+    """The address that a host spells out, in any notation that the system reads (octal, hexadecimal, one number)."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    address = _literal_address(host)
+    if address is None:
+        return host == "localhost" or host.endswith(".localhost")
+    # What else could be flawed about it was refused when the server was configured.
+    return address_flaw(address, allows_loopback=False) is not None
+
+
+def _is_private(host: str) -> bool:
+    address = _literal_address(host)
+    return address is not None and any(ipaddress.ip_address(address) in network for network in _PRIVATE)

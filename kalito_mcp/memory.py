@@ -1,0 +1,120 @@
+"""`Memory`: one verb per tool. It joins the services and holds no rule of its own."""
+
+from collections.abc import Sequence
+
+from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    CreatePinRequest,
+    CreateSummaryRequest,
+    NewMessage,
+    SemanticPin,
+)
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.search import SearchPage
+from kalito_mcp.domain.sessions import MemoryStats, Session
+from kalito_mcp.engine.manager import MemoryManager
+from kalito_mcp.engine.recorder import Recorded, Recorder
+from kalito_mcp.engine.summary_keeper import SummaryKeeper
+from kalito_mcp.orchestrator.finalizer import Finalized, Finalizer
+from kalito_mcp.orchestrator.owed_worker import OwedWorker
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.store import Store
+from kalito_mcp.retrieval.search import Searcher, SearchRequest
+
+
+class Memory:
+    """An opened memory. Get one from `open_memory`."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        manager: MemoryManager,
+        recorder: Recorder,
+        summaries: SummaryKeeper,
+        searcher: Searcher,
+        finalizer: Finalizer,
+        owed: OwedWorker,
+        clock: Clock,
+        ids: IdSource,
+        owner: str = LOCAL_OWNER,
+    ) -> None:
+        self.manager = manager
+        """The specification's memory manager, with all its methods."""
+        self.clock = clock
+        self._store = store
+        self._recorder = recorder
+        self._summaries = summaries
+        self._searcher = searcher
+        self._finalizer = finalizer
+        self._owed = owed
+        self._ids = ids
+        self._owner = owner
+
+    def new_session_id(self) -> str:
+        """An unguessable handle for a conversation that has none."""
+        return self._ids.session_id()
+
+    async def record_messages(
+        self, session_id: str, messages: Sequence[NewMessage], *, agent_id: str | None = None
+    ) -> Recorded:
+        """Append messages to a session. They are on disk when this returns; what they owe is done afterwards."""
+        recorded = await self._recorder.record(self._scope(session_id, agent_id), messages)
+        self._owed.nudge(self._scope(session_id))
+        return recorded
+
+    async def build_context(
+        self,
+        session_id: str,
+        max_tokens: int | None = None,
+        *,
+        query: str | None = None,
+        pending_input: bool = False,
+    ) -> MemoryContext:
+        """See `MemoryManager.build_context`."""
+        return await self.manager.build_context(session_id, max_tokens, query=query, pending_input=pending_input)
+
+    async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
+        """See `MemoryManager.create_semantic_pin`."""
+        return await self.manager.create_semantic_pin(request)
+
+    async def summarize_session(self, session_id: str) -> Sequence[ConversationSummary]:
+        """Summarise every message that has no summary yet, the newest included, and fold what is due."""
+        return await self._summaries.summarize_all(self._scope(session_id))
+
+    async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
+        """See `MemoryManager.create_summary`."""
+        return await self.manager.create_summary(request)
+
+    async def adopt_summary(self, session_id: str, summary: str) -> ConversationSummary | None:
+        """Store the caller's summary of all messages that have none; None when every message has one."""
+        return await self._summaries.adopt(self._scope(session_id), summary)
+
+    async def search_memory(
+        self, request: SearchRequest, *, session_id: str | None = None, agent_id: str | None = None
+    ) -> SearchPage:
+        """Find what was said: in one session, or in all of an agent's (`default` unless given)."""
+        return await self._searcher.search(Scope(self._owner, agent_id, session_id), request)
+
+    async def finalize_session(self, session_id: str) -> Finalized:
+        """Close a session: last summaries, then no more records."""
+        return await self._finalizer.finalize(self._scope(session_id))
+
+    async def session_stats(self, session_id: str) -> MemoryStats:
+        """See `MemoryManager.memory_stats`."""
+        return await self.manager.memory_stats(session_id)
+
+    async def list_sessions(
+        self, *, prefix: str = "", agent_id: str | None = None, limit: int = 100
+    ) -> Sequence[Session]:
+        """Sessions whose id starts with the prefix, last written first."""
+        async with self._store.read() as view:
+            return await view.sessions.list_recent(self._scope(None, agent_id), prefix=prefix, limit=limit)
+
+    async def settled(self) -> None:
+        """Wait until the owed work that this memory was told of is done."""
+        await self._owed.settled()
+
+    def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
+        return Scope(owner=self._owner, agent=agent_id, session=session_id)

@@ -1,0 +1,1 @@
+"""What spans several services: finalizing a session, and the work that is owed in the background."""

@@ -1,0 +1,94 @@
+"""Owed background work: automatic pins, due summaries, due folds.
+
+What is owed is never kept in memory alone: it is a query over what is stored, so a crash owes the same afterwards.
+A nudge only says where to look first. A failure is logged and retried at the next nudge, or the next start.
+"""
+
+import logging
+from typing import Final
+
+import anyio
+
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.engine.budget import ContextPolicy
+from kalito_mcp.engine.summary_keeper import SummaryKeeper
+from kalito_mcp.engine.threshold import SummaryWindowPolicy
+from kalito_mcp.orchestrator.pin_collector import PinCollector
+from kalito_mcp.ports.store import Store
+
+_log: Final = logging.getLogger("kalito.owed")
+_PAGE: Final = 100
+
+
+class OwedWorker:
+    """Pays what sessions owe, one session after the other, in one task."""
+
+    def __init__(
+        self,
+        store: Store,
+        summaries: SummaryKeeper,
+        pins: PinCollector,
+        *,
+        context: ContextPolicy,
+        window: SummaryWindowPolicy,
+    ) -> None:
+        self._store = store
+        self._summaries = summaries
+        self._pins = pins
+        self._max_summaries = context.summaries
+        self._threshold = window.threshold
+        self._pending: dict[tuple[str, str | None], Scope] = {}
+        self._wake = anyio.Event()
+        self._idle = anyio.Event()
+
+    def nudge(self, scope: Scope) -> None:
+        """Say that a session may owe something. Returns at once."""
+        self._pending[(scope.owner, scope.session)] = scope
+        if self._idle.is_set():
+            self._idle = anyio.Event()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until cancelled, beginning with what an earlier process still owed."""
+        await self._find_debts()
+        while True:
+            while self._pending:
+                await self.pay(self._pending.pop(next(iter(self._pending))))
+            self._idle.set()
+            await self._wake.wait()
+            self._wake = anyio.Event()
+
+    async def settled(self) -> None:
+        """Wait until nothing that was nudged is owed any more."""
+        while not self._idle.is_set():
+            await self._idle.wait()
+
+    async def pay(self, scope: Scope) -> None:
+        """Pay all that one session owes. Never raises but for cancellation."""
+        try:
+            await self._pins.collect(scope)
+            while await self._summaries.summarize_due(scope) is not None:
+                pass
+            while await self._summaries.fold_due(scope) is not None:
+                pass
+        except Exception:
+            _log.exception("owed work of session %r failed; it stays owed", scope.session)
+
+    async def _find_debts(self) -> None:
+        last_key = 0
+        try:
+            while True:
+                async with self._store.read() as view:
+                    sessions = await view.sessions.list_owing(
+                        threshold=self._threshold,
+                        max_summaries=self._max_summaries,
+                        after_key=last_key,
+                        limit=_PAGE,
+                    )
+                for session in sessions:
+                    await self.pay(Scope(owner=session.owner, session=session.id))
+                    last_key = session.key
+                if len(sessions) < _PAGE:
+                    return
+        except Exception:
+            _log.exception("could not look for owed work; it is looked for again at the next start")

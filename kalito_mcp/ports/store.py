@@ -1,0 +1,65 @@
+"""The store: consistent reads and atomic writes."""
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from kalito_mcp.ports.records import RecordReader, RecordWriter
+from kalito_mcp.ports.sessions import SessionReader, SessionWriter
+from kalito_mcp.ports.text_index import TextIndexReader
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePolicy:
+    """`busy_timeout_s`: how long a write waits for other processes. `readers`: parallel reads of this process."""
+
+    busy_timeout_s: float = 30.0
+    readers: int = 4
+
+
+class ReadView(Protocol):
+    """One snapshot of the store. Everything read through it belongs together."""
+
+    @property
+    def sessions(self) -> SessionReader: ...
+    @property
+    def records(self) -> RecordReader: ...
+    @property
+    def text(self) -> TextIndexReader: ...
+
+
+class WriteTransaction(Protocol):
+    """One atomic change. Leaving the block commits, and only then is anything acknowledged; an error or a
+    cancellation rolls everything back."""
+
+    @property
+    def sessions(self) -> SessionWriter: ...
+    @property
+    def records(self) -> RecordWriter: ...
+    @property
+    def text(self) -> TextIndexReader: ...
+
+
+class Store(Protocol):
+    """A database of memories."""
+
+    def read(self) -> AbstractAsyncContextManager[ReadView]:
+        """A consistent view. Keep it short: a long one keeps old pages alive."""
+        ...
+
+    def write(self) -> AbstractAsyncContextManager[WriteTransaction]:
+        """The write transaction. One at a time, across all processes; never await a model inside.
+
+        Raises:
+            StorageBusy: another process held the lock too long.
+            StorageFull, StorageReadOnly, StorageDamaged: as they say; nothing was written.
+        """
+        ...
+
+    async def secret(self) -> bytes:
+        """Sixteen random bytes that were made with the database and never leave it."""
+        ...
+
+    async def revision(self) -> int:
+        """A number that changes whenever any process has committed a write."""
+        ...

@@ -1,0 +1,1 @@
+"""Finding records: candidates from the indexes, evidence, order, hits. Reads only."""

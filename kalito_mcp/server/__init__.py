@@ -1,0 +1,1 @@
+"""The MCP server: tools, resources, prompts and transports over one `Memory`. Importing it imports `mcp`."""

@@ -1,0 +1,73 @@
+"""Resources: the list of sessions, and each session's numbers."""
+
+import json
+from typing import Any, Final
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+from mcp.types import Completion, PromptReference, ResourceTemplateReference
+
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.time import to_iso
+from kalito_mcp.errors import SessionNotFound
+from kalito_mcp.server.opened import OpenedMemory
+
+SESSIONS_URI: Final = "memory://sessions"
+STATS_URI: Final = "memory://sessions/{session_id}/stats"
+_MAX_SESSIONS: Final = 100
+_MAX_COMPLETIONS: Final = 100
+
+
+def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
+    """Add the resources and the completion of session ids."""
+
+    @server.resource(
+        SESSIONS_URI,
+        name="sessions",
+        title="Sessions",
+        description="The 100 sessions that were written last: id, agent, state, counts.",
+        mime_type="application/json",
+    )
+    async def sessions() -> str:
+        found = await opened.memory.list_sessions(limit=_MAX_SESSIONS)
+        return _json({"sessions": [_row(session) for session in found], "shown": len(found), "limit": _MAX_SESSIONS})
+
+    @server.resource(
+        STATS_URI,
+        name="session-stats",
+        title="Session statistics",
+        description="One session in numbers: messages, summaries, pins, oldest and newest message, mean importance.",
+        mime_type="application/json",
+    )
+    async def session_stats(session_id: str) -> str:
+        try:
+            stats = await opened.memory.session_stats(session_id)
+        except SessionNotFound as error:
+            raise ResourceNotFoundError(str(error)) from error
+        return _json(stats.to_dict())
+
+    @server.completion()
+    async def complete_session_id(
+        ref: PromptReference | ResourceTemplateReference, argument: Any, _context: Any
+    ) -> Completion | None:
+        if argument.name != "session_id":
+            return None
+        found = await opened.memory.list_sessions(prefix=argument.value, limit=_MAX_COMPLETIONS + 1)
+        values = [session.id for session in found[:_MAX_COMPLETIONS]]
+        return Completion(values=values, has_more=len(found) > _MAX_COMPLETIONS)
+
+
+def _row(session: Session) -> dict[str, Any]:
+    return {
+        "session_id": session.id,
+        "agent_id": session.agent,
+        "state": str(session.state),
+        "messages": session.message_count,
+        "summaries": session.summary_count,
+        "pins": session.pin_count,
+        "updated_at": to_iso(session.updated_at),
+    }
+
+
+def _json(content: dict[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

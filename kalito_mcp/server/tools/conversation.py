@@ -1,0 +1,187 @@
+"""Tools of the conversation: record_messages, build_context, summarize_session, finalize_session."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Role
+from kalito_mcp.domain.time import from_iso
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.tools.answers import answer, plural, text_answer
+from kalito_mcp.server.tools.shapes import (
+    AgentId,
+    FinalizedSession,
+    MessageInput,
+    MessageRef,
+    RecordedMessages,
+    SessionId,
+    SummarizedSession,
+    Summary,
+)
+
+
+class ConversationTools:
+    """The tools that hand over a conversation and take back its context."""
+
+    def __init__(self, opened: OpenedMemory) -> None:
+        self._opened = opened
+
+    async def record_messages(
+        self,
+        messages: Annotated[
+            list[MessageInput],
+            Field(description="In the order they were said. All are stored, or none.", min_length=1, max_length=10_000),
+        ],
+        session_id: SessionId = None,
+        agent_id: AgentId = None,
+    ) -> Annotated[CallToolResult, RecordedMessages]:
+        """Store messages of the conversation. Returns their ids and the session_id; they are on disk by then.
+        Summaries and pins follow by themselves. Does not answer or search; to keep one fact in sight, use create_pin.
+        """
+        memory = self._opened.memory
+        session = session_id or self._opened.default_session or memory.new_session_id()
+        recorded = await memory.record_messages(session, [_new_message(one) for one in messages], agent_id=agent_id)
+        ids = recorded.message_ids
+        duplicates = len(ids) - recorded.new_count
+        text = (
+            f"Recorded {plural(recorded.new_count, 'message')} in session {session} ({plural(duplicates, 'duplicate')}, "
+            f"{recorded.total_messages} in all): {', '.join(ids)}"
+        )
+        return answer(
+            text,
+            RecordedMessages(
+                session_id=session,
+                recorded=recorded.new_count,
+                duplicates=duplicates,
+                message_ids=ids,
+                total_messages=recorded.total_messages,
+            ),
+        )
+
+    async def build_context(
+        self,
+        session_id: SessionId = None,
+        max_tokens: Annotated[
+            int, Field(description="Budget of the whole text, in tokens.", ge=1, le=10_000_000)
+        ] = 3000,
+        query: Annotated[
+            str | None,
+            Field(
+                description="What the user asks now: older messages that match come in where there is room.",
+                max_length=4000,
+            ),
+        ] = None,
+        pending_input: Annotated[
+            bool,
+            Field(description="The newest recorded message is the user's current input: leave it out of the context."),
+        ] = False,
+        format: Annotated[  # noqa: A002 - the name that callers expect
+            Literal["text", "structured"],
+            Field(description="`structured` gives the parts as JSON instead of the text to read."),
+        ] = "text",
+    ) -> CallToolResult:
+        """What this conversation remembers, within a token budget: summaries, pins, matching older messages and the
+        newest messages. Returns text to read. It stores nothing; to find one thing across conversations, use
+        search_memory."""
+        context = await self._opened.memory.build_context(
+            self._opened.session(session_id), max_tokens, query=query, pending_input=pending_input
+        )
+        if format == "text":
+            return text_answer(context.text)
+        parts = context.to_dict()
+        return text_answer(json.dumps(parts, ensure_ascii=False, separators=(",", ":")), parts)
+
+    async def summarize_session(
+        self,
+        session_id: SessionId = None,
+        summary: Annotated[
+            str | None,
+            Field(
+                description="Your own summary of the messages that have none yet: topics, decisions, facts, state. "
+                "Best kept under 200 words.",
+                min_length=1,
+                max_length=65_536,
+            ),
+        ] = None,
+        start_message_id: MessageRef = None,
+        end_message_id: MessageRef = None,
+    ) -> Annotated[CallToolResult, SummarizedSession]:
+        """Summarise the messages that have no summary yet: with your text, or without one. Returns the new summaries.
+        Summaries are also made by themselves about every 15 messages, so this is for good moments to sum up.
+        start_message_id and end_message_id name a range that begins after the last summary."""
+        memory, session = self._opened.memory, self._opened.session(session_id)
+        made: Sequence[ConversationSummary]
+        if start_message_id is not None or end_message_id is not None:
+            if start_message_id is None or end_message_id is None:
+                raise InvalidInput("send start_message_id and end_message_id together, or neither")
+            request = CreateSummaryRequest(session, start_message_id, end_message_id, summary=summary)
+            made = [await memory.create_summary(request)]
+        elif summary is not None:
+            adopted = await memory.adopt_summary(session, summary)
+            made = [adopted] if adopted else []
+        else:
+            made = await memory.summarize_session(session)
+        stats = await memory.session_stats(session)
+        counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
+        return answer(
+            "\n".join([f"Made {_summaries(made)}; {counts} are summarised.", *map(_line, made)]),
+            SummarizedSession(
+                session_id=session,
+                summaries=[Summary(**one.to_dict()) for one in made],
+                summarized_messages=stats.summarized_messages,
+                total_messages=stats.total_messages,
+            ),
+        )
+
+    async def finalize_session(self, session_id: SessionId = None) -> Annotated[CallToolResult, FinalizedSession]:
+        """Close a conversation for good: the rest is summarised and no more messages are taken. Returns the last
+        summaries and the counts. Everything stays searchable. Calling it again changes nothing."""
+        memory, session = self._opened.memory, self._opened.session(session_id)
+        finalized = await memory.finalize_session(session)
+        closed, made = finalized.session, finalized.summaries
+        text = (
+            f"Session {session} is {closed.state}: {plural(closed.message_count, 'message')}, "
+            f"{plural(closed.pin_count, 'pin')}, {_summaries(closed.summary_count)}; {_summaries(made)} made now."
+        )
+        return answer(
+            "\n".join([text, *map(_line, made)]),
+            FinalizedSession(
+                session_id=session,
+                state="FINALIZED",
+                summaries=[Summary(**one.to_dict()) for one in made],
+                total_messages=closed.message_count,
+                total_summaries=closed.summary_count,
+                total_pins=closed.pin_count,
+            ),
+        )
+
+
+def _new_message(message: MessageInput) -> NewMessage:
+    return NewMessage(
+        role=Role(message.role),
+        text=message.text,
+        name=message.name,
+        created_at=None if message.created_at is None else from_iso(message.created_at),
+        model_id=message.model_id,
+        token_usage=message.token_usage,
+        client_key=message.client_key,
+    )
+
+
+def _summaries(made: Sequence[ConversationSummary] | int) -> str:
+    count = made if isinstance(made, int) else len(made)
+    return "1 summary" if count == 1 else f"{count} summaries"
+
+
+def _line(summary: ConversationSummary) -> str:
+    fields = summary.to_dict()
+    author = f"{fields['method']} {summary.model_id}" if summary.model_id else fields["method"]
+    return (
+        f"{summary.id} (level {summary.level}, messages {summary.start_seq}-{summary.end_seq}, "
+        f"{summary.message_count} of them, {summary.start_message_id} to {summary.end_message_id}, by {author}, "
+        f"importance {summary.importance_score}, {fields['created_at']}): {summary.summary}"
+    )

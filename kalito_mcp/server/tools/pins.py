@@ -1,0 +1,57 @@
+"""The tool of pins: create_pin."""
+
+from typing import Annotated
+
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from kalito_mcp.domain.records import CreatePinRequest, PinType
+from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.tools.answers import answer
+from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, SessionId
+
+
+class PinTools:
+    """The tool that keeps one thing in sight."""
+
+    def __init__(self, opened: OpenedMemory) -> None:
+        self._opened = opened
+
+    async def create_pin(
+        self,
+        content: Annotated[
+            str, Field(description="The fact in one sentence that stands by itself.", min_length=1, max_length=65_536)
+        ],
+        session_id: SessionId = None,
+        source_message_id: MessageRef = None,
+        importance_score: Annotated[
+            float | None,
+            Field(description="0 to 1; 0.8 unless given. The five most important pins go into every context."),
+        ] = None,
+        pin_type: Annotated[PinTypeName, Field(description="`manual` when the user asked for it.")] = "manual",
+        client_key: Annotated[
+            str | None,
+            Field(
+                description="Your own id of this pin. Sending it again makes no second.", min_length=1, max_length=200
+            ),
+        ] = None,
+    ) -> Annotated[CallToolResult, CreatedPin]:
+        """Pin one important fact, so that every context of this conversation holds it. Returns the pin. For what was
+        said word for word, use record_messages."""
+        pin = await self._opened.memory.create_pin(
+            CreatePinRequest(
+                session_id=self._opened.session(session_id),
+                content=content,
+                source_message_id=source_message_id,
+                importance_score=importance_score,
+                pin_type=PinType(pin_type),
+                client_key=client_key,
+            )
+        )
+        fields = pin.to_dict()
+        source = f" from {pin.source_message_id}" if pin.source_message_id else ""
+        text = (
+            f"Pinned {pin.id} in session {pin.session_id}{source} ({pin.pin_type}, importance {pin.importance_score}, "
+            f"{fields['created_at']}): {pin.content}"
+        )
+        return answer(text, CreatedPin(pin=Pin(**fields)))

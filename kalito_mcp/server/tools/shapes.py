@@ -1,0 +1,149 @@
+"""The shapes that tools take and give: what a host shows a model, and what it checks answers against."""
+
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
+
+SessionId = Annotated[
+    str | None,
+    Field(
+        description="Handle of the conversation. Leave it out where the host names the session; "
+        "record_messages makes one where there is none.",
+        max_length=200,
+    ),
+]
+AgentId = Annotated[
+    str | None, Field(description="Whose long-term memory: `default` unless you keep several.", max_length=200)
+]
+RoleName = Literal["user", "assistant", "system"]
+RecordTypeName = Literal["message", "pin", "summary"]
+PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
+MessageRef = Annotated[str | None, Field(description="A message id as returned, like `msg_45`.", max_length=40)]
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+class Output(BaseModel):
+    """Part of a tool's answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class MessageInput(BaseModel):
+    """One message to remember. Unknown keys are refused; camelCase is accepted beside snake_case."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, _camel(name))),
+    )
+
+    role: Annotated[RoleName, Field(description="Who sent it.")]
+    text: Annotated[str, Field(description="What was said, word for word. At most 256 KiB.", min_length=1)]
+    name: Annotated[
+        str | None, Field(description="The speaker's name, where more than two take part.", max_length=200)
+    ] = None
+    created_at: Annotated[
+        str | None, Field(description="When it was sent, ISO 8601; now unless given.", max_length=40)
+    ] = None
+    model_id: Annotated[str | None, Field(description="The model that wrote it.", max_length=200)] = None
+    token_usage: Annotated[int | None, Field(description="Tokens it took, as the model reported.", ge=0)] = None
+    client_key: Annotated[
+        str | None,
+        Field(
+            description="Your own id of this message. Sending it again stores nothing twice.",
+            min_length=1,
+            max_length=200,
+        ),
+    ] = None
+
+
+class RecordedMessages(Output):
+    """What record_messages did."""
+
+    session_id: str
+    recorded: int
+    duplicates: int
+    message_ids: list[str]
+    total_messages: int
+
+
+class Pin(Output):
+    """A pin."""
+
+    id: str
+    session_id: str
+    content: str
+    source_message_id: str | None = None
+    importance_score: float
+    pin_type: PinTypeName
+    created_at: str
+
+
+class CreatedPin(Output):
+    """What create_pin did."""
+
+    pin: Pin
+
+
+class Summary(Output):
+    """A summary of the messages `first_message` to `last_message`, counted from 1 in the session."""
+
+    id: str
+    session_id: str
+    summary: str
+    message_count: int
+    start_message_id: str
+    end_message_id: str
+    importance_score: float
+    created_at: str
+    level: int
+    first_message: int
+    last_message: int
+    method: Literal["caller", "model", "extractive"]
+    model_id: str | None = None
+
+
+class SummarizedSession(Output):
+    """What summarize_session did."""
+
+    session_id: str
+    summaries: list[Summary]
+    summarized_messages: int
+    total_messages: int
+
+
+class FinalizedSession(Output):
+    """What finalize_session did."""
+
+    session_id: str
+    state: Literal["FINALIZED"]
+    summaries: list[Summary]
+    total_messages: int
+    total_summaries: int
+    total_pins: int
+
+
+class SearchHit(Output):
+    """One found record."""
+
+    record_id: str
+    type: RecordTypeName
+    session_id: str
+    role: RoleName | None = None
+    name: str | None = None
+    text: str
+    created_at: str
+    score: float
+    client_key: str | None = None
+
+
+class SearchResult(Output):
+    """What search_memory found."""
+
+    hits: list[SearchHit]
+    next_cursor: str | None = None

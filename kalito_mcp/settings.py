@@ -1,0 +1,196 @@
+"""Settings: defaults < TOML file < `KALITO_*` environment < command line. Read once, at the composition root.
+
+Each section is one policy, defined beside the rule that uses it; its fields are the section's keys. The environment
+names a key by section and key, `KALITO_CONTEXT_TOKEN_LIMIT=2000`. An unknown key is an error that names the nearest
+one. No secret is a setting: a model server's key is read from the environment variable that its setting names.
+"""
+
+import difflib
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from kalito_mcp.engine.auto_pins import AutoPinPolicy
+from kalito_mcp.engine.budget import ContextPolicy
+from kalito_mcp.engine.cache import CachePolicy
+from kalito_mcp.engine.importance import ImportancePolicy
+from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.engine.summarizer import SummaryPolicy
+from kalito_mcp.engine.threshold import SummaryWindowPolicy
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.ports.store import StoragePolicy
+from kalito_mcp.ports.tokens import TokenPolicy
+from kalito_mcp.retrieval.search import SearchPolicy
+
+_PREFIX: Final = "KALITO_"
+_OWN_VARIABLES: Final = frozenset({"KALITO_DATABASE", "KALITO_CONFIG", "KALITO_SESSION", "KALITO_LOG"})
+_AT_LEAST_ONE: Final = frozenset(
+    {
+        "context.recent_messages",
+        "context.summaries",
+        "context.min_recent",
+        "context.token_limit",
+        "context.fallback_messages",
+        "limits.max_text_bytes",
+        "limits.max_messages",
+        "search.max_k",
+        "search.max_terms",
+        "search.postings",
+        "search.candidates",
+        "storage.readers",
+        "window.threshold",
+        "window.dense_threshold",
+    }
+)
+
+
+def default_database() -> Path:
+    """`memory.db` in the user's data directory: where the operating system keeps such files."""
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return base / "kalito" / "memory.db"
+
+
+def default_config() -> Path:
+    """`config.toml` in the user's configuration directory; it need not exist."""
+    if sys.platform in ("win32", "darwin"):
+        return default_database().with_name("config.toml")
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kalito" / "config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set. `servers` are the model servers, as written; wiring checks them. With none, nothing
+    leaves the machine."""
+
+    database: Path = field(default_factory=default_database)
+    context: ContextPolicy = ContextPolicy()
+    window: SummaryWindowPolicy = SummaryWindowPolicy()
+    summaries: SummaryPolicy = SummaryPolicy()
+    pins: AutoPinPolicy = AutoPinPolicy()
+    importance: ImportancePolicy = ImportancePolicy()
+    tokens: TokenPolicy = TokenPolicy()
+    search: SearchPolicy = SearchPolicy()
+    cache: CachePolicy = CachePolicy()
+    limits: LimitsPolicy = LimitsPolicy()
+    storage: StoragePolicy = StoragePolicy()
+    servers: tuple[Mapping[str, Any], ...] = ()
+
+
+_SECTIONS: Final[Mapping[str, type[Any]]] = {
+    "context": ContextPolicy,
+    "window": SummaryWindowPolicy,
+    "summaries": SummaryPolicy,
+    "pins": AutoPinPolicy,
+    "importance": ImportancePolicy,
+    "tokens": TokenPolicy,
+    "search": SearchPolicy,
+    "cache": CachePolicy,
+    "limits": LimitsPolicy,
+    "storage": StoragePolicy,
+}
+
+
+def load_settings(
+    environment: Mapping[str, str], *, config: Path | None = None, database: Path | None = None
+) -> Settings:
+    """Settings from all sources. `config` and `database` are the command line's and win over the environment.
+
+    Raises:
+        ConfigurationError: an unknown key, a value of the wrong type or range, or a file that cannot be read.
+    """
+    sections, servers, file_database = _from_file(_config_path(environment, config))
+    for name, value in environment.items():
+        if name.startswith(_PREFIX) and name not in _OWN_VARIABLES:
+            section, key = _section_and_key(name)
+            sections.setdefault(section, {})[key] = value
+    chosen = database or (Path(environment["KALITO_DATABASE"]) if environment.get("KALITO_DATABASE") else None)
+    return Settings(
+        database=(chosen or file_database or default_database()).expanduser(),
+        servers=tuple(servers),
+        **{name: checked_section(policy, sections.get(name, {}), name) for name, policy in _SECTIONS.items()},
+    )
+
+
+def _config_path(environment: Mapping[str, str], config: Path | None) -> Path | None:
+    named = config or (Path(environment["KALITO_CONFIG"]) if environment.get("KALITO_CONFIG") else None)
+    if named is not None:
+        return named.expanduser()
+    return default_config() if default_config().is_file() else None
+
+
+def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Path | None]:
+    if path is None:
+        return {}, [], None
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not TOML: {error}") from error
+    database = content.pop("database", None)
+    servers = content.pop("servers", [])
+    known = [*_SECTIONS, "database", "servers"]
+    for section, values in content.items():
+        if section not in _SECTIONS:
+            raise ConfigurationError(f"{path}: unknown section {section!r}{_nearest(section, known)}")
+        if not isinstance(values, dict):
+            raise ConfigurationError(f"{path}: {section!r} is a section; write [{section}] with its keys below")
+    if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
+        raise ConfigurationError(f"{path}: write each model server as [[servers]]")
+    return content, servers, None if database is None else Path(str(database))
+
+
+def _section_and_key(variable: str) -> tuple[str, str]:
+    name = variable.removeprefix(_PREFIX).lower()
+    for section, policy in _SECTIONS.items():
+        key = name.removeprefix(f"{section}_")
+        if key != name and key in {one.name for one in fields(policy)}:
+            return section, key
+    known = sorted(_OWN_VARIABLES) + [
+        f"{_PREFIX}{section}_{one.name}".upper() for section, policy in _SECTIONS.items() for one in fields(policy)
+    ]
+    raise ConfigurationError(f"unknown environment variable {variable}{_nearest(variable, known)}")
+
+
+def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) -> Any:
+    """The policy with these values. Strings become what the field is, so that the environment can set it.
+
+    Raises:
+        ConfigurationError: an unknown key, or a value of the wrong type or below the least.
+    """
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - only where something is set
+
+    names = [one.name for one in fields(policy)]
+    for key in values:
+        if key not in names:
+            raise ConfigurationError(f"unknown setting {section}.{key}{_nearest(key, names)}")
+    if not values and section in _SECTIONS:
+        return policy()
+    try:
+        built = TypeAdapter(policy).validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(f"setting {section}.{key}: {first['msg'].lower()}") from error
+    for name in names:
+        value = getattr(built, name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            least = 1 if f"{section}.{name}" in _AT_LEAST_ONE else 0
+            if not value >= least:
+                raise ConfigurationError(f"setting {section}.{name}={value} is less than {least}")
+    return built
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"

@@ -1,0 +1,1 @@
+"""Backends of `ports.store`, one package each. Only `wiring` imports them."""

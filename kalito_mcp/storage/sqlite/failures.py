@@ -1,0 +1,60 @@
+"""What SQLite's failures mean to a person. Turns `sqlite3.Error` into the `StorageError` tree."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kalito_mcp.errors import StorageBusy, StorageDamaged, StorageError, StorageFull, StorageReadOnly
+
+_PRIMARY_CODE_MASK: Final = 0xFF
+_READ_ONLY_CODES: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+_DAMAGED_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise what went wrong with the database at `path` as a StorageError that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
+
+
+def explain(error: sqlite3.Error, path: Path) -> StorageError:
+    """The StorageError for one failure of SQLite."""
+    code = getattr(error, "sqlite_errorcode", 0) or 0
+    primary = code & _PRIMARY_CODE_MASK
+    if primary == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR_WRITE and _free_bytes(path) is not None):
+        free = _free_bytes(path)
+        return StorageFull(
+            f"no room to write {path} ({'unknown' if free is None else free} bytes free there); "
+            "free some space and try again; nothing of this call was written"
+        )
+    if is_read_only(error):
+        return StorageReadOnly(
+            f"{path} cannot be opened for writing; check that the file, its folder and its -wal file belong to "
+            "you and are writable, or point KALITO_DATABASE at another file"
+        )
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StorageBusy(f"{path} is locked by another program; close it and try again")
+    if primary in _DAMAGED_CODES:
+        return StorageDamaged(
+            f"{path} is not a readable database ({error}); run `kalito-mcp doctor --deep`, "
+            "and move the file aside or restore a backup; nothing was overwritten"
+        )
+    return StorageError(f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'no code')})")
+
+
+def is_read_only(error: sqlite3.Error) -> bool:
+    """Whether the failure says that the file or its folder cannot be written."""
+    return ((getattr(error, "sqlite_errorcode", 0) or 0) & _PRIMARY_CODE_MASK) in _READ_ONLY_CODES
+
+
+def _free_bytes(path: Path) -> int | None:
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return None

