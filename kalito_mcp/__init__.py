@@ -1,3 +1,92 @@
-"""Long-term memory for AI assistants."""
+"""Long-term memory for AI assistants.
 
-__version__ = "0.1.0"
+from kalito_mcp import NewMessage, Role, open_memory
+
+async with open_memory("memory.db") as memory:
+    await memory.record_messages("trip", [NewMessage(Role.USER, "We fly to Oslo on May 3.")])
+    context = await memory.build_context("trip", 2000)
+
+Names are imported when they are first used, so that the command line starts quickly.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from kalito_mcp.version import __version__
+
+if TYPE_CHECKING:
+    from kalito_mcp.domain.context import MemoryContext
+    from kalito_mcp.domain.records import (
+        ConversationSummary,
+        CreatePinRequest,
+        CreateSummaryRequest,
+        MessageWithImportance,
+        NewMessage,
+        PinType,
+        RecordType,
+        Role,
+        SemanticPin,
+    )
+    from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage
+    from kalito_mcp.domain.sessions import MemoryStats
+    from kalito_mcp.engine.manager import MemoryManager
+    from kalito_mcp.errors import KalitoError
+    from kalito_mcp.memory import Memory
+    from kalito_mcp.retrieval.search import SearchRequest
+    from kalito_mcp.settings import Settings, load_settings
+    from kalito_mcp.wiring import open_memory
+
+_HOMES = {
+    "ConversationSummary": "domain.records",
+    "CreatePinRequest": "domain.records",
+    "CreateSummaryRequest": "domain.records",
+    "Hit": "domain.search",
+    "KalitoError": "errors",
+    "Memory": "memory",
+    "MemoryContext": "domain.context",
+    "MemoryManager": "engine.manager",
+    "MemoryStats": "domain.sessions",
+    "MessageWithImportance": "domain.records",
+    "NewMessage": "domain.records",
+    "PinType": "domain.records",
+    "RecordType": "domain.records",
+    "Role": "domain.records",
+    "SearchFilters": "domain.search",
+    "SearchPage": "domain.search",
+    "SearchRequest": "retrieval.search",
+    "SemanticPin": "domain.records",
+    "Settings": "settings",
+    "load_settings": "settings",
+    "open_memory": "wiring",
+}
+
+__all__ = [
+    "ConversationSummary",
+    "CreatePinRequest",
+    "CreateSummaryRequest",
+    "Hit",
+    "KalitoError",
+    "Memory",
+    "MemoryContext",
+    "MemoryManager",
+    "MemoryStats",
+    "MessageWithImportance",
+    "NewMessage",
+    "PinType",
+    "RecordType",
+    "Role",
+    "SearchFilters",
+    "SearchPage",
+    "SearchRequest",
+    "SemanticPin",
+    "Settings",
+    "__version__",
+    "load_settings",
+    "open_memory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kalito_mcp' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"kalito_mcp.{_HOMES[name]}"), name)

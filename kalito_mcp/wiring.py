@@ -2,17 +2,19 @@
 
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.engine.manager import MemoryManager
 from kalito_mcp.engine.recorder import Recorder
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
+from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
@@ -24,6 +26,8 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
+from kalito_mcp.storage.sqlite.surroundings import access, users
 
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _RECORD_ID_LENGTH: Final = 9
@@ -139,3 +143,43 @@ async def _assembled(
         ids=ids,
     )
     return memory, owed
+
+
+async def read_stats(settings: Settings, session_id: str | None) -> dict[str, Any]:
+    """What the database holds, or one of its sessions, JSON-ready. Reads only."""
+    store = await SqliteStore.open(settings.database, settings.storage, may_write=False)
+    try:
+        async with store.read() as view:
+            if session_id is None:
+                return {
+                    "database": str(settings.database),
+                    "bytes": settings.database.stat().st_size,
+                    **await view.sessions.totals(),
+                    "newest": [session.to_dict() for session in await view.sessions.list_recent(Scope(), limit=20)],
+                }
+            session = await view.sessions.get(Scope(session=session_id))
+            if session is None:
+                raise SessionNotFound(session_id)
+            return session.stats().to_dict()
+    finally:
+        await store.close()
+
+
+async def reindex(settings: Settings) -> int:
+    """Build the text index anew; how many records it has."""
+    store = await SqliteStore.open(settings.database, settings.storage)
+    try:
+        return await store.reindex()
+    finally:
+        await store.close()
+
+
+def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
+    """What is to be said about the database and its surroundings. Changes nothing."""
+    yield wal_reset_exposure()
+    if not settings.database.exists():
+        yield Finding("database", Verdict.OK, "does not exist yet; `kalito-mcp serve` creates it")
+        return
+    yield access(settings.database)
+    yield from inspect(settings.database, is_deep=is_deep)
+    yield users(settings.database)

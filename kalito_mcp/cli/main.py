@@ -6,8 +6,8 @@ from typing import Final
 
 import click
 
-from kalito_mcp import __version__
 from kalito_mcp.errors import KalitoError
+from kalito_mcp.version import __version__
 
 # Name, module, and the line that --help shows without importing the module.
 _COMMANDS: Final = {
@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "demo": ("kalito_mcp.cli.demo", "Watch a conversation being remembered, start to end."),
     "stats": ("kalito_mcp.cli.stats", "Show what the memory holds."),
     "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
+    "reindex": ("kalito_mcp.cli.reindex", "Build the text index anew from the records."),
 }
 
 

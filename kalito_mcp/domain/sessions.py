@@ -16,33 +16,6 @@ class SessionState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """A session as stored. `key` is the storage's own number for it and never leaves the process.
-
-    `message_count` is also the seq of the newest message. Messages up to `summarized_seq` are covered by level-0
-    summaries, and those up to `pinned_seq` were searched for automatic pins: what lies beyond is owed work.
-    """
-
-    key: int
-    owner: str
-    id: str
-    agent: str
-    state: SessionState
-    model: str | None
-    message_count: int
-    summary_count: int
-    pin_count: int
-    importance_sum: float
-    summarized_seq: int
-    pinned_seq: int
-    oldest_message_at: int | None
-    newest_message_at: int | None
-    created_at: int
-    updated_at: int
-    revision: int
-
-
-@dataclass(frozen=True, slots=True)
 class MemoryStats:
     """A session's memory in numbers. The average is over its messages; None where there are none."""
 
@@ -70,4 +43,59 @@ class MemoryStats:
             "newest_message": None if self.newest_message is None else to_iso(self.newest_message),
             "average_importance_score": self.average_importance_score,
             "summarized_messages": self.summarized_messages,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session as stored. `key` is the storage's own number for it and never leaves the process.
+
+    `message_count` is also the seq of the newest message. Messages up to `summarized_seq` are covered by level-0
+    summaries, and those up to `pinned_seq` were searched for automatic pins: what lies beyond is owed work.
+    """
+
+    key: int
+    owner: str
+    id: str
+    agent: str
+    state: SessionState
+    model: str | None
+    message_count: int
+    summary_count: int
+    pin_count: int
+    importance_sum: float
+    summarized_seq: int
+    pinned_seq: int
+    oldest_message_at: int | None
+    newest_message_at: int | None
+    created_at: int
+    updated_at: int
+    revision: int
+
+    def stats(self) -> MemoryStats:
+        """The session in numbers."""
+        count = self.message_count
+        return MemoryStats(
+            session_id=self.id,
+            agent_id=self.agent,
+            state=self.state,
+            total_messages=count,
+            total_summaries=self.summary_count,
+            total_pins=self.pin_count,
+            oldest_message=self.oldest_message_at,
+            newest_message=self.newest_message_at,
+            average_importance_score=round(self.importance_sum / count, 4) if count else None,
+            summarized_messages=self.summarized_seq,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line of a list of sessions, JSON-ready."""
+        return {
+            "session_id": self.id,
+            "agent_id": self.agent,
+            "state": str(self.state),
+            "messages": self.message_count,
+            "summaries": self.summary_count,
+            "pins": self.pin_count,
+            "updated_at": to_iso(self.updated_at),
         }

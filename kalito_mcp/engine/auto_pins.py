@@ -15,7 +15,7 @@ from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance, PinType, Role
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
-from kalito_mcp.engine.pin_rules import ASSISTANT_RULES, USER_RULES, PinRule, RuleSet
+from kalito_mcp.engine.pin_rules import ASSISTANT_RULES, USER_RULES, PinKind, PinRule, RuleSet
 from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
 
 
@@ -23,16 +23,36 @@ from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_o
 class AutoPinPolicy:
     """Whether messages are searched, how many pins one may give, and how long a pin's content may be.
 
-    `max_read` bounds how much of a long message is searched, in characters. Every importance stays below the 0.8
-    of a pin that somebody asked for.
+    `max_read` bounds how much of a long message is searched, in characters. The rest is the importance of each kind
+    of pin: all below the 0.8 of one that somebody asked for.
     """
 
     enabled: bool = True
     max_per_message: int = 2
     max_chars: int = 240
     max_read: int = 20_000
-    code_importance: float = 0.58
-    concept_importance: float = 0.56
+    health: float = 0.78
+    identity: float = 0.76
+    decision: float = 0.74
+    contact: float = 0.72
+    date: float = 0.72
+    preference: float = 0.7
+    fact: float = 0.66
+    code: float = 0.58
+    concept: float = 0.56
+
+    def importance(self, kind: PinKind) -> float:
+        """The importance of a kind."""
+        return {
+            PinKind.HEALTH: self.health,
+            PinKind.IDENTITY: self.identity,
+            PinKind.DECISION: self.decision,
+            PinKind.CONTACT: self.contact,
+            PinKind.DATE: self.date,
+            PinKind.PREFERENCE: self.preference,
+            PinKind.FACT: self.fact,
+            PinKind.CONCEPT: self.concept,
+        }[kind]
 
 
 DEFAULT_AUTO_PINS: Final = AutoPinPolicy()
@@ -48,7 +68,7 @@ class FoundPin:
     client_key: str
 
 
-_WORD: Final = re.compile(r"[a-z]+(?:['’][a-z]+)?|```")
+_WORD: Final = re.compile(r"[a-z]+(?:['’-][a-z]+)?")
 _TOKEN: Final = re.compile(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
 _DOUBT: Final = re.compile(
     r"\b(?:if|unless|suppose|supposing|imagine|pretend|hypothetically|might|maybe|perhaps|possibly|probably|could|"
@@ -77,9 +97,7 @@ def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AU
         return []
     text = message.text if len(message.text) <= policy.max_read else message.text[: policy.max_read]
     rules = ASSISTANT_RULES if message.role == Role.ASSISTANT else USER_RULES
-    lowered = text.lower()
-    words = frozenset(_WORD.findall(lowered))
-    if FENCE not in words and rules.triggers.isdisjoint(words) and not rules.opens(text, lowered):
+    if not _may_hold(text.lower(), rules) and FENCE not in text:
         return []
     found: dict[str, FoundPin] = {}
     for pin in _search(text, message.name, rules, policy):
@@ -107,7 +125,7 @@ def _search(text: str, name: str | None, rules: RuleSet, policy: AutoPinPolicy) 
         if block:
             content = _code_content(block, policy.max_chars)
             if content:
-                yield FoundPin(content, PinType.CODE, policy.code_importance, pin_key(content))
+                yield FoundPin(content, PinType.CODE, policy.code, pin_key(content))
 
 
 def _pin_of(sentence: str, name: str | None, rules: RuleSet, policy: AutoPinPolicy) -> FoundPin | None:
@@ -115,28 +133,28 @@ def _pin_of(sentence: str, name: str | None, rules: RuleSet, policy: AutoPinPoli
     if len(said) < _MIN_SENTENCE or said.endswith(("?", ":")):
         return None
     plain = said.replace("’", "'")
-    words = frozenset(_WORD.findall(plain.lower()))
+    lowered = plain.lower()
+    words = frozenset(_WORD.findall(lowered))
     for rule in rules.rules:
-        start = _start(rule, plain, words)
-        if start is None:
+        if rule.words.isdisjoint(words) and not any(phrase in lowered for phrase in rule.phrases):
             continue
-        if _DOUBT.search(plain) or _SECRET.search(plain) or _is_quoted(plain, start):
+        match = rule.pattern.search(plain)
+        if match is None or (rule.also and not rule.also.search(plain)):
+            continue
+        if _DOUBT.search(plain) or _SECRET.search(plain) or _is_quoted(plain, match.start()):
             return None
         prefix = f"{' '.join(name.split())}: " if name and name.strip() else ""
-        content = cut(prefix + _from_clause(said, start, policy.max_chars - len(prefix)), policy.max_chars)
-        importance = policy.concept_importance if rule.pin_type == PinType.CONCEPT else rule.importance
-        return FoundPin(content, rule.pin_type, importance, pin_key(content))
+        content = cut(prefix + _from_clause(said, match.start(), policy.max_chars - len(prefix)), policy.max_chars)
+        pin_type = PinType.CONCEPT if rule.kind == PinKind.CONCEPT else PinType.AUTO
+        return FoundPin(content, pin_type, policy.importance(rule.kind), pin_key(content))
     return None
 
 
-def _start(rule: PinRule, plain: str, words: frozenset[str]) -> int | None:
-    """Where the rule's match begins; None where it does not match, or lacks the second sign that it asks for."""
-    if rule.triggers and rule.triggers.isdisjoint(words):
-        return None
-    match = rule.pattern.search(plain)
-    if match is None or (rule.also and not rule.also.search(plain)):
-        return None
-    return match.start()
+def _may_hold(lowered: str, rules: RuleSet) -> bool:
+    """The cheap test: whether any rule has a word or a phrase in the message."""
+    if not rules.words.isdisjoint(_WORD.findall(lowered)):
+        return True
+    return any(phrase in lowered for phrase in rules.phrases)
 
 
 def _from_clause(said: str, start: int, max_chars: int) -> str:

@@ -8,9 +8,9 @@ maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998) by points per c
 """
 
 import re
-from math import isqrt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 from typing import Final
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Role, SummaryMethod

@@ -234,20 +234,7 @@ class MemoryManager:
         Raises:
             SessionNotFound: no such session.
         """
-        session = await self._session(session_id)
-        count = session.message_count
-        return MemoryStats(
-            session_id=session.id,
-            agent_id=session.agent,
-            state=session.state,
-            total_messages=count,
-            total_summaries=session.summary_count,
-            total_pins=session.pin_count,
-            oldest_message=session.oldest_message_at,
-            newest_message=session.newest_message_at,
-            average_importance_score=round(session.importance_sum / count, 4) if count else None,
-            summarized_messages=session.summarized_seq,
-        )
+        return (await self._session(session_id)).stats()
 
     async def _session(self, session_id: str) -> Session:
         async with self._store.read() as view:

@@ -62,14 +62,12 @@ _PUNCTUATION: Final = (
     r"\u2000-\u206f\u2190-\u2bff\u3000-\u3004\u3008-\u3020\u3030\ufe00-\ufe0f\uff01-\uff0f\uff1a-\uff20"
     r"\uff3b-\uff40\uff5b-\uff65\U0001f000-\U0001faff"
 )
-_WORD: Final = re.compile(
-    rf"[{UNSPACED}]++|[^{_PUNCTUATION}{UNSPACED}]++(?:[-'’._:/@][^{_PUNCTUATION}{UNSPACED}]++)*+"
-)
+_WORD: Final = re.compile(rf"[{UNSPACED}]++|[^{_PUNCTUATION}{UNSPACED}]++(?:[-'’._:/@][^{_PUNCTUATION}{UNSPACED}]++)*+")
 _UNSPACED: Final = re.compile(rf"[{UNSPACED}]")
 _BARE_LABEL: Final = re.compile(r"\[(?:[^\[\]\s]{1,20} )?code\]\.?")
 _ANY_DIGIT: Final = re.compile(r"\d")
 
-_QUESTION_ENDS: Final = ("?", "？", "؟", "?\"", "?”", "?)", "吗。", "か。", "か", "吗", "呢")
+_QUESTION_ENDS: Final = ("?", "？", "؟", '?"', "?”", "?)", "吗。", "か。", "か", "吗", "呢")
 _QUESTION_OPENERS: Final = frozenset(
     "what what's how how's why who who's whose where where's when when's which do does did are is was were can could "
     "would will should have has any anything".split()
@@ -151,7 +149,22 @@ def _cues() -> dict[str, int]:
 
 _CUES: Final[Mapping[str, int]] = _cues()
 # Scripts without spaces are searched for these as they stand.
-_UNSPACED_CUES: Final = ("决定", "決定", "決め", "过敏", "過敏", "アレルギー", "喜欢", "好き", "预约", "予約", "生日", "誕生日", "住在", "住ん")
+_UNSPACED_CUES: Final = (
+    "决定",
+    "決定",
+    "決め",
+    "过敏",
+    "過敏",
+    "アレルギー",
+    "喜欢",
+    "好き",
+    "预约",
+    "予約",
+    "生日",
+    "誕生日",
+    "住在",
+    "住ん",
+)
 _FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my mine our ours we we're we've we'll we'd".split())
 _SECOND_PERSON: Final = frozenset("you you're you've you'll you'd your yours".split())
 _POINTING: Final = frozenset("it it's this that that's these those they they're he he's she she's them".split())
@@ -201,9 +214,7 @@ def addressed_names(speakers: Collection[str], groups: Sequence[Sequence[Reading
     """How the speakers are called: the words of their names, and short forms (`mel` for `melanie`)."""
     full = [word for speaker in speakers for word in _fold(speaker).split()]
     named = {name: None for group in groups for reading in group for name in reading.names}
-    short = (
-        name for name in named if len(name) >= _MIN_SHORT_NAME and any(word.startswith(name) for word in full)
-    )
+    short = (name for name in named if len(name) >= _MIN_SHORT_NAME and any(word.startswith(name) for word in full))
     return frozenset((*full, *short))
 
 

@@ -18,6 +18,10 @@ class SessionReader(Protocol):
         """Sessions whose id starts with the prefix, last written first."""
         ...
 
+    async def totals(self) -> dict[str, int]:
+        """How many sessions, messages, pins and summaries there are, of all owners."""
+        ...
+
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
         """Sessions of any owner that owe background work, by key from after `after_key`: at least `threshold`
         messages without a summary, more than `max_summaries` of one level not folded, or messages not yet

@@ -12,7 +12,6 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
-from kalito_mcp import __version__
 from kalito_mcp.server.opened import MemoryOpener, OpenedMemory
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, nearest, refusal, unknown_arguments
@@ -20,6 +19,7 @@ from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.tools.conversation import ConversationTools
 from kalito_mcp.server.tools.pins import PinTools
 from kalito_mcp.server.tools.search import SearchTools
+from kalito_mcp.version import __version__
 
 INSTRUCTIONS: Final = """\
 kalito is the long-term memory of this assistant. It keeps the conversation on the user's own machine.

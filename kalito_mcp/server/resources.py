@@ -7,8 +7,6 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
-from kalito_mcp.domain.sessions import Session
-from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.server.opened import OpenedMemory
 
@@ -30,7 +28,7 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
     )
     async def sessions() -> str:
         found = await opened.memory.list_sessions(limit=_MAX_SESSIONS)
-        return _json({"sessions": [_row(session) for session in found], "shown": len(found), "limit": _MAX_SESSIONS})
+        return _json({"sessions": [session.to_dict() for session in found], "shown": len(found), "limit": _MAX_SESSIONS})
 
     @server.resource(
         STATS_URI,
@@ -46,7 +44,7 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
             raise ResourceNotFoundError(str(error)) from error
         return _json(stats.to_dict())
 
-    @server.completion()
+    @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
     async def complete_session_id(
         ref: PromptReference | ResourceTemplateReference, argument: Any, _context: Any
     ) -> Completion | None:
@@ -55,18 +53,6 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
         found = await opened.memory.list_sessions(prefix=argument.value, limit=_MAX_COMPLETIONS + 1)
         values = [session.id for session in found[:_MAX_COMPLETIONS]]
         return Completion(values=values, has_more=len(found) > _MAX_COMPLETIONS)
-
-
-def _row(session: Session) -> dict[str, Any]:
-    return {
-        "session_id": session.id,
-        "agent_id": session.agent,
-        "state": str(session.state),
-        "messages": session.message_count,
-        "summaries": session.summary_count,
-        "pins": session.pin_count,
-        "updated_at": to_iso(session.updated_at),
-    }
 
 
 def _json(content: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.records import RecordQueries, RecordStatements
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
-from kalito_mcp.storage.sqlite.text_index import TextIndexQueries
+from kalito_mcp.storage.sqlite.text_index import TextIndexQueries, TextIndexStatements
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 SELECT_SECRET: Final = "SELECT secret FROM identity"
@@ -65,7 +65,7 @@ class WriteTransactionOfSqlite:
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self.sessions = SessionStatements(connection)
         self.records = RecordStatements(connection)
-        self.text = TextIndexQueries(connection)
+        self.text = TextIndexStatements(connection)
 
 
 class SqliteStore:
@@ -166,6 +166,11 @@ class SqliteStore:
         """The database's own 16 random bytes."""
         async with self.read() as view:
             return await view.secret()
+
+    async def reindex(self) -> int:
+        """Build the text index anew from the records, in one transaction; how many records that were."""
+        async with self.write() as transaction:
+            return await transaction.text.rebuild()
 
     async def close(self) -> None:
         """Close every connection. The last one to close a database checkpoints it, so this holds the mutex."""

@@ -36,6 +36,9 @@ WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
 )
 ORDER BY s.key LIMIT :limit
 """
+SELECT_TOTALS: Final = """
+SELECT count(*), total(message_count), total(pin_count), total(summary_count) FROM sessions
+"""
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
 INSERT_SESSION: Final = """
 INSERT INTO sessions (owner, id, agent_key, created_at, updated_at)
@@ -65,6 +68,12 @@ class SessionQueries:
             {"owner": scope.owner, "agent": scope.agent, "prefix": prefix, "limit": limit},
         )
         return list(_sessions(rows))
+
+    async def totals(self) -> dict[str, int]:
+        [row] = await self._connection.execute_fetchall(SELECT_TOTALS)
+        return {
+            name: int(count) for name, count in zip(("sessions", "messages", "pins", "summaries"), row, strict=True)
+        }
 
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
         rows = await self._connection.execute_fetchall(

@@ -1,0 +1,75 @@
+# make demo, make test: all the set-up they need is a Python >= 3.11 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check format lint types imports coverage package bench campaigns lock clean
+
+demo: $(VENV)/.runtime
+	@$(BIN)/kalito-mcp demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto
+
+# What has to hold before a change is taken. The floor of the coverage only ever rises.
+check: lint types imports coverage package
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+coverage: $(VENV)/.dev
+	$(BIN)/coverage erase
+	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+# The wheel, installed into a clean environment and started from there.
+package: $(VENV)/.dev
+	sh tests/package.sh $(BIN)/python
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench
+
+# The long ones: 200 rounds of kill -9 under eight writers, and the benchmarks at full size.
+campaigns: $(VENV)/.dev
+	$(BIN)/python -m bench.kill --rounds 200
+	$(BIN)/python -m bench --full
+
+lock: $(VENV)/.dev
+	$(PIP) uv
+	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade \
+		--python-version 3.11 --quiet --custom-compile-command "make lock" \
+		--group build pyproject.toml --output-file requirements/runtime.txt
+	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade \
+		--python-version 3.11 --quiet --custom-compile-command "make lock" \
+		--group dev pyproject.toml --output-file requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/.venv:
+	$(PYTHON) -c 'import sys; sys.exit("kalito-mcp needs Python 3.11 or newer: make PYTHON=python3.12 ...") \
+		if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.runtime: requirements/runtime.txt pyproject.toml | $(VENV)/.venv
+	$(PIP) --require-hashes --requirement requirements/runtime.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+	$(PIP) --require-hashes --requirement requirements/dev.txt
+	@touch $@

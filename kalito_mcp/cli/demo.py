@@ -1,0 +1,112 @@
+"""`kalito-mcp demo`: a conversation of some seventy turns, remembered by a real server, to look at.
+
+The words are scripted (demo_conversation), the looks are pure (demo_screen); everything between them is real
+(demo_show): an MCP client starts `kalito-mcp serve` as a process of its own and talks to it over stdio, as any host
+does. It asks no model, needs no network, and never touches the user's own memory: it brings its own database, and
+its own agent where `--database` names one.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+import click
+
+from kalito_mcp.cli import demo_screen as draw
+from kalito_mcp.cli.demo_conversation import USER_NAME
+
+if TYPE_CHECKING:
+    from kalito_mcp.cli.demo_show import Stage
+
+_DEFAULT_BUDGET: Final = 1200
+_SMALLEST_BUDGET: Final = 300
+_GIVE_UP_S: Final = 60.0
+
+
+@click.command(name="demo")
+@click.option("--fast/--slow", default=False, help="Without pauses, or (the default on a terminal) with brief ones.")
+@click.option(
+    "--budget",
+    type=click.IntRange(min=_SMALLEST_BUDGET),
+    default=_DEFAULT_BUDGET,
+    show_default=True,
+    help="Tokens that a context may take.",
+)
+@click.option(
+    "--database",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the memory in this file instead of a temporary one.",
+)
+def command(*, fast: bool, budget: int, database: Path | None) -> None:
+    """Play a conversation through a real server, and watch what it remembers."""
+    started = time.monotonic()
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A remembered text may hold what this terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="replace")
+    is_terminal = sys.stdout.isatty()
+    screen = draw.screen_for(
+        shutil.get_terminal_size().columns,
+        is_terminal=is_terminal and os.environ.get("TERM") != "dumb",
+        no_color=bool(os.environ.get("NO_COLOR")),
+        encoding=sys.stdout.encoding,
+    )
+    for line in _opening(screen, budget):
+        click.echo(line, color=screen.colour)
+
+    # A second of imports: the reader has something to read meanwhile.
+    import anyio  # noqa: PLC0415
+    from mcp import MCPError  # noqa: PLC0415
+
+    from kalito_mcp.cli.demo_client import CallRefused  # noqa: PLC0415
+    from kalito_mcp.cli.demo_show import Pace, Stage  # noqa: PLC0415
+
+    stage = Stage(screen, Pace(pauses=is_terminal and not fast, started=started), budget, keeps=database)
+    with tempfile.TemporaryDirectory(prefix="kalito-demo-", ignore_cleanup_errors=True) as folder:
+        log_path = Path(folder) / "server.log"
+        try:
+            with log_path.open("w", encoding="utf-8") as log:
+                anyio.run(_perform, stage, database, Path(folder), log)
+        except (OSError, MCPError, CallRefused, ExceptionGroup) as error:
+            cause: BaseException = error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            if isinstance(cause, BrokenPipeError) or not isinstance(cause, (OSError, MCPError, CallRefused)):
+                raise cause from None
+            click.echo(f"kalito-mcp: {_sentence(cause, log_path)}", err=True)
+            sys.exit(1)
+
+
+async def _perform(stage: "Stage", database: Path | None, folder: Path, log: TextIO) -> None:
+    from anyio import fail_after  # noqa: PLC0415
+
+    from kalito_mcp.cli.demo_client import connected  # noqa: PLC0415
+    from kalito_mcp.cli.demo_show import perform  # noqa: PLC0415
+
+    with fail_after(_GIVE_UP_S):
+        async with connected(database or folder / "demo.db", folder, log) as client:
+            await perform(client, stage)
+
+
+def _opening(screen: draw.Screen, budget: int) -> list[str]:
+    return [
+        *draw.heading(screen, "kalito-mcp"),
+        "",
+        *draw.prose(
+            screen,
+            f"{USER_NAME} talks with her assistant, some evenings in March. Their words are a script; the memory is "
+            "real: a server process, spoken to over MCP, that writes each message to disk, summarises as it goes, "
+            f"and hands back what matters in at most {budget:,} tokens. No model, no network.",
+        ),
+    ]
+
+
+def _sentence(cause: BaseException, log_path: Path) -> str:
+    said = "it did not answer in time" if isinstance(cause, TimeoutError) else draw.one_line(str(cause))
+    logged = [draw.one_line(line) for line in log_path.read_text("utf-8", "replace").splitlines() if line.strip()]
+    last = f"; its last words: {logged[-1]}" if logged else ""
+    return f"the demonstration's server failed: {said or type(cause).__name__}{last}"

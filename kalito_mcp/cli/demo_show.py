@@ -1,0 +1,305 @@
+"""The play behind `kalito-mcp demo`: turn by turn through an MCP client, shown as it goes.
+
+It decides nothing about memory. What it prints is what the server answered: a fact that is not in a context is shown
+as missing, and every figure was measured in this run.
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import click
+from mcp import Client
+
+from kalito_mcp.cli import demo_screen as draw
+from kalito_mcp.cli.demo_client import Context, Served, excerpt, says
+from kalito_mcp.cli.demo_conversation import (
+    CONVERSATION,
+    PINS,
+    QUESTIONS,
+    SEARCHES,
+    USER_NAME,
+    PlannedPin,
+    PlannedSearch,
+    Question,
+    Turn,
+)
+from kalito_mcp.cli.demo_screen import Screen, ShownHit, Tone
+
+HOW_TO_ADD: Final = "claude mcp add kalito -- kalito-mcp serve"
+
+_AGENT: Final = "demo"
+_SHOW_S: Final = 12.5
+"""When a show with pauses should end; the pauses shrink to meet it. Fifteen seconds were promised."""
+_LONGEST_PAUSE_S: Final = 0.9
+_SETTLE_S: Final = 3.0
+_WIDE_BUDGET: Final = 20_000
+"""Room for all pins and summaries: only to tell what has arrived, never shown as a context."""
+
+# What a pause weighs beside that of an ordinary turn.
+_KEY_WEIGHT: Final = 3.0
+_STOP_WEIGHT: Final = 6.0
+
+
+class Pace:
+    """Divides the show's time that is left among the pauses that are left, by weight. `started` is monotonic."""
+
+    def __init__(self, *, pauses: bool, started: float) -> None:
+        self._pauses = pauses
+        self._weight_left = _show_weight()
+        self._started = started
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the show began."""
+        return time.monotonic() - self._started
+
+    async def rest(self, weight: float) -> None:
+        """Time to read; none where nobody watches, and none where the show is late."""
+        if not self._pauses or self._weight_left <= 0:
+            return
+        share = weight * (_SHOW_S - self.elapsed_s) / self._weight_left
+        self._weight_left -= weight
+        await anyio.sleep(max(0.0, min(_LONGEST_PAUSE_S, share)))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where and how the play is shown. `keeps` is the database that stays; None where it is a temporary one."""
+
+    screen: Screen
+    pace: Pace
+    budget: int
+    keeps: Path | None
+
+
+async def perform(client: Client, stage: Stage) -> None:
+    """Play it all, in a session of its own, and print it.
+
+    Raises:
+        CallRefused: the server answered a call with an error.
+        MCPError, OSError: it went away, or did not answer in time.
+    """
+    show = _Show(Served(client, f"demo-{secrets.token_hex(4)}"), stage.screen, stage.pace, stage.budget)
+    await show.play()
+    await show.settle()
+    await show.final_context()
+    show.say(draw.heading(stage.screen, "Searching it"))
+    for search in SEARCHES:
+        await show.search(search)
+    await show.closing(stage.keeps)
+
+
+@dataclass(slots=True)
+class _Show:
+    """The demonstration as it goes: what has been shown so far, for the notices and the closing figures."""
+
+    served: Served
+    screen: Screen
+    pace: Pace
+    budget: int
+    number_of: dict[str, int] = field(default_factory=dict[str, int])
+    known: set[str] = field(default_factory=set[str])
+    counts: tuple[int, int] = (0, 0)
+    contexts: list[Context] = field(default_factory=list[Context])
+    pins_by_hand: int = 0
+    answered: list[int] = field(default_factory=list[int])
+
+    def say(self, lines: Sequence[str]) -> None:
+        """Print the lines."""
+        for line in lines:
+            click.echo(line, color=self.screen.colour)
+
+    async def play(self) -> None:
+        """The conversation, day by day, each day ending with the context as it stands."""
+        pins = {pin.turn: pin for pin in PINS}
+        questions = {question.turn: question for question in QUESTIONS}
+        for before, turn in zip((None, *CONVERSATION), CONVERSATION, strict=False):
+            if before is None or before.at.date() != turn.at.date():
+                if before is not None:
+                    await self.bar()
+                self.say(draw.heading(self.screen, _day(turn)))
+            await self.turn(turn)
+            if turn.number in pins:
+                await self.pin(pins[turn.number])
+            if turn.number in questions:
+                await self.question(turn, questions[turn.number])
+            await self.news()
+
+    async def turn(self, turn: Turn) -> None:
+        """One message: shown, and recorded."""
+        is_user = turn.role == "user"
+        message = {"role": turn.role, "text": turn.text, "created_at": turn.at.isoformat()}
+        if is_user:
+            message["name"] = USER_NAME
+        _, receipt = await self.served.call("record_messages", agent_id=_AGENT, messages=[message])
+        for record_id in receipt.get("message_ids") or []:
+            self.number_of[str(record_id)] = turn.number
+        self.say(
+            draw.bubble(
+                self.screen,
+                turn.number,
+                USER_NAME if is_user else turn.role,
+                turn.text,
+                is_user=is_user,
+                max_lines=2 if turn.is_key else 1,
+            )
+        )
+        await self.pace.rest(_turn_weight(turn))
+
+    async def pin(self, pin: PlannedPin) -> None:
+        """Maya pins something."""
+        record_id = next((id_ for id_, number in self.number_of.items() if number == pin.turn), None)
+        _, made = await self.served.call(
+            "create_pin", content=pin.content, source_message_id=record_id, importance_score=pin.importance
+        )
+        self.known.add(str((made.get("pin") or {}).get("id")))
+        self.pins_by_hand += 1
+        self.counts = (self.counts[0], self.counts[1] + 1)
+        self.say(draw.notice(self.screen, self.screen.glyphs.pin, f"{USER_NAME} pins this:", pin.content, Tone.PIN))
+        await self.pace.rest(_STOP_WEIGHT)
+
+    async def news(self) -> None:
+        """What the server has made by itself since the last look."""
+        stats = await self.served.stats()
+        counts = (int(stats.get("total_summaries") or 0), int(stats.get("total_pins") or 0))
+        if counts == self.counts:
+            return
+        self.counts = counts
+        seen = await self.served.context(_WIDE_BUDGET)
+        glyphs = self.screen.glyphs
+        for pin in seen.records("semantic_pins"):
+            if self._is_new(pin):
+                title = "noticed and pinned by itself:"
+                self.say(draw.notice(self.screen, glyphs.auto_pin, title, str(pin.get("content")), Tone.PIN))
+                await self.pace.rest(_STOP_WEIGHT)
+        for summary in seen.records("summaries"):
+            if self._is_new(summary):
+                kind = "summaries folded into one, of" if summary.get("level") else "summary of"
+                title = f"{kind} messages {summary.get('first_message')} to {summary.get('last_message')}:"
+                text = str(summary.get("summary"))
+                self.say(draw.notice(self.screen, glyphs.summary, title, text, Tone.SUMMARY, max_lines=3))
+                await self.pace.rest(_STOP_WEIGHT)
+
+    def _is_new(self, record: dict[str, Any]) -> bool:
+        record_id = str(record.get("id"))
+        if record_id in self.known:
+            return False
+        self.known.add(record_id)
+        return True
+
+    async def bar(self) -> None:
+        """The context as it stands, as a bar."""
+        self.contexts.append(await self.served.context(self.budget))
+        self.say(["", *draw.budget_bar(self.screen, self.contexts[-1].shares(self.budget))])
+        await self.pace.rest(_STOP_WEIGHT)
+
+    async def question(self, turn: Turn, question: Question) -> None:
+        """What the assistant is handed before it answers the question just recorded."""
+        context = await self.served.context(self.budget, query=turn.text, pending_input=True)
+        self.contexts.append(context)
+        evidence = context.evidence_of(question.fact)
+        distance = question.turn - question.answered_by
+        glyphs = self.screen.glyphs
+        if evidence is None:
+            title = f"said {distance} messages back, and not in this context"
+            self.say(draw.notice(self.screen, glyphs.no, title, "", Tone.BAD))
+        else:
+            place, sentence = evidence
+            title = f"said {distance} messages back, and here {place}:"
+            self.say(draw.notice(self.screen, glyphs.yes, title, sentence, Tone.FOUND))
+            self.answered.append(distance)
+        self.say(draw.budget_bar(self.screen, context.shares(self.budget)))
+        await self.pace.rest(_STOP_WEIGHT)
+
+    async def settle(self) -> None:
+        """Wait until the server owes nothing, or for three seconds."""
+        with anyio.move_on_after(_SETTLE_S):
+            while True:
+                before = self.counts
+                await anyio.sleep(0.1)
+                await self.news()
+                if before == self.counts:
+                    return
+
+    async def final_context(self) -> None:
+        """Everything that the assistant would be given now, word for word."""
+        self.say(draw.heading(self.screen, "What the assistant would be given now, word for word"))
+        context = await self.served.context(self.budget, query=CONVERSATION[-2].text)
+        self.contexts.append(context)
+        facts = [question.fact for question in QUESTIONS]
+        title = f"{context.tokens:,} of {self.budget:,} tokens"
+        self.say(["", *draw.framed(self.screen, title, context.text, marks=facts)])
+        self.say(draw.budget_bar(self.screen, context.shares(self.budget)))
+        await self.pace.rest(2 * _STOP_WEIGHT)
+
+    async def search(self, search: PlannedSearch) -> None:
+        """One search, best three hits."""
+        _, found = await self.served.call("search_memory", query=search.query, k=3, types=["message"])
+        turns = {turn.number: turn for turn in CONVERSATION}
+        hits: list[ShownHit] = []
+        for hit in found.get("hits") or []:
+            number = self.number_of.get(str(hit.get("record_id")), 0)
+            text = str(hit.get("text") or "")
+            who = str(hit.get("name") or hit.get("role") or hit.get("type") or "")
+            day = _day(turns[number]) if number in turns else ""
+            score = float(hit.get("score") or 0)
+            is_expected = says(text, search.fact)
+            hits.append(ShownHit(number, who, day, excerpt(text, search.fact), score, is_expected))
+        if any(hit.is_expected for hit in hits):
+            self.answered.append(len(CONVERSATION) - search.turn)
+        self.say(draw.hit_list(self.screen, search.query, hits, self.served.took_ms["search_memory"][-1]))
+        await self.pace.rest(_STOP_WEIGHT)
+
+    async def closing(self, database: Path | None) -> None:
+        """Close the session, and what was just shown in figures."""
+        _, end = await self.served.call("finalize_session")
+        stats = await self.served.stats()
+        screen, last = self.screen, self.contexts[-1]
+        summaries, pins = int(stats.get("total_summaries") or 0), int(stats.get("total_pins") or 0)
+        said = sum(len(turn.text) for turn in CONVERSATION)
+        # The counter is the server's; what it made of the last context tells how long its tokens are.
+        in_full = 10 * round(said * last.tokens / max(1, len(last.text)) / 10)
+        peak = max(context.tokens for context in self.contexts)
+        asked = len(QUESTIONS) + len(SEARCHES)
+        ms = self.served.typical_ms
+        rows = [
+            (f"{len(CONVERSATION)}", f"messages on {_days()} days, about {in_full:,} tokens in full"),
+            (f"{last.tokens:,}", f"tokens in the last context; at most {peak:,} in any, of {self.budget:,} asked for"),
+            (f"{summaries}", "summaries, written while the conversation went on"),
+            (f"{pins}", f"pins: {self.pins_by_hand} by {USER_NAME}, {pins - self.pins_by_hand} made by the server"),
+            (f"{len(self.answered)} of {asked}", "questions and searches answered from memory, "
+             f"the farthest {max(self.answered, default=0)} messages back"),
+            (f"{ms('record_messages'):.1f} ms", "to record a message, on disk, there and back"),
+            (f"{ms('build_context'):.1f} ms", f"to build a context; {ms('search_memory'):.1f} ms to search"),
+        ]  # fmt: skip
+        kept = "The database is gone again." if database is None else f"The database stays: {database}"
+        state = str(end.get("state") or stats.get("state") or "closed").lower()
+        self.say(draw.heading(screen, f"What you have just seen, in {self.pace.elapsed_s:.1f} s"))
+        self.say(["", *draw.figures_table(screen, rows), ""])
+        self.say(draw.prose(screen, f"The session is {state}. No model was asked, no network used. {kept}"))
+        self.say(["", *draw.prose(screen, "Give Claude Code this memory:")])
+        self.say([*draw.prose(screen, f"  {HOW_TO_ADD}", Tone.STRONG), ""])
+
+
+def _day(turn: Turn) -> str:
+    return f"{turn.at:%A} {turn.at.day} {turn.at:%B}"
+
+
+def _days() -> int:
+    return len({turn.at.date() for turn in CONVERSATION})
+
+
+def _turn_weight(turn: Turn) -> float:
+    return _KEY_WEIGHT if turn.is_key else 1.0
+
+
+def _show_weight() -> float:
+    """All pauses of a usual show: its turns, a bar a day, a stop for all that is planned and some that arrive."""
+    arrivals = len(CONVERSATION) // 8
+    stops = _days() + len(PINS) + len(QUESTIONS) + len(SEARCHES) + 2 + arrivals
+    return sum(map(_turn_weight, CONVERSATION)) + _STOP_WEIGHT * stops

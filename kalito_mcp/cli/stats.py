@@ -1,0 +1,38 @@
+"""`kalito-mcp stats`."""
+
+import json
+from pathlib import Path
+
+import anyio
+import click
+
+from kalito_mcp.cli.options import settings_of, with_settings
+
+
+@click.command(name="stats")
+@with_settings
+@click.option("--session", "session_id", help="One session in detail.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
+def command(database: Path | None, config: Path | None, session_id: str | None, is_json: bool) -> None:
+    """Show what the memory holds. Reads only, and never creates a database."""
+    from kalito_mcp.wiring import read_stats  # noqa: PLC0415 - keeps --help quick
+
+    settings = settings_of(database, config)
+    stats = anyio.run(read_stats, settings, session_id)
+    if is_json:
+        click.echo(json.dumps(stats, ensure_ascii=False))
+        return
+    if session_id is not None:
+        for name, value in stats.items():
+            click.echo(f"{name.replace('_', ' '):>26}  {'none' if value is None else value}")
+        return
+    click.echo(f"{stats['database']}  ({stats['bytes']:,} bytes)")
+    click.echo(
+        f"{stats['sessions']} sessions, {stats['messages']} messages, {stats['pins']} pins, "
+        f"{stats['summaries']} summaries"
+    )
+    for session in stats["newest"]:
+        click.echo(
+            f"  {session['updated_at'][:16].replace('T', ' ')}  {session['messages']:>7} messages  "
+            f"{session['state']:<10}  {session['session_id']}"
+        )

@@ -1,0 +1,178 @@
+"""Looks a database over, without changing it: what SQLite's own checks find, and what they miss.
+
+Synchronous, on a connection of its own that cannot write; for the command line, never inside a serving process.
+`deep` reads every row: its hash, its place, the counters that were kept of it, and whether the text index equals
+one built anew.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, row_hash
+from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
+from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_FOR_INDEX, index_row
+
+_WAL_RESET_FIRST: Final = (3, 7, 0)
+_WAL_RESET_FIXED: Final = (3, 51, 3)
+_SHOWN: Final = 5
+
+SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS} FROM records ORDER BY key"
+SELECT_WRONG_COUNTERS: Final = """
+SELECT s.id FROM sessions s WHERE s.message_count <> (
+        SELECT count(*) FROM records r WHERE r.session_key = s.key AND r.type = 'message'
+    ) OR s.message_count <> (
+        SELECT coalesce(max(r.seq), 0) FROM records r WHERE r.session_key = s.key AND r.type = 'message'
+    ) OR s.pin_count <> (
+        SELECT count(*) FROM records r WHERE r.session_key = s.key AND r.type = 'pin'
+    ) OR s.summary_count <> (
+        SELECT count(*) FROM records r WHERE r.session_key = s.key AND r.type = 'summary'
+    ) OR s.summarized_seq <> (
+        SELECT coalesce(max(r.end_seq), 0) FROM records r
+        WHERE r.session_key = s.key AND r.type = 'summary' AND r.level = 0
+    )
+"""
+SELECT_SUMMARY_GAPS: Final = """
+SELECT s.id FROM (
+    SELECT session_key, seq, lag(end_seq, 1, 0) OVER (PARTITION BY session_key, level ORDER BY seq) AS before
+    FROM records WHERE type = 'summary'
+) r JOIN sessions s ON s.key = r.session_key
+WHERE r.seq <> r.before + 1
+"""
+_CREATE_TERMS_OF: Final = "CREATE VIRTUAL TABLE temp.terms_of USING fts5vocab('main', 'records_text', 'instance')"
+_SELECT_TERMS: Final = "SELECT term, doc FROM temp.terms_of ORDER BY term, doc"
+_SELECT_INDEX_DEFINITION: Final = "SELECT sql FROM sqlite_schema WHERE name = 'records_text'"
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check, how it ended, and what to do about it."""
+
+    check: str
+    verdict: Verdict
+    detail: str
+
+
+def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Finding:
+    """Whether this SQLite can corrupt a WAL that two connections write and checkpoint at once."""
+    name = ".".join(map(str, version))
+    if _WAL_RESET_FIRST <= version < _WAL_RESET_FIXED or version[:2] == (3, 52):
+        return Finding(
+            "sqlite",
+            Verdict.OK,
+            f"{name} has the WAL-reset bug (3.7.0 to 3.51.2); kalito's write mutex keeps it from happening, "
+            "other programs that write to this file are not kept from it",
+        )
+    return Finding("sqlite", Verdict.OK, f"{name} is not affected by the WAL-reset bug")
+
+
+def inspect(path: Path, *, is_deep: bool) -> Iterator[Finding]:
+    """The findings on the database at `path`, which must exist; those after one that ends the inspection are left
+    out."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            yield from _identity(connection)
+            yield _listed(
+                "structure",
+                [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"],
+                "SQLite's integrity_check passed",
+                "restore a backup; move this file aside, do not delete it",
+            )
+            yield _listed(
+                "references",
+                [f"{row[0]} row {row[1]}" for row in connection.execute("PRAGMA foreign_key_check")],
+                "every record has its session",
+                "restore a backup",
+            )
+            if is_deep:
+                yield from _deep(connection)
+    except sqlite3.Error as error:
+        yield Finding(
+            "readable",
+            Verdict.FAILED,
+            f"{path}: {error}; move the file aside together with its -wal file, and restore a backup",
+        )
+
+
+def _identity(connection: sqlite3.Connection) -> Iterator[Finding]:
+    [application] = connection.execute("PRAGMA application_id").fetchone()
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    newest = len(migrations())
+    if application != APPLICATION_ID:
+        yield Finding("schema", Verdict.FAILED, "not a kalito database; point KALITO_DATABASE at another file")
+    elif version > newest:
+        yield Finding("schema", Verdict.FAILED, f"schema {version} is newer than this kalito's {newest}: upgrade it")
+    elif version < newest:
+        yield Finding("schema", Verdict.WARNING, f"schema {version}; `serve` migrates it to {newest}, with a backup")
+    else:
+        yield Finding("schema", Verdict.OK, f"schema {version}")
+
+
+def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
+    damaged = [f"record {row[0]} ({row[3]})" for row in connection.execute(SELECT_ROWS) if row_hash(*row[2:]) != row[1]]
+    yield _listed("row hashes", damaged, "every record is as it was written", "restore these records from a backup")
+    counters = [str(row[0]) for row in connection.execute(SELECT_WRONG_COUNTERS)]
+    yield _listed("counters", counters, "every session's counters equal its records", "restore a backup")
+    gaps = [str(row[0]) for row in connection.execute(SELECT_SUMMARY_GAPS)]
+    yield _listed("summaries", gaps, "no level of summaries has a gap or an overlap", "restore a backup")
+    differing = _differing_index_entries(connection)
+    yield Finding(
+        "text index",
+        Verdict.FAILED if differing else Verdict.OK,
+        f"differs from a rebuilt one in {differing} entries; run `kalito-mcp reindex`"
+        if differing
+        else "equal to a rebuilt one",
+    )
+
+
+def _differing_index_entries(connection: sqlite3.Connection) -> int:
+    """How many (term, record) pairs only one of the two indexes has: the stored one and one built anew."""
+    connection.execute(_CREATE_TERMS_OF)
+    [definition] = connection.execute(_SELECT_INDEX_DEFINITION).fetchone()
+    with closing(sqlite3.connect("")) as rebuilt:  # a private temporary file, removed by SQLite
+        rebuilt.execute(definition)
+        rebuilt.executemany(INSERT_TERMS, _index_rows(connection))
+        rebuilt.execute(_CREATE_TERMS_OF)
+        return _count_differences(iter(connection.execute(_SELECT_TERMS)), iter(rebuilt.execute(_SELECT_TERMS)))
+
+
+def _index_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, str]]:
+    after_key = 0
+    while rows := connection.execute(SELECT_FOR_INDEX, {"after_key": after_key}).fetchall():
+        yield from map(index_row, rows)
+        after_key = rows[-1][0]
+
+
+def _count_differences(left: Iterator[tuple[str, int]], right: Iterator[tuple[str, int]]) -> int:
+    """The size of the symmetric difference of two sorted streams."""
+    differences = 0
+    one, other = next(left, None), next(right, None)
+    while one is not None or other is not None:
+        if one == other:
+            one, other = next(left, None), next(right, None)
+            continue
+        differences += 1
+        if other is None or (one is not None and one < other):
+            one = next(left, None)
+        else:
+            other = next(right, None)
+    return differences
+
+
+def _listed(check: str, faults: list[str], fine: str, remedy: str) -> Finding:
+    if not faults:
+        return Finding(check, Verdict.OK, fine)
+    more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+    return Finding(check, Verdict.FAILED, f"{'; '.join(faults[:_SHOWN])}{more}: {remedy}")

@@ -1,0 +1,76 @@
+"""What surrounds a database file: who may read it, and who has it open."""
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kalito_mcp.storage.sqlite.inspection import Finding, Verdict
+
+_PROC: Final = Path("/proc")
+_LSOF_TIMEOUT_S: Final = 10
+
+
+def access(path: Path) -> Finding:
+    """Whether the file can be written by us, and read by nobody else."""
+    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+        return Finding(
+            "access",
+            Verdict.FAILED,
+            f"{path} or its folder is read-only for you: `serve` can read it, and refuses to write",
+        )
+    others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+    if others and os.name == "posix":
+        return Finding("access", Verdict.WARNING, f"others on this machine may open it; chmod 600 {path}")
+    return Finding("access", Verdict.OK, "writable, and yours alone")
+
+
+def users(path: Path) -> Finding:
+    """Which processes have the database open. Several may: they take turns."""
+    found = _from_proc(path) if _PROC.joinpath("self", "fd").exists() else _from_lsof(path)
+    if found is None:
+        return Finding("open in", Verdict.OK, "unknown: this system does not tell, and has no lsof")
+    return Finding("open in", Verdict.OK, ", ".join(sorted(set(found))) or "no process")
+
+
+def _from_proc(path: Path) -> list[str]:
+    """Through /proc: the processes that we may look into."""
+    target = str(path.resolve())
+    return [
+        f"process {process.name} ({_name(process)})"
+        for process in _PROC.iterdir()
+        if process.name.isdigit() and int(process.name) != os.getpid() and target in _open_files(process)
+    ]
+
+
+def _open_files(process: Path) -> Iterator[str]:
+    try:
+        descriptors = list(process.joinpath("fd").iterdir())
+    except OSError:  # another user's, or just gone
+        return
+    for descriptor in descriptors:
+        try:
+            yield str(descriptor.readlink())
+        except OSError:
+            continue
+
+
+def _name(process: Path) -> str:
+    try:
+        words = process.joinpath("cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return "gone"
+    return " ".join(Path(word.decode(errors="replace")).name for word in words[:3] if word)
+
+
+def _from_lsof(path: Path) -> list[str] | None:
+    program = shutil.which("lsof")
+    if program is None:
+        return None
+    answer = subprocess.run(  # noqa: S603 - a fixed program and our own path
+        [program, "-t", "--", str(path)], capture_output=True, text=True, timeout=_LSOF_TIMEOUT_S, check=False
+    )
+    return [f"process {number}" for number in answer.stdout.split() if number != str(os.getpid())]

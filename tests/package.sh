@@ -1,0 +1,17 @@
+#!/bin/sh
+# Builds the wheel, installs it into a clean environment, and starts the command from there.
+set -eu
+python=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$python" -m build --wheel --no-isolation --outdir "$folder/dist" . >"$folder/build.log" 2>&1 || { cat "$folder/build.log"; exit 1; }
+"$python" -m venv "$folder/clean"
+"$folder/clean/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+"$folder/clean/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$folder"/dist/*.whl
+cd "$folder"
+KALITO_DATABASE="$folder/memory.db"
+export KALITO_DATABASE
+clean/bin/kalito-mcp --version
+clean/bin/kalito-mcp demo >"$folder/demo.txt"
+tail -n 3 "$folder/demo.txt"
+clean/bin/kalito-mcp doctor
