@@ -11,7 +11,6 @@ import shutil
 import sys
 import tempfile
 import time
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -45,18 +44,15 @@ _GIVE_UP_S: Final = 60.0
 def command(*, fast: bool, budget: int, database: Path | None) -> None:
     """Play a conversation through a real server, and watch what it remembers."""
     started = time.monotonic()
-    if isinstance(sys.stdout, TextIOWrapper):
-        # A remembered text may hold what this terminal's encoding lacks.
-        sys.stdout.reconfigure(errors="replace")
     is_terminal = sys.stdout.isatty()
     screen = draw.screen_for(
         shutil.get_terminal_size().columns,
         is_terminal=is_terminal and os.environ.get("TERM") != "dumb",
         no_color=bool(os.environ.get("NO_COLOR")),
-        encoding=sys.stdout.encoding,
+        encoding=sys.stdout.encoding or "utf-8",
     )
     for line in _opening(screen, budget):
-        click.echo(line, color=screen.colour)
+        click.echo(draw.writable(screen, line), color=screen.colour)
 
     # A second of imports: the reader has something to read meanwhile.
     import anyio  # noqa: PLC0415
@@ -106,7 +102,8 @@ def _opening(screen: draw.Screen, budget: int) -> list[str]:
 
 
 def _sentence(cause: BaseException, log_path: Path) -> str:
-    said = "it did not answer in time" if isinstance(cause, TimeoutError) else draw.one_line(str(cause))
+    reason = "it did not answer in time" if isinstance(cause, TimeoutError) else draw.one_line(str(cause))
     logged = [draw.one_line(line) for line in log_path.read_text("utf-8", "replace").splitlines() if line.strip()]
-    last = f"; its last words: {logged[-1]}" if logged else ""
-    return f"the demonstration's server failed: {said or type(cause).__name__}{last}"
+    # A server that ends says why in its last line; the client only sees that it is gone.
+    said = logged[-1].removeprefix("kalito-mcp: ") if logged else reason or type(cause).__name__
+    return f"the demonstration's server failed: {said}"

@@ -50,9 +50,8 @@ async def connected(database: Path, folder: Path, log: TextIO) -> AsyncGenerator
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One answer of `build_context`: its text, and its parts as records."""
+    """One structured answer of `build_context`."""
 
-    text: str
     parts: dict[str, Any]
 
     def records(self, part: str) -> list[dict[str, Any]]:
@@ -61,7 +60,7 @@ class Context:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the text, as the server counted them."""
+        """Tokens of the context as text, as the server counted them."""
         return int(self.parts.get("total_tokens") or 0)
 
     def shares(self, budget: int) -> Shares:
@@ -78,7 +77,7 @@ class Context:
         recent, pins, summaries, found, _ = bar_cells(lengths, sum(lengths), self.tokens)
         return Shares(recent, pins, summaries, found, self.tokens, budget)
 
-    def evidence_of(self, fact: str) -> tuple[str, str] | None:
+    def evidence_of(self, fact: str, ellipsis: str) -> tuple[str, str] | None:
         """In which part the fact stands, as words, and the sentence there; None where the context does not hold it."""
         for part, key, words in (
             ("semantic_pins", "content", "as a pin"),
@@ -88,8 +87,8 @@ class Context:
         ):
             for record in self.records(part):
                 if says(str(record.get(key) or ""), fact):
-                    return words, excerpt(str(record.get(key)), fact)
-        return ("in its text", excerpt(self.text, fact)) if says(self.text, fact) else None
+                    return words, excerpt(str(record.get(key)), fact, ellipsis)
+        return None
 
 
 class Served:
@@ -116,8 +115,8 @@ class Served:
 
     async def context(self, max_tokens: int, **arguments: Any) -> Context:
         """A context with its parts."""
-        text, parts = await self.call("build_context", max_tokens=max_tokens, format="structured", **arguments)
-        return Context(text, parts)
+        _, parts = await self.call("build_context", max_tokens=max_tokens, format="structured", **arguments)
+        return Context(parts)
 
     async def stats(self) -> dict[str, Any]:
         """The session's stats resource, fresh."""
@@ -135,7 +134,7 @@ def says(text: str, fact: str) -> bool:
     return one_line(fact).lower() in one_line(text).lower()
 
 
-def excerpt(text: str, fact: str) -> str:
+def excerpt(text: str, fact: str, ellipsis: str) -> str:
     """The text on one line, from the sentence that holds the fact, or from some words before the fact where that
     sentence is long; all of it where none holds it."""
     line = one_line(text)
@@ -143,4 +142,4 @@ def excerpt(text: str, fact: str) -> str:
     begins = max((line.rfind(end, 0, max(at, 0)) + len(end) for end in (". ", "! ", "? ", ": ")), default=0)
     if at - begins > _LEAD_IN:
         begins = line.rfind(" ", 0, at - _LEAD_IN // 2) + 1
-    return f"… {line[begins:]}" if at > 0 and begins > 1 else line
+    return f"{ellipsis} {line[begins:]}" if at > 0 and begins > 1 else line

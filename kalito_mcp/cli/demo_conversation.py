@@ -295,7 +295,7 @@ PINS: Final = (
 
 QUESTIONS: Final = (
     Question(turn=59, answered_by=9, fact="allergic to sulfa drugs"),
-    Question(turn=63, answered_by=19, fact="port 8471"),
+    Question(turn=63, answered_by=19, fact="runs on port 8471"),
     Question(turn=65, answered_by=51, fact="19 March at 10:15"),
     Question(turn=67, answered_by=22, fact="def is_overdue(loan, today)"),
 )

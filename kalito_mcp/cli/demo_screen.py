@@ -39,7 +39,7 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The marks that a screen draws with; each is one column wide."""
+    """The marks that a screen draws with; each is one column wide, but the ellipsis."""
 
     recent: str
     pins: str
@@ -57,7 +57,6 @@ class Glyphs:
     pin: str
     auto_pin: str
     summary: str
-    search: str
     yes: str
     no: str
 
@@ -79,7 +78,6 @@ BLOCKS: Final = Glyphs(
     pin="◆",
     auto_pin="◇",
     summary="≡",
-    search="?",
     yes="✓",
     no="✗",
 )
@@ -95,12 +93,11 @@ ASCII: Final = Glyphs(
     rule="-",
     upright="|",
     corners=("+", "+", "+", "+"),
-    ellipsis="~",
+    ellipsis="...",
     dot="-",
     pin="*",
     auto_pin="+",
     summary="=",
-    search="?",
     yes="*",
     no="x",
 )
@@ -113,6 +110,7 @@ class Screen:
     width: int
     colour: bool
     glyphs: Glyphs
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +146,13 @@ def screen_for(columns: int, *, is_terminal: bool, no_color: bool, encoding: str
         _ink(BLOCKS).encode(encoding)
         glyphs = BLOCKS
     except (UnicodeEncodeError, LookupError):
-        glyphs = ASCII
-    return Screen(max(MIN_WIDTH, min(MAX_WIDTH, columns)), is_terminal and not no_color, glyphs)
+        glyphs, encoding = ASCII, "ascii"
+    return Screen(max(MIN_WIDTH, min(MAX_WIDTH, columns)), is_terminal and not no_color, glyphs, encoding)
+
+
+def writable(screen: Screen, line: str) -> str:
+    """The line with a question mark for each character that the screen's encoding lacks."""
+    return line.encode(screen.encoding, "replace").decode(screen.encoding)
 
 
 def text_width(text: str) -> int:
@@ -296,7 +299,7 @@ def hit_list(screen: Screen, query: str, hits: Sequence[ShownHit], took_ms: floa
     asked = clip(one_line(query), room, glyphs.ellipsis)
     lines = [
         "",
-        f"{_MARGIN}{paint(screen, f'{glyphs.search} {asked}', Tone.STRONG)}"
+        f"{_MARGIN}{paint(screen, f'? {asked}', Tone.STRONG)}"
         f"{' ' * (room - text_width(asked) + 1)}{paint(screen, took, Tone.QUIET)}",
     ]
     if not hits:

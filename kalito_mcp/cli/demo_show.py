@@ -108,11 +108,12 @@ class _Show:
     contexts: list[Context] = field(default_factory=list[Context])
     pins_by_hand: int = 0
     answered: list[int] = field(default_factory=list[int])
+    characters_per_token: float = 4.0
 
     def say(self, lines: Sequence[str]) -> None:
         """Print the lines."""
         for line in lines:
-            click.echo(line, color=self.screen.colour)
+            click.echo(draw.writable(self.screen, line), color=self.screen.colour)
 
     async def play(self) -> None:
         """The conversation, day by day, each day ending with the context as it stands."""
@@ -202,7 +203,7 @@ class _Show:
         """What the assistant is handed before it answers the question just recorded."""
         context = await self.served.context(self.budget, query=turn.text, pending_input=True)
         self.contexts.append(context)
-        evidence = context.evidence_of(question.fact)
+        evidence = context.evidence_of(question.fact, self.screen.glyphs.ellipsis)
         distance = question.turn - question.answered_by
         glyphs = self.screen.glyphs
         if evidence is None:
@@ -229,18 +230,22 @@ class _Show:
     async def final_context(self) -> None:
         """Everything that the assistant would be given now, word for word."""
         self.say(draw.heading(self.screen, "What the assistant would be given now, word for word"))
-        context = await self.served.context(self.budget, query=CONVERSATION[-2].text)
+        query = CONVERSATION[-2].text
+        context = await self.served.context(self.budget, query=query)
+        text, _ = await self.served.call("build_context", max_tokens=self.budget, query=query)
         self.contexts.append(context)
+        self.characters_per_token = len(text) / max(1, context.tokens)
         facts = [question.fact for question in QUESTIONS]
         title = f"{context.tokens:,} of {self.budget:,} tokens"
-        self.say(["", *draw.framed(self.screen, title, context.text, marks=facts)])
+        self.say(["", *draw.framed(self.screen, title, text, marks=facts)])
         self.say(draw.budget_bar(self.screen, context.shares(self.budget)))
         await self.pace.rest(2 * _STOP_WEIGHT)
 
     async def search(self, search: PlannedSearch) -> None:
         """One search, best three hits."""
-        _, found = await self.served.call("search_memory", query=search.query, k=3, types=["message"])
+        _, found = await self.served.call("search_memory", agent_id=_AGENT, query=search.query, k=3, types=["message"])
         turns = {turn.number: turn for turn in CONVERSATION}
+        glyphs = self.screen.glyphs
         hits: list[ShownHit] = []
         for hit in found.get("hits") or []:
             number = self.number_of.get(str(hit.get("record_id")), 0)
@@ -249,7 +254,7 @@ class _Show:
             day = _day(turns[number]) if number in turns else ""
             score = float(hit.get("score") or 0)
             is_expected = says(text, search.fact)
-            hits.append(ShownHit(number, who, day, excerpt(text, search.fact), score, is_expected))
+            hits.append(ShownHit(number, who, day, excerpt(text, search.fact, glyphs.ellipsis), score, is_expected))
         if any(hit.is_expected for hit in hits):
             self.answered.append(len(CONVERSATION) - search.turn)
         self.say(draw.hit_list(self.screen, search.query, hits, self.served.took_ms["search_memory"][-1]))
@@ -262,15 +267,15 @@ class _Show:
         screen, last = self.screen, self.contexts[-1]
         summaries, pins = int(stats.get("total_summaries") or 0), int(stats.get("total_pins") or 0)
         said = sum(len(turn.text) for turn in CONVERSATION)
-        # The counter is the server's; what it made of the last context tells how long its tokens are.
-        in_full = 10 * round(said * last.tokens / max(1, len(last.text)) / 10)
+        # Only the server counts tokens; what it made of the last context tells how long they are.
+        in_full = 10 * round(said / self.characters_per_token / 10)
         peak = max(context.tokens for context in self.contexts)
         asked = len(QUESTIONS) + len(SEARCHES)
         ms = self.served.typical_ms
         rows = [
             (f"{len(CONVERSATION)}", f"messages on {_days()} days, about {in_full:,} tokens in full"),
             (f"{last.tokens:,}", f"tokens in the last context; at most {peak:,} in any, of {self.budget:,} asked for"),
-            (f"{summaries}", "summaries, written while the conversation went on"),
+            (f"{summaries}", "summaries, made on the way and at the end, without a model"),
             (f"{pins}", f"pins: {self.pins_by_hand} by {USER_NAME}, {pins - self.pins_by_hand} made by the server"),
             (f"{len(self.answered)} of {asked}", "questions and searches answered from memory, "
              f"the farthest {max(self.answered, default=0)} messages back"),

@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kalito_mcp.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from kalito_mcp.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,6 +29,8 @@ def with_settings(command: Command) -> Command:
     return database(config(command))
 
 
-def settings_of(database: Path | None, config: Path | None) -> Settings:
+def settings_of(database: Path | None, config: Path | None) -> "Settings":
     """Settings from the environment, the file and the options."""
+    from kalito_mcp.settings import load_settings  # noqa: PLC0415 - imports every policy
+
     return load_settings(os.environ, config=config, database=database)

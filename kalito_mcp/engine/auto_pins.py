@@ -4,18 +4,19 @@ High precision before recall: a sentence is pinned by the shape of what it says,
 that is missed is still a message that search finds. The rules read English; code they know in any language.
 Questions, conditions, quotations, doubts and sentences that may carry a secret are never pinned.
 Source: `autoExtractSemanticPins` of the memory manager's reference, which names the idea; the rules are in
-`pin_rules`.
+`pin_shapes`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance, PinType, Role
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
-from kalito_mcp.engine.pin_rules import ASSISTANT_RULES, USER_RULES, PinKind, PinRule, RuleSet
+from kalito_mcp.engine.pin_rules import PinKind, PinRule
+from kalito_mcp.engine.pin_shapes import ASSISTANT_RULES, USER_RULES
 from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
 
 
@@ -68,18 +69,21 @@ class FoundPin:
     client_key: str
 
 
-_WORD: Final = re.compile(r"[a-z]+(?:['’-][a-z]+)?")
 _TOKEN: Final = re.compile(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
 _DOUBT: Final = re.compile(
     r"\b(?:if|unless|suppose|supposing|imagine|pretend|hypothetically|might|maybe|perhaps|possibly|probably|could|"
     r"wish|wished|wonder|wondering|hope|hoping|(?:not|n't) (?:really )?(?:sure|certain)|n't know|thinking (?:of|about)|"
-    r"considering|should (?:i|we)|would (?:i|we|you)|want(?:ed)? to (?:know|ask)|example|e\.g|joking|kidding|used to be|"
-    r"said|says|told|asked|asks|claims|according to)\b",
+    r"considering|should (?:i|we)|would (?:i|we|you)|want(?:ed)? to (?:know|ask)|example|e\.g|joking|"
+    r"kidding|used to be|said|says|told|asked|asks|claims|according to)\b",
     re.IGNORECASE,
 )
 _SECRET: Final = re.compile(
     r"pass(?:word|phrase|code)|\bsecret|api[ _-]?key|\btoken\b|private key|\bpin (?:code|is|number)|\bssn\b|"
     r"social security|credit card|\bcvv\b|\biban\b",
+    re.IGNORECASE,
+)
+_SECRET_VALUE: Final = re.compile(
+    r"(?:key|token|secret|passw(?:or)?d|credential)\w{0,20}[\"']?\s{0,3}[:=]\s{0,3}[\"'][^\"'\s]{6,}[\"']",
     re.IGNORECASE,
 )
 _QUOTES: Final = '"“”«»'
@@ -97,10 +101,11 @@ def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AU
         return []
     text = message.text if len(message.text) <= policy.max_read else message.text[: policy.max_read]
     rules = ASSISTANT_RULES if message.role == Role.ASSISTANT else USER_RULES
-    if not _may_hold(text.lower(), rules) and FENCE not in text:
+    tried = rules.worth_trying(text)
+    if not tried and FENCE not in text:
         return []
     found: dict[str, FoundPin] = {}
-    for pin in _search(text, message.name, rules, policy):
+    for pin in _search(text, message.name, tried, policy):
         found.setdefault(pin.client_key, pin)
     pins = list(found.values())
     best = sorted(range(len(pins)), key=lambda at: (-pins[at].importance, at))[: policy.max_per_message]
@@ -116,28 +121,27 @@ def pin_key(content: str) -> str:
     return f"auto:{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
 
 
-def _search(text: str, name: str | None, rules: RuleSet, policy: AutoPinPolicy) -> Iterator[FoundPin]:
+def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> Iterator[FoundPin]:
+    has_code = False
     for prose, block in code_blocks(text):
-        for sentence in split_sentences(_without_quoted_lines(prose)):
+        for sentence in split_sentences(_without_quoted_lines(prose)) if rules else ():
             pin = _pin_of(sentence, name, rules, policy)
             if pin:
                 yield pin
-        if block:
+        # One block for a message: an answer with five listings is one thing, shown in parts.
+        if block and not has_code:
             content = _code_content(block, policy.max_chars)
+            has_code = bool(content)
             if content:
                 yield FoundPin(content, PinType.CODE, policy.code, pin_key(content))
 
 
-def _pin_of(sentence: str, name: str | None, rules: RuleSet, policy: AutoPinPolicy) -> FoundPin | None:
+def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> FoundPin | None:
     said = without_request(without_opener(sentence))
     if len(said) < _MIN_SENTENCE or said.endswith(("?", ":")):
         return None
     plain = said.replace("’", "'")
-    lowered = plain.lower()
-    words = frozenset(_WORD.findall(lowered))
-    for rule in rules.rules:
-        if rule.words.isdisjoint(words) and not any(phrase in lowered for phrase in rule.phrases):
-            continue
+    for rule in rules:
         match = rule.pattern.search(plain)
         if match is None or (rule.also and not rule.also.search(plain)):
             continue
@@ -148,13 +152,6 @@ def _pin_of(sentence: str, name: str | None, rules: RuleSet, policy: AutoPinPoli
         pin_type = PinType.CONCEPT if rule.kind == PinKind.CONCEPT else PinType.AUTO
         return FoundPin(content, pin_type, policy.importance(rule.kind), pin_key(content))
     return None
-
-
-def _may_hold(lowered: str, rules: RuleSet) -> bool:
-    """The cheap test: whether any rule has a word or a phrase in the message."""
-    if not rules.words.isdisjoint(_WORD.findall(lowered)):
-        return True
-    return any(phrase in lowered for phrase in rules.phrases)
 
 
 def _from_clause(said: str, start: int, max_chars: int) -> str:
@@ -190,4 +187,4 @@ def _code_content(block: CodeBlock, max_chars: int) -> str:
         if len(content) + 1 + len(line.rstrip()) > max_chars:
             break
         content += f"\n{line.rstrip()}"
-    return content.rstrip()
+    return "" if _SECRET_VALUE.search(content) else content.rstrip()

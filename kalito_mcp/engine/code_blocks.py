@@ -19,13 +19,14 @@ _LANGUAGE: Final = re.compile(r"[ \t]*([A-Za-z][\w+#.-]{0,19})?[ \t]*(?:(?:\{|\w
 _DEFINITION: Final = re.compile(
     r"\s*(?:(?:export|default|public|private|protected|internal|static|async|abstract|final|pub|override|unsafe)\s+)*"
     r"(?:"
-    r"(?:def|class|function|fn|func|fun|interface|struct|enum|trait|record|protocol|module)\s+"
-    r"(?:\([^()]{0,60}\)\s*)?([A-Za-z_$][\w$]*)"
+    r"(?:def|class|function|fn|func|fun|interface|struct|enum|trait|record|protocol)\s+"
+    r"(?:\([^()]{0,60}\)\s*)?([A-Za-z_$][\w$]*)\s*(?:$|[({:<;=]|extends\b|implements\b|struct\b)"
     r"|(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*(?::[^=]{0,60})?=\s*(?:async\b\s*)?(?:\(|function\b|[\w$]+\s*=>)"
-    r"|create\s+(?:or\s+replace\s+)?(?:table|view|function|index|trigger)\s+(?:if\s+not\s+exists\s+)?([\w.\"]+)"
-    r")",
-    re.IGNORECASE,
+    r"|(?i:create\s+(?:or\s+replace\s+)?(?:unique\s+)?(?:table|view|function|index|trigger)\s+(?:if\s+not\s+exists\s+)?)"
+    r"([\w.\"`]+)"
+    r")"
 )
+_PROSE: Final = frozenset(("markdown", "md", "text", "txt", "plaintext", "log", "diff", "csv"))
 _COMMANDS: Final = frozenset(("", "sh", "bash", "zsh", "shell", "console", "terminal", "powershell", "sql", "text"))
 _COMMENT: Final = ("#", "//", "/*", "*", "--", "<!--", '"""')
 
@@ -46,12 +47,14 @@ class CodeBlock:
     lines: tuple[str, ...]
 
     def definitions(self) -> list[Definition]:
-        """What the block defines, in order, each name once."""
+        """What the block defines, in order, each name once; nothing where its language is none."""
+        if self.language in _PROSE:
+            return []
         found: dict[str, Definition] = {}
         for number, line in enumerate(self.lines):
             match = _DEFINITION.match(line[:_MAX_LINE])
             if match:
-                name = next(group for group in match.groups() if group).strip('"')
+                name = next(group for group in match.groups() if group).strip('"`')
                 found.setdefault(name, Definition(name, number))
         return list(found.values())
 

@@ -53,12 +53,7 @@ def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: 
     if room < _MIN_ROOM:
         return head
     speakers = [_speaker_label(message) for message in messages]
-    spoken: list[list[Reading]] = []
-    for message in messages:
-        text = message.text
-        if len(text) > _MAX_HEAD_CHARS + _MAX_TAIL_CHARS:
-            text = f"{text[:_MAX_HEAD_CHARS]}\n{text[-_MAX_TAIL_CHARS:]}"
-        spoken.append(_readings(split_sentences(text)))
+    spoken = [_readings(split_sentences(_bounded(message.text))) for message in messages]
     candidates = _candidates(
         spoken,
         [[speaker] * len(readings) for speaker, readings in zip(speakers, spoken, strict=True)],
@@ -103,9 +98,9 @@ class _Part:
 
 def _parse(summary: ConversationSummary) -> _Part:
     if summary.method != SummaryMethod.EXTRACTIVE:
-        readings = _readings(split_sentences(summary.summary))
+        readings = _readings(split_sentences(_bounded(summary.summary)))
         return _Part([], [""] * len(readings), readings)
-    turns = summary.summary.split("\n")
+    turns = _bounded(summary.summary).split("\n")
     topics: list[str] = []
     head = _HEAD.fullmatch(turns[0])
     if head:
@@ -120,6 +115,12 @@ def _parse(summary: ConversationSummary) -> _Part:
         said.extend(found)
         speakers.extend([speaker] * len(found))
     return _Part(topics, speakers, said)
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= _MAX_HEAD_CHARS + _MAX_TAIL_CHARS:
+        return text
+    return f"{text[:_MAX_HEAD_CHARS]}\n{text[-_MAX_TAIL_CHARS:]}"
 
 
 def _readings(sentences: Sequence[str]) -> list[Reading]:

@@ -77,7 +77,7 @@ def clamp_importance(value: float) -> float:
 
 
 def importance_level(score: float) -> ImportanceLevel:
-    """low < 0.4 <= medium < 0.7 <= high < 0.9 <= critical.
+    """The level of a score: low < 0.4 <= medium < 0.7 <= high < 0.9 <= critical.
 
     Raises:
         InvalidInput: not a number.

@@ -108,7 +108,7 @@ FILLER: Final = frozenset(
 _DATE_WORDS: Final = frozenset(
     "january february march april june july august september october november december jan feb mar apr jun jul aug sep "
     "sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri today tomorrow "
-    "tonight yesterday weekend mornings fortnight noon midnight annually monthly weekly daily enero febrero marzo abril "
+    "tonight yesterday weekend fortnight noon midnight annually monthly weekly daily enero febrero marzo abril "
     "mayo junio julio agosto septiembre octubre noviembre diciembre januar februar märz mai juni juli oktober dezember "
     "montag dienstag mittwoch donnerstag freitag samstag sonntag janvier février mars avril juin juillet août "
     "septembre octobre novembre décembre lundi mardi mercredi jeudi vendredi samedi dimanche".split()
@@ -165,6 +165,7 @@ _UNSPACED_CUES: Final = (
     "住在",
     "住ん",
 )
+_UNSPACED_CUE: Final = 20
 _FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my mine our ours we we're we've we'll we'd".split())
 _SECOND_PERSON: Final = frozenset("you you're you've you'll you'd your yours".split())
 _POINTING: Final = frozenset("it it's this that that's these those they they're he he's she she's them".split())
@@ -242,41 +243,48 @@ def points(
     """
     if reading.text.endswith((":", "：")):
         return 0
-    total = 0
+    total = int(policy.importance * importance)
     for term in reading.terms:
         worth = policy.term + policy.shared_term * min(spread.get(term, 1) - 1, policy.shared_cap)
         # Of a script without spaces the terms are pairs of characters: twice as many for the same words.
         total += worth // 2 if len(term) == _PAIR and _UNSPACED.match(term) else worth
-    folded = reading.folded
-    numbers = dates = cues = 0
-    names: dict[str, None] = {}
-    for word in folded:
-        if word in known_names and word not in speakers:
-            names[word] = None
-        if word in _DATE_WORDS or (word in _TIME_UNITS and not _TIME_LINKS.isdisjoint(folded)):
-            dates += 1
-        elif word in _CUES:
-            cues += _CUES[word]
-        elif not word.isalpha() and _ANY_DIGIT.search(word):
-            numbers += 1
+    names = {word: None for word in reading.folded if word in known_names and word not in speakers}
+    numbers = sum(not word.isalpha() and _ANY_DIGIT.search(word) is not None for word in reading.folded)
+    total += policy.number * min(numbers, policy.number_cap) + policy.name * min(len(names), policy.name_cap)
+    total += policy.date * min(_dates(reading), policy.date_cap) + min(_cue_points(reading), policy.cue_cap)
+    if len(reading.folded) < _MIN_SENTENCE_WORDS and not numbers:
+        total += policy.fragment
+    if reading.folded and reading.folded[0] in _POINTING and not names:
+        total += policy.pointing
+    return total + _tone(reading, policy)
+
+
+def _dates(reading: Reading) -> int:
+    count = sum(word in _DATE_WORDS for word in reading.folded)
+    if not _TIME_UNITS.isdisjoint(reading.folded) and not _TIME_LINKS.isdisjoint(reading.folded):
+        count += 1
+    return count
+
+
+def _cue_points(reading: Reading) -> int:
+    total = sum(_CUES.get(word, 0) for word in reading.folded)
     if _UNSPACED.search(reading.text):
-        cues += sum(20 for cue in _UNSPACED_CUES if cue in reading.text)
-    total += policy.number * min(numbers, policy.number_cap) + policy.date * min(dates, policy.date_cap)
-    total += policy.name * min(len(names), policy.name_cap) + min(cues, policy.cue_cap)
-    total += int(policy.importance * importance)
-    if not _FIRST_PERSON.isdisjoint(folded):
+        total += sum(_UNSPACED_CUE for cue in _UNSPACED_CUES if cue in reading.text)
+    return total
+
+
+def _tone(reading: Reading, policy: SaliencePolicy) -> int:
+    """Who the sentence is about, and whether it states, asks or supposes."""
+    total = 0
+    if not _FIRST_PERSON.isdisjoint(reading.folded):
         total += policy.first_person
-    elif not _SECOND_PERSON.isdisjoint(folded):
+    elif not _SECOND_PERSON.isdisjoint(reading.folded):
         total += policy.second_person
     if "code: " in reading.text and "[" in reading.text:
         total += policy.code
     if reading.is_question:
         total += policy.question
-    if folded and folded[0] in _POINTING and not names:
-        total += policy.pointing
-    if len(folded) < _MIN_SENTENCE_WORDS and not numbers:
-        total += policy.fragment
-    if not _CONDITIONAL.isdisjoint(folded):
+    if not _CONDITIONAL.isdisjoint(reading.folded):
         total += policy.conditional
     return total
 

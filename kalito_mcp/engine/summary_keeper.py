@@ -141,9 +141,7 @@ class SummaryKeeper:
                 return None
             ends = (session.summarized_seq + 1, session.message_count)
             [first], [last] = [await view.records.messages(session, first_seq=seq, last_seq=seq) for seq in ends]
-        return await self.create(
-            scope, CreateSummaryRequest(session.id, first.record_id, last.record_id, summary=text)
-        )
+        return await self.create(scope, CreateSummaryRequest(session.id, first.record_id, last.record_id, summary=text))
 
     async def _next_window(
         self, view: ReadView, session: Session, *, is_partial_due: bool

@@ -16,6 +16,7 @@ from kalito_mcp.server.opened import MemoryOpener, OpenedMemory
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, nearest, refusal, unknown_arguments
 from kalito_mcp.server.resources import register_resources
+from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.conversation import ConversationTools
 from kalito_mcp.server.tools.pins import PinTools
 from kalito_mcp.server.tools.search import SearchTools
@@ -46,7 +47,7 @@ class KalitoServer(MCPServer[None]):
     """The SDK's server with our refusals: an unknown tool or prompt is a protocol error, a wrong argument a
     sentence, and a failure of ours an incident in the log."""
 
-    def __init__(self, opened: OpenedMemory, tools: list[Tool]) -> None:
+    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions, tools: list[Tool]) -> None:
         super().__init__(
             name="kalito-mcp",
             title="Kalito memory",
@@ -54,6 +55,7 @@ class KalitoServer(MCPServer[None]):
             version=__version__,
             tools=tools,
             lifespan=opened.lifespan,
+            subscriptions=subscriptions.bus,
             log_level="WARNING",
             cache_hints={
                 method: CacheHint(ttl_ms=_AN_HOUR_MS, scope="public")
@@ -98,14 +100,17 @@ class KalitoServer(MCPServer[None]):
 def build_server(opener: MemoryOpener, *, default_session: str | None = None) -> KalitoServer:
     """A server that opens its memory when it starts. `default_session` stands in for a missing session_id."""
     opened = OpenedMemory(opener, default_session)
-    server = KalitoServer(opened, _tools(opened))
+    subscriptions = Subscriptions()
+    server = KalitoServer(opened, subscriptions, _tools(opened, subscriptions))
+    subscriptions.serve_older_hosts(server)
     register_resources(server, opened)
     register_prompts(server, opened)
     return server
 
 
-def _tools(opened: OpenedMemory) -> list[Tool]:
-    conversation, pins, search = ConversationTools(opened), PinTools(opened), SearchTools(opened)
+def _tools(opened: OpenedMemory, subscriptions: Subscriptions) -> list[Tool]:
+    conversation, pins = ConversationTools(opened, subscriptions), PinTools(opened, subscriptions)
+    search = SearchTools(opened)
     writes = {"read_only": False, "destructive": False}
     reads = {"read_only": True, "destructive": False}
     always_loaded = {"anthropic/alwaysLoad": True}

@@ -1,13 +1,21 @@
-"""The memory that a server serves, while it is open."""
+"""The memory that a server serves, while it is open.
+
+A server answers its host before the memory is open: opening goes on beside it, and the first call that needs the
+memory waits for it.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kalito_mcp.errors import InvalidInput
-from kalito_mcp.memory import Memory
+import anyio
 
-MemoryOpener = Callable[[], AbstractAsyncContextManager[Memory]]
+from kalito_mcp.errors import InvalidInput, KalitoError
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+MemoryOpener = Callable[[], AbstractAsyncContextManager["Memory"]]
 
 
 class OpenedMemory:
@@ -19,32 +27,57 @@ class OpenedMemory:
     def __init__(self, opener: MemoryOpener, default_session: str | None) -> None:
         self._opener = opener
         self._memory: Memory | None = None
+        self._ready: anyio.Event | None = None
         self.default_session = default_session
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Open the memory for the block; inside another such block, leave it as it is."""
-        if self._memory is not None:
+        """Begin to open the memory, and close it when the block ends; inside another such block, do neither.
+
+        Raises:
+            KalitoError: it could not be opened; the block was cancelled.
+        """
+        if self._ready is not None:
             yield
             return
-        async with self._opener() as memory:
-            self._memory = memory
-            try:
+        self._ready, done = anyio.Event(), anyio.Event()
+        failure: list[KalitoError] = []
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._hold, self._ready, done, failure, tasks.cancel_scope)
                 yield
-            finally:
-                self._memory = None
+                done.set()
+        finally:
+            self._ready = None
+        if failure:
+            raise failure[0]
+
+    async def memory(self) -> "Memory":
+        """The memory, as soon as it is open."""
+        if self._ready is None:
+            raise RuntimeError("the memory is open only while the server runs")
+        await self._ready.wait()
+        assert self._memory is not None  # noqa: S101 - set before `ready`, and unset after every call has ended
+        return self._memory
 
     def lifespan(self, _server: Any) -> AbstractAsyncContextManager[None]:
         """The SDK's lifespan: once a process, except over SSE, where it is once a connection. The transports
         therefore open the memory around it, and only a server that is driven without one opens it here."""
         return self.open()
 
-    @property
-    def memory(self) -> Memory:
-        """The opened memory."""
-        if self._memory is None:
-            raise RuntimeError("the memory is open only while the server runs")
-        return self._memory
+    async def _hold(
+        self, ready: anyio.Event, done: anyio.Event, failure: list[KalitoError], scope: anyio.CancelScope
+    ) -> None:
+        try:
+            async with self._opener() as memory:
+                self._memory = memory
+                ready.set()
+                await done.wait()
+        except KalitoError as error:
+            failure.append(error)
+            scope.cancel()
+        finally:
+            self._memory = None
 
     def session(self, session_id: str | None) -> str:
         """The given session, or the host's.

@@ -23,7 +23,7 @@ def register_prompts(server: MCPServer[Any], opened: OpenedMemory) -> None:
         session_id: Annotated[str, Field(description="Which one; empty for the host's own.")] = "",
     ) -> str:
         try:
-            context = await opened.memory.build_context(opened.session(session_id))
+            context = await (await opened.memory()).build_context(opened.session(session_id))
         except KalitoError as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         return (

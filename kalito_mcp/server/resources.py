@@ -9,8 +9,8 @@ from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.subscriptions import SESSIONS_URI
 
-SESSIONS_URI: Final = "memory://sessions"
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
 _MAX_SESSIONS: Final = 100
 _MAX_COMPLETIONS: Final = 100
@@ -27,8 +27,10 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
         mime_type="application/json",
     )
     async def sessions() -> str:
-        found = await opened.memory.list_sessions(limit=_MAX_SESSIONS)
-        return _json({"sessions": [session.to_dict() for session in found], "shown": len(found), "limit": _MAX_SESSIONS})
+        found = await (await opened.memory()).list_sessions(limit=_MAX_SESSIONS)
+        return _json(
+            {"sessions": [session.to_dict() for session in found], "shown": len(found), "limit": _MAX_SESSIONS}
+        )
 
     @server.resource(
         STATS_URI,
@@ -39,7 +41,7 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
     )
     async def session_stats(session_id: str) -> str:
         try:
-            stats = await opened.memory.session_stats(session_id)
+            stats = await (await opened.memory()).session_stats(session_id)
         except SessionNotFound as error:
             raise ResourceNotFoundError(str(error)) from error
         return _json(stats.to_dict())
@@ -50,7 +52,7 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
     ) -> Completion | None:
         if argument.name != "session_id":
             return None
-        found = await opened.memory.list_sessions(prefix=argument.value, limit=_MAX_COMPLETIONS + 1)
+        found = await (await opened.memory()).list_sessions(prefix=argument.value, limit=_MAX_COMPLETIONS + 1)
         values = [session.id for session in found[:_MAX_COMPLETIONS]]
         return Completion(values=values, has_more=len(found) > _MAX_COMPLETIONS)
 

@@ -144,6 +144,12 @@ def test_blocks_are_drawn_only_where_the_encoding_has_them(encoding: str, glyphs
     assert ds.screen_for(80, is_terminal=False, no_color=False, encoding=encoding).glyphs == glyphs
 
 
+def test_what_an_encoding_lacks_becomes_a_question_mark() -> None:
+    narrow = ds.screen_for(80, is_terminal=False, no_color=False, encoding="cp1252")
+    assert ds.writable(narrow, "jam … 日") == "jam ? ?"
+    assert ds.writable(screen(), "jam … 日") == "jam … 日"
+
+
 def test_every_pin_question_and_search_of_the_script_points_at_a_turn_that_says_so() -> None:
     said = {turn.number: turn for turn in CONVERSATION}
     for question in QUESTIONS:

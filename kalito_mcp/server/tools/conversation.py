@@ -11,6 +11,7 @@ from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest,
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, plural, text_answer
 from kalito_mcp.server.tools.shapes import (
     AgentId,
@@ -27,8 +28,9 @@ from kalito_mcp.server.tools.shapes import (
 class ConversationTools:
     """The tools that hand over a conversation and take back its context."""
 
-    def __init__(self, opened: OpenedMemory) -> None:
+    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions) -> None:
         self._opened = opened
+        self._subscriptions = subscriptions
 
     async def record_messages(
         self,
@@ -42,9 +44,10 @@ class ConversationTools:
         """Store messages of the conversation. Returns their ids and the session_id; they are on disk by then.
         Summaries and pins follow by themselves. Does not answer or search; to keep one fact in sight, use create_pin.
         """
-        memory = self._opened.memory
+        memory = await self._opened.memory()
         session = session_id or self._opened.default_session or memory.new_session_id()
         recorded = await memory.record_messages(session, [_new_message(one) for one in messages], agent_id=agent_id)
+        await self._subscriptions.session_changed(session)
         ids = recorded.message_ids
         duplicates = len(ids) - recorded.new_count
         text = (
@@ -87,7 +90,7 @@ class ConversationTools:
         """What this conversation remembers, within a token budget: summaries, pins, matching older messages and the
         newest messages. Returns text to read. It stores nothing; to find one thing across conversations, use
         search_memory."""
-        context = await self._opened.memory.build_context(
+        context = await (await self._opened.memory()).build_context(
             self._opened.session(session_id), max_tokens, query=query, pending_input=pending_input
         )
         if format == "text":
@@ -113,7 +116,7 @@ class ConversationTools:
         """Summarise the messages that have no summary yet: with your text, or without one. Returns the new summaries.
         Summaries are also made by themselves about every 15 messages, so this is for good moments to sum up.
         start_message_id and end_message_id name a range that begins after the last summary."""
-        memory, session = self._opened.memory, self._opened.session(session_id)
+        memory, session = await self._opened.memory(), self._opened.session(session_id)
         made: Sequence[ConversationSummary]
         if start_message_id is not None or end_message_id is not None:
             if start_message_id is None or end_message_id is None:
@@ -125,6 +128,7 @@ class ConversationTools:
             made = [adopted] if adopted else []
         else:
             made = await memory.summarize_session(session)
+        await self._subscriptions.session_changed(session)
         stats = await memory.session_stats(session)
         counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
         return answer(
@@ -140,8 +144,9 @@ class ConversationTools:
     async def finalize_session(self, session_id: SessionId = None) -> Annotated[CallToolResult, FinalizedSession]:
         """Close a conversation for good: the rest is summarised and no more messages are taken. Returns the last
         summaries and the counts. Everything stays searchable. Calling it again changes nothing."""
-        memory, session = self._opened.memory, self._opened.session(session_id)
+        memory, session = await self._opened.memory(), self._opened.session(session_id)
         finalized = await memory.finalize_session(session)
+        await self._subscriptions.session_changed(session)
         closed, made = finalized.session, finalized.summaries
         text = (
             f"Session {session} is {closed.state}: {plural(closed.message_count, 'message')}, "

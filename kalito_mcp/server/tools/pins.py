@@ -7,6 +7,7 @@ from pydantic import Field
 
 from kalito_mcp.domain.records import CreatePinRequest, PinType
 from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, SessionId
 
@@ -14,8 +15,9 @@ from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeN
 class PinTools:
     """The tool that keeps one thing in sight."""
 
-    def __init__(self, opened: OpenedMemory) -> None:
+    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions) -> None:
         self._opened = opened
+        self._subscriptions = subscriptions
 
     async def create_pin(
         self,
@@ -38,7 +40,7 @@ class PinTools:
     ) -> Annotated[CallToolResult, CreatedPin]:
         """Pin one important fact, so that every context of this conversation holds it. Returns the pin. For what was
         said word for word, use record_messages."""
-        pin = await self._opened.memory.create_pin(
+        pin = await (await self._opened.memory()).create_pin(
             CreatePinRequest(
                 session_id=self._opened.session(session_id),
                 content=content,
@@ -48,6 +50,7 @@ class PinTools:
                 client_key=client_key,
             )
         )
+        await self._subscriptions.session_changed(pin.session_id)
         fields = pin.to_dict()
         source = f" from {pin.source_message_id}" if pin.source_message_id else ""
         text = (

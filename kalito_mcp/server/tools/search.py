@@ -53,7 +53,7 @@ class SearchTools:
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find messages, pins and summaries across all conversations, best first. Returns full texts with their ids,
         dates and scores (1 = holds every word asked for). For the current conversation as a whole, use build_context."""
-        memory = self._opened.memory
+        memory = await self._opened.memory()
         now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
         filters = SearchFilters(
             types=frozenset(RecordType(one) for one in types or ()),

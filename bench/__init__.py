@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m bench.<name>`, one JSON line each, every figure beside a baseline of the same run."""

@@ -1,0 +1,133 @@
+"""A server process, driven by raw JSON-RPC lines over its pipes: what a host costs is not in the figures.
+
+The protocol is 2025-11-25, whose handshake every server knows. One request at a time; not for several threads at
+once, except `kill`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from bench.report import ROOT
+
+PROTOCOL: Final = "2025-11-25"
+_LAST_WAIT_S: Final = 10.0
+_EMPTY_CONFIGURATION: Final = "empty.toml"
+
+
+class ServerGone(Exception):
+    """The server closed its pipe before it answered."""
+
+
+def memory_command(database: Path) -> list[str]:
+    """The command line of a memory server."""
+    return [sys.executable, "-m", "kalito_mcp", "serve", "--database", str(database)]
+
+
+def echo_command() -> list[str]:
+    """The command line of the plain server that memory servers are compared with."""
+    return [sys.executable, "-m", "bench.echo_server"]
+
+
+def clean_environment(folder: Path) -> dict[str, str]:
+    """Our environment without the settings of a user's own memory; `folder` gets an empty configuration."""
+    configuration = folder / _EMPTY_CONFIGURATION
+    configuration.touch()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KALITO_", "CLAUDE"))}
+    return {**kept, "KALITO_CONFIG": str(configuration)}
+
+
+class WireServer:
+    """One server process. Entering the block starts it and shakes hands; leaving it closes its stdin and waits."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=ROOT
+        )
+        self._next_id = 0
+
+    def __enter__(self) -> Self:
+        self.shake_hands()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def process_id(self) -> int:
+        """The server's process."""
+        return self._child.pid
+
+    def shake_hands(self) -> None:
+        """Initialize, and wait for the answer."""
+        client = {"name": "bench", "version": "1"}
+        self.request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
+        self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The result of one request.
+
+        Raises:
+            ServerGone: the server died first.
+            RuntimeError: it answered with an error; carries it.
+        """
+        self._next_id += 1
+        self._write({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params or {}})
+        return self._answer(self._next_id)
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of one tool call.
+
+        Raises:
+            ServerGone, RuntimeError: as `request`; a refusal of the tool is a RuntimeError too.
+        """
+        result = self.request("tools/call", {"name": tool, "arguments": arguments})
+        if result.get("isError"):
+            raise RuntimeError(f"{tool}: {result['content'][0]['text']}")
+        return result
+
+    def kill(self) -> None:
+        """SIGKILL: the process gets no chance to tidy up."""
+        self._child.kill()
+
+    def close(self) -> None:
+        """Close stdin, which ends a server, and wait for its end; one that hangs is killed."""
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue  # what was not written to a dead server
+        try:
+            self._child.wait(_LAST_WAIT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps(message).encode() + b"\n")
+            self._child.stdin.flush()
+        except OSError as error:
+            raise ServerGone from error
+
+    def _answer(self, request_id: int) -> dict[str, Any]:
+        assert self._child.stdout is not None
+        while line := self._child.stdout.readline():
+            if not line.endswith(b"\n"):
+                break  # killed within a line
+            message = json.loads(line)
+            if message.get("id") != request_id:
+                continue
+            if "error" in message:
+                raise RuntimeError(str(message["error"]))
+            return dict(message["result"])
+        raise ServerGone
