@@ -31,7 +31,7 @@ imports: $(VENV)/.dev
 
 coverage: $(VENV)/.dev
 	$(BIN)/coverage erase
-	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest -n auto
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -38,14 +38,9 @@ _KINDS: Final = {"rare": (5_000, 30_000), "middling": (300, 3_000), "common": (0
 def _invented(count: int) -> list[str]:
     """So many words, the commonest the shortest; none ends like an inflection, so that none shares a stem."""
     syllables = [onset + vowel for onset, vowel in product(_ONSETS, _VOWELS)]
-    random.Random(7).shuffle(syllables)
-    words: list[str] = []
-    for length in (2, 3, 4):
-        for parts in product(syllables, repeat=length):
-            words.append("".join(parts))
-            if len(words) == count:
-                return words
-    raise ValueError(f"there are no {count} words of four syllables")
+    short = [first + second for first, second in product(syllables, repeat=2)]
+    random.Random(7).shuffle(short)
+    return [*short, *(first + second for second, first in product(syllables, short))][:count]
 
 
 class Corpus:

@@ -73,7 +73,7 @@ def command(*, fast: bool, budget: int, database: Path | None) -> None:
                 cause = cause.exceptions[0]
             if isinstance(cause, BrokenPipeError) or not isinstance(cause, (OSError, MCPError, CallRefused)):
                 raise cause from None
-            click.echo(f"kalito-mcp: {_sentence(cause, log_path)}", err=True)
+            click.echo(f"kalito-mcp: {_sentence(cause, log_path, is_gone=isinstance(cause, MCPError))}", err=True)
             sys.exit(1)
 
 
@@ -101,9 +101,13 @@ def _opening(screen: draw.Screen, budget: int) -> list[str]:
     ]
 
 
-def _sentence(cause: BaseException, log_path: Path) -> str:
-    reason = "it did not answer in time" if isinstance(cause, TimeoutError) else draw.one_line(str(cause))
+def _sentence(cause: BaseException, log_path: Path, *, is_gone: bool) -> str:
     logged = [draw.one_line(line) for line in log_path.read_text("utf-8", "replace").splitlines() if line.strip()]
-    # A server that ends says why in its last line; the client only sees that it is gone.
-    said = logged[-1].removeprefix("kalito-mcp: ") if logged else reason or type(cause).__name__
+    if is_gone and logged:
+        # A server that ends says why in its last line; the client only sees that it is gone.
+        said = logged[-1].removeprefix("kalito-mcp: ")
+    elif isinstance(cause, TimeoutError):
+        said = "it did not answer in time"
+    else:
+        said = draw.one_line(str(cause)) or type(cause).__name__
     return f"the demonstration's server failed: {said}"

@@ -261,7 +261,7 @@ _MARCH_13: Final = (
     _reply("8471. It only listens on your own machine, so show it to him over a shared screen."),
     _maya("And when exactly are we expected at the memory clinic? My calendar still shows two dates."),
     _reply("Thursday 19 March at 10:15, St Anne's, second floor. Delete the one on the 12th; they moved it."),
-    _maya("Last one: how did our overdue function go? I want to show Tom something pretty."),
+    _maya("Last one: that function of ours that tells whether a loan is overdue? Tom should see something pretty."),
     _reply(
         "```python\n"
         "def is_overdue(loan, today):\n"

@@ -37,6 +37,10 @@ _SHOW_S: Final = 12.5
 """When a show with pauses should end; the pauses shrink to meet it. Fifteen seconds were promised."""
 _LONGEST_PAUSE_S: Final = 0.9
 _SETTLE_S: Final = 3.0
+_LOOK_EVERY_S: Final = 0.02
+_QUIET_LOOKS: Final = 4
+_SUMMARY_WINDOW: Final = 15
+"""From how many messages without a summary on the server owes one."""
 _WIDE_BUDGET: Final = 20_000
 """Room for all pins and summaries: only to tell what has arrived, never shown as a context."""
 
@@ -84,7 +88,9 @@ async def perform(client: Client, stage: Stage) -> None:
         CallRefused: the server answered a call with an error.
         MCPError, OSError: it went away, or did not answer in time.
     """
-    show = _Show(Served(client, f"demo-{secrets.token_hex(4)}"), stage.screen, stage.pace, stage.budget)
+    # A database that stays may hold an earlier demonstration, closed to new messages.
+    session_id = "maya-in-march" if stage.keeps is None else f"maya-in-march-{secrets.token_hex(4)}"
+    show = _Show(Served(client, session_id), stage.screen, stage.pace, stage.budget)
     await show.play()
     await show.settle()
     await show.final_context()
@@ -164,12 +170,13 @@ class _Show:
         self.say(draw.notice(self.screen, self.screen.glyphs.pin, f"{USER_NAME} pins this:", pin.content, Tone.PIN))
         await self.pace.rest(_STOP_WEIGHT)
 
-    async def news(self) -> None:
-        """What the server has made by itself since the last look."""
+    async def news(self) -> int:
+        """Show what the server has made by itself since the last look; how many messages have no summary yet."""
         stats = await self.served.stats()
         counts = (int(stats.get("total_summaries") or 0), int(stats.get("total_pins") or 0))
+        owed = int(stats.get("total_messages") or 0) - int(stats.get("summarized_messages") or 0)
         if counts == self.counts:
-            return
+            return owed
         self.counts = counts
         seen = await self.served.context(_WIDE_BUDGET)
         glyphs = self.screen.glyphs
@@ -185,6 +192,7 @@ class _Show:
                 text = str(summary.get("summary"))
                 self.say(draw.notice(self.screen, glyphs.summary, title, text, Tone.SUMMARY, max_lines=3))
                 await self.pace.rest(_STOP_WEIGHT)
+        return owed
 
     def _is_new(self, record: dict[str, Any]) -> bool:
         record_id = str(record.get("id"))
@@ -195,12 +203,14 @@ class _Show:
 
     async def bar(self) -> None:
         """The context as it stands, as a bar."""
+        await self.settle()
         self.contexts.append(await self.served.context(self.budget))
         self.say(["", *draw.budget_bar(self.screen, self.contexts[-1].shares(self.budget))])
         await self.pace.rest(_STOP_WEIGHT)
 
     async def question(self, turn: Turn, question: Question) -> None:
         """What the assistant is handed before it answers the question just recorded."""
+        await self.settle()
         context = await self.served.context(self.budget, query=turn.text, pending_input=True)
         self.contexts.append(context)
         evidence = context.evidence_of(question.fact, self.screen.glyphs.ellipsis)
@@ -218,14 +228,14 @@ class _Show:
         await self.pace.rest(_STOP_WEIGHT)
 
     async def settle(self) -> None:
-        """Wait until the server owes nothing, or for three seconds."""
+        """Let the server finish what it owes, as it would between two evenings; at most three seconds."""
         with anyio.move_on_after(_SETTLE_S):
-            while True:
+            quiet = 0
+            while quiet < _QUIET_LOOKS:
                 before = self.counts
-                await anyio.sleep(0.1)
-                await self.news()
-                if before == self.counts:
-                    return
+                await anyio.sleep(_LOOK_EVERY_S)
+                owed = await self.news()
+                quiet = quiet + 1 if self.counts == before and owed < _SUMMARY_WINDOW else 0
 
     async def final_context(self) -> None:
         """Everything that the assistant would be given now, word for word."""

@@ -16,7 +16,7 @@ from typing import Final
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Role, SummaryMethod
 from kalito_mcp.engine.salience import Reading, addressed_names, points, read, tells_something, term_spread
 from kalito_mcp.engine.selection import Candidate, choose, lines, trimmed
-from kalito_mcp.engine.sentences import cut, split_sentences, without_opener, without_request
+from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
 from kalito_mcp.engine.topics import extract_topics
 
 NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
@@ -154,6 +154,9 @@ def _candidates(
             kept = reading
             if len(reading.text) > longest:
                 kept = read(trimmed(reading.text, longest, worth))
+                # A question without its end is still one; its first clause, left alone, may be a statement.
+                if reading.is_question and len(clauses(reading.text)) == 1:
+                    kept = replace(kept, is_question=True)
             value = worth(kept)
             # A long answer has many sentences, one of which is always striking: share what it can win among them.
             if speaker == Role.ASSISTANT:

@@ -31,13 +31,13 @@ class SaliencePolicy:
     date_cap: int = 2
     name: int = 14
     name_cap: int = 3
-    cue_cap: int = 40
+    cue_cap: int = 48
     first_person: int = 12
     code: int = 12
     importance: int = 10
     question: int = -24
     second_person: int = -14
-    pointing: int = -10
+    pointing: int = -18
     conditional: int = -8
     fragment: int = -14
 
@@ -119,11 +119,12 @@ _TIME_LINKS: Final = frozenset("last next this past every ago in for since".spli
 
 def _cues() -> dict[str, int]:
     strengths: tuple[tuple[int, str], ...] = (
+        (44, "allergic allergy allergies alergia allergisch allergique emergency password"),
         (
             30,
-            "allergic allergy allergies decided decide decision decisions agreed chose chosen deadline due "
+            "decided decide decision decisions agreed chose chosen deadline due "
             "appointment diagnosed diagnosis prefer prefers preferred preference settled confirmed approved rejected "
-            "birthday anniversary pregnant surgery password entschieden decidimos décidé alergia allergisch",
+            "birthday anniversary pregnant surgery entschieden decidimos décidé",
         ),
         (
             20,
@@ -207,7 +208,8 @@ def tells_something(reading: Reading, addressed: Collection[str] = ()) -> bool:
         return False
     terms = sum(term not in addressed for term in reading.terms)
     if terms == 1:
-        return bool(marks(reading)) or any(name not in addressed for name in reading.names)
+        is_measured = any(_ANY_DIGIT.search(word) for word in reading.folded)
+        return is_measured or any(name not in addressed for name in reading.names)
     return terms > 1
 
 

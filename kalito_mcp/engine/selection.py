@@ -112,7 +112,11 @@ class _Choice:
         self._group_sizes: dict[int, int] = {}
 
     def fill(self, pool: Sequence[Candidate], limit: int | None = None) -> None:
-        """Keep the best of the pool, one after the other, until nothing more fits (into `limit` more characters)."""
+        """Keep the best of the pool, one after the other, until nothing more fits.
+
+        With a limit, until the next best one does not fit into that many more characters: what is small enough to
+        fill the rest of a share is seldom the best use of that room.
+        """
         ceiling = self._room if limit is None else min(self._room, self._length + limit)
         taken = {candidate.order for candidate in self.kept}
         waiting = [c for c in pool if c.points >= _MIN_POINTS and c.order not in taken]
@@ -125,14 +129,17 @@ class _Choice:
             # Of equal ones the first, and offers are in order: the earlier sentence.
             best = max(offers, key=_offered)
             offers.remove(best)
-            if best.overlap < _NEAR_IDENTICAL and self._keep(best.candidate, ceiling):
-                _discount(offers, best.candidate)
-                spare = ceiling - self._length
-                offers = [offer for offer in offers if len(offer.candidate.reading.text) < spare]
-                for offer in offers:
-                    if offer.candidate.group == best.candidate.group:
-                        offer.group_size += 1
-                        offer.value = offer.worth()
+            if best.overlap >= _NEAR_IDENTICAL:
+                continue
+            if not self._keep(best.candidate, ceiling):
+                if limit is not None and len(self.kept) > len(taken):
+                    break
+                continue
+            _discount(offers, best.candidate)
+            for offer in offers:
+                if offer.candidate.group == best.candidate.group:
+                    offer.group_size += 1
+                    offer.value = offer.worth()
 
     def _keep(self, candidate: Candidate, ceiling: int) -> bool:
         # Cheap test first: alone it is longer than what is left.

@@ -69,6 +69,8 @@ _QUESTION: Final = re.compile(
 _MIN_STATEMENT: Final = 24
 _MIN_WRAPPED: Final = 60
 _MAX_LIST_ITEM: Final = 90
+# What is longer is data, or a script without spaces, and may be cut where the room ends.
+_MAX_WORD: Final = 40
 _MAX_JOINED: Final = 260
 _MAX_OPENERS: Final = 6
 
@@ -124,12 +126,16 @@ def cut(text: str, max_chars: int) -> str:
     if room <= 0:
         return ELLIPSIS[: max(max_chars, 0)]
     end = text.rfind(" ", 0, room + 1)
-    # An early space would waste the room where a word without end, or a script without spaces, follows it.
-    if end < room // 2:
+    if end < room // 2 and (end <= 0 or _word_end(text, room) - end > _MAX_WORD):
         end = room
         while end > 1 and (not text[end].isprintable() or _is_mark(text[end])):
             end -= 1
-    return text[:end].rstrip(" ,;:-–—(") + ELLIPSIS
+    return text[:end].rstrip(" .,;:-–—(") + ELLIPSIS
+
+
+def _word_end(text: str, start: int) -> int:
+    end = text.find(" ", start)
+    return len(text) if end < 0 else end
 
 
 def _is_mark(character: str) -> bool:

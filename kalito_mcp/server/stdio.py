@@ -7,7 +7,9 @@ reaches the host. Where stdin or stdout is no pipe (a file, a console on Windows
 """
 
 import asyncio
+import codecs
 import json
+import math
 import os
 import stat
 import sys
@@ -19,7 +21,7 @@ import anyio
 from mcp.server.stdio import stdio_server
 from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream, create_context_streams
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, jsonrpc_message_adapter
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from kalito_mcp.server.build import KalitoServer
@@ -87,9 +89,14 @@ async def _read_messages(reader: asyncio.StreamReader, writer: asyncio.StreamWri
             continue
         if not line.strip():
             continue
+        line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901 - some Windows shells write one
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except (ValidationError, ValueError, RecursionError):
+            await _send(writer, _refusal(line))
+            continue
+        # The SDK reads a request whose id is null, a float or an object as a notification, and never answers it.
+        if isinstance(message, JSONRPCNotification) and "id" in json.loads(line, parse_int=_short_integer):
             await _send(writer, _refusal(line))
             continue
         await incoming.send(SessionMessage(message))
@@ -126,20 +133,32 @@ async def _send(writer: asyncio.StreamWriter, message: bytes) -> None:
 def _refusal(line: bytes) -> bytes:
     """The JSON-RPC error for a line that is not a message, with its id where it has one that can be read."""
     try:
-        content = json.loads(line, parse_int=lambda digits: int(digits) if len(digits) < _LONGEST_NUMBER else None)
+        content = json.loads(line, parse_int=_short_integer)
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "not valid JSON; send one JSON-RPC 2.0 message a line, in UTF-8")
     if isinstance(content, list):
         return _error(None, INVALID_REQUEST, "batches are not supported; send one message a line")
-    asked = content.get("id") if isinstance(content, dict) else None
-    is_id = isinstance(asked, str | int) and not isinstance(asked, bool)
-    if is_id and not _is_unicode(line):
+    fields = content if isinstance(content, dict) else {}
+    asked = fields.get("id")
+    is_readable = isinstance(asked, str | int) and not isinstance(asked, bool)
+    if not is_readable and not (isinstance(asked, float) and math.isfinite(asked)):
+        asked = None
+    if not _is_unicode(content):
         return _error(asked, INVALID_REQUEST, "the message holds an unpaired surrogate; send valid Unicode")
+    if is_readable and fields.get("jsonrpc") == "2.0" and isinstance(fields.get("method"), str):
+        return _error(
+            asked, INVALID_REQUEST, "params is not an object, is nested too deeply, or holds a number that is too long"
+        )
     return _error(
-        asked if is_id and _is_unicode(str(asked).encode("utf-8", "surrogatepass")) else None,
+        asked,
         INVALID_REQUEST,
         "not a JSON-RPC 2.0 message: it needs jsonrpc, an id (a string or an integer) and a method",
     )
+
+
+def _short_integer(digits: str) -> int | None:
+    """The integer; None where reading it would take longer than it is worth."""
+    return int(digits) if len(digits) < _LONGEST_NUMBER else None
 
 
 def _error(request_id: Any, code: int, message: str) -> bytes:
@@ -147,10 +166,10 @@ def _error(request_id: Any, code: int, message: str) -> bytes:
     return json.dumps(error).encode()
 
 
-def _is_unicode(text: bytes) -> bool:
-    """Whether every string in the JSON text, escapes decoded, can be written as UTF-8."""
+def _is_unicode(content: Any) -> bool:
+    """Whether every string in the parsed JSON can be written as UTF-8."""
     try:
-        json.dumps(json.loads(text), ensure_ascii=False).encode()
+        json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return False
     return True

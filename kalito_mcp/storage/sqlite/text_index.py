@@ -63,11 +63,7 @@ class TextIndexQueries:
                 return []
             [(agent_key, _)], narrowing = agents, ""
         else:
-            sessions = list(
-                await self._connection.execute_fetchall(
-                    SELECT_SESSION_AGENT, {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
-                )
-            )
+            sessions = await self._session(scope)
             if not sessions:
                 return []
             [(agent_key, records, session_key, in_session)] = sessions
@@ -91,7 +87,14 @@ class TextIndexQueries:
         ]
 
     async def record_count(self, scope: Scope) -> int:
-        return sum(row[1] for row in await self._agent(scope))
+        rows = await self._agent(scope) if scope.session is None else await self._session(scope)
+        return sum(row[1] for row in rows)
+
+    async def _session(self, scope: Scope) -> Sequence[tuple[int, int, int, int]]:
+        rows = await self._connection.execute_fetchall(
+            SELECT_SESSION_AGENT, {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+        )
+        return [(row[0], row[1], row[2], row[3]) for row in rows]
 
     async def _agent(self, scope: Scope) -> Sequence[tuple[int, int]]:
         rows = await self._connection.execute_fetchall(

@@ -1,0 +1,82 @@
+"""The house keeps its shape."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+import kalito_mcp
+from kalito_mcp.inference.registry import ModelServer
+from kalito_mcp.settings import Settings, load_settings
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "kalito_mcp").rglob("*.py"))
+MAX_LINES = 400
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_is_longer_than_four_hundred_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_module_says_what_it_is(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").lstrip().startswith('"""')
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_broad_excepts_raise_again_except_where_work_must_go_on(path: Path) -> None:
+    swallowing = [
+        handler.lineno
+        for handler in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(handler, ast.ExceptHandler)
+        and (handler.type is None or getattr(handler.type, "id", "") in ("Exception", "BaseException"))
+        and not any(isinstance(inner, ast.Raise) for inner in ast.walk(handler))
+    ]
+    assert path.name in ("owed_worker.py", "subscriptions.py") or swallowing == []
+
+
+def test_every_exported_name_can_be_imported() -> None:
+    assert set(kalito_mcp.__all__) == {*kalito_mcp._HOMES, "__version__"}
+    for name in kalito_mcp.__all__:
+        assert getattr(kalito_mcp, name) is not None
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        _ = kalito_mcp.nothing_like_it
+
+
+def test_help_and_stats_never_import_mcp(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom kalito_mcp.cli.main import commands\n"
+        "try: commands(sys.argv[1:])\nexcept BaseException: pass\n"
+        "assert not {'mcp', 'mcp_types'} & set(sys.modules), 'mcp was imported'"
+    )
+    for arguments in (["--help"], ["--version"], ["stats", "--database", str(tmp_path / "none.db")]):
+        subprocess.run([sys.executable, "-c", script, *arguments], check=True, capture_output=True)
+
+
+def test_the_default_profile_holds_every_setting_with_its_default() -> None:
+    text = (ROOT / "configs" / "default.toml").read_text(encoding="utf-8")
+    profile = tomllib.loads(text)
+    for section in fields(Settings):
+        policy = getattr(Settings(), section.name)
+        if not is_dataclass(policy):
+            continue
+        for one in fields(policy):
+            default = getattr(policy, one.name)
+            if default is None:
+                assert f"# {one.name} = " in text
+            else:
+                assert profile[section.name][one.name] == default, f"{section.name}.{one.name}"
+    for one in fields(ModelServer):
+        assert f"# {one.name} = " in text
+
+
+@pytest.mark.parametrize("profile", sorted((ROOT / "configs").glob("*.toml")), ids=lambda path: path.name)
+def test_every_profile_loads(profile: Path, tmp_path: Path) -> None:
+    settings = load_settings({}, config=profile, database=tmp_path / "memory.db")
+    for server in settings.servers:
+        assert ModelServer(**{**server, "models": tuple(server["models"])}).name == server["name"]

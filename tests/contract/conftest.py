@@ -1,0 +1,53 @@
+"""The backends that every contract test runs against. A test here knows the ports and nothing of what is below."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from kalito_mcp.ports.store import Store
+from kalito_mcp.storage.sqlite.database import SqliteStore
+
+
+class Backend(Protocol):
+    """One empty database."""
+
+    async def open(self) -> Store:
+        """A store on the database, as another process would open it."""
+        ...
+
+    async def close(self) -> None:
+        """Close every store that was opened."""
+        ...
+
+
+class SqliteBackend:
+    """A file in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "memory.db"
+        self._opened: list[SqliteStore] = []
+
+    async def open(self) -> Store:
+        store = await SqliteStore.open(self._path)
+        self._opened.append(store)
+        return store
+
+    async def close(self) -> None:
+        for store in self._opened:
+            await store.close()
+
+
+@pytest.fixture(params=["sqlite"])
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
+    backends = {"sqlite": SqliteBackend}
+    opened: Backend = backends[request.param](tmp_path)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def store(backend: Backend) -> Store:
+    """One store on the backend."""
+    return await backend.open()

@@ -1,0 +1,230 @@
+"""`ports.store.Store`: consistent views, atomic writes, a revision that tells of every commit."""
+
+import anyio
+import pytest
+
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.ports.store import Store, WriteTransaction
+from tests import drafts
+from tests.contract.conftest import Backend
+from tests.scripted import START_MS
+
+pytestmark = pytest.mark.anyio
+TRIP = Scope(session="trip")
+
+
+class Abandoned(Exception):
+    """What a test raises inside a transaction."""
+
+
+async def write_everything(transaction: WriteTransaction, word: str = "abandoned") -> None:
+    """One of each kind of write."""
+    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+    await transaction.records.append_messages(session, [drafts.message(f"{word} message")], now_ms=START_MS)
+    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+    await transaction.records.add_pins(session, [drafts.pin(f"{word} pin")])
+    end = session.message_count
+    await transaction.records.add_summary(session, drafts.summary(end, end, text=f"{word} summary"))
+    await transaction.sessions.set_pinned_seq(session, end)
+
+
+async def seen(store: Store, word: str) -> tuple[int, int, int]:
+    """How many messages the session has, records the agent, and records the word."""
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        postings = await view.text.postings(Scope(), [word], types=frozenset(), cap=10)
+        keys = [key for posting in postings for key in posting.keys]
+        found = await view.records.candidates(Scope(), keys, SearchFilters())
+        return session.message_count if session else 0, await view.text.record_count(Scope()), len(found)
+
+
+async def test_what_a_write_committed_is_seen_by_the_next_view(store: Store) -> None:
+    async with store.write() as transaction:
+        await write_everything(transaction)
+    assert await seen(store, "abandon") == (1, 3, 3)
+
+
+async def test_an_error_inside_a_write_leaves_nothing_written_and_nothing_indexed(store: Store) -> None:
+    with pytest.raises(Abandoned):
+        async with store.write() as transaction:
+            await write_everything(transaction)
+            raise Abandoned
+    assert await seen(store, "abandon") == (0, 0, 0)
+    async with store.read() as view:
+        assert await view.sessions.totals() == {"sessions": 0, "messages": 0, "pins": 0, "summaries": 0}
+
+
+async def test_a_cancellation_inside_a_write_leaves_nothing_written_and_nothing_indexed(store: Store) -> None:
+    with anyio.CancelScope() as scope:
+        async with store.write() as transaction:
+            await write_everything(transaction)
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    assert await seen(store, "abandon") == (0, 0, 0)
+
+
+@pytest.mark.parametrize("steps", range(30))
+async def test_a_write_cancelled_at_any_step_is_whole_or_absent_and_the_next_one_succeeds(
+    store: Store, steps: int
+) -> None:
+    async with anyio.create_task_group() as tasks:
+
+        async def write() -> None:
+            async with store.write() as transaction:
+                await write_everything(transaction)
+
+        tasks.start_soon(write)
+        for _ in range(steps):
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    assert await seen(store, "abandon") in {(0, 0, 0), (1, 3, 3)}
+    with anyio.fail_after(10):
+        async with store.write() as transaction:
+            await write_everything(transaction, "kept")
+    assert (await seen(store, "kept"))[2] == 3
+
+
+async def test_a_failed_write_does_not_disturb_the_numbers_of_the_next(store: Store) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        await transaction.records.append_messages(session, [drafts.message("one")], now_ms=START_MS)
+    with pytest.raises(Abandoned):
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            await transaction.records.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
+            raise Abandoned
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        [third] = await transaction.records.append_messages(session, [drafts.message("two")], now_ms=START_MS)
+    assert third.seq == 2
+
+
+async def test_a_view_sees_nothing_of_what_is_committed_after_its_first_read(backend: Backend) -> None:
+    reading, writing = await backend.open(), await backend.open()
+    async with writing.write() as transaction:
+        await write_everything(transaction, "early")
+    async with reading.read() as view:
+        before = await view.sessions.get(TRIP)
+        async with writing.write() as transaction:
+            await write_everything(transaction, "late")
+        assert before is not None
+        assert await view.sessions.get(TRIP) == before
+        assert len(await view.records.messages(before, first_seq=1, last_seq=99)) == 1
+        assert [p.keys for p in await view.text.postings(Scope(), ["late"], types=frozenset(), cap=9)] == [()]
+        assert (await view.sessions.totals())["messages"] == 1
+    assert await seen(reading, "late") == (2, 6, 3)
+
+
+async def test_a_write_sees_its_own_changes_and_others_do_not_until_it_commits(store: Store) -> None:
+    async with store.write() as transaction:
+        await write_everything(transaction)
+        mine = await transaction.sessions.get(TRIP)
+        assert mine is not None
+        assert mine.message_count == 1
+        assert await seen(store, "abandon") == (0, 0, 0)
+
+
+async def test_views_run_beside_each_other_more_than_there_are_readers(store: Store) -> None:
+    counts: list[int] = []
+    async with store.write() as transaction:
+        await write_everything(transaction)
+
+    async def look() -> None:
+        counts.append((await seen(store, "abandon"))[2])
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(40):
+                tasks.start_soon(look)
+    assert counts == [3] * 40
+
+
+async def test_views_that_are_cancelled_do_not_use_up_the_readers(store: Store) -> None:
+    for steps in range(40):
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(seen, store, "word")
+                for _ in range(steps):
+                    await anyio.lowlevel.checkpoint()
+                scope.cancel()
+    with anyio.fail_after(10):
+        assert await seen(store, "word") == (0, 0, 0)
+
+
+async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend) -> None:
+    stores = [await backend.open(), await backend.open()]
+
+    async def append(store: Store, name: str) -> None:
+        for number in range(25):
+            async with store.write() as transaction:
+                session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+                draft = drafts.message(f"{name}{number}")
+                await transaction.records.append_messages(session, [draft], now_ms=START_MS)
+
+    async with anyio.create_task_group() as tasks:
+        for name, store in zip("abcd", stores * 2, strict=True):
+            tasks.start_soon(append, store, name)
+    async with stores[0].read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        messages = await view.records.messages(session, first_seq=1, last_seq=1000)
+    assert [message.seq for message in messages] == list(range(1, 101))
+    for name in "abcd":
+        assert [m.text for m in messages if m.text[0] == name] == [f"{name}{number}" for number in range(25)]
+
+
+async def test_the_revision_changes_with_every_commit_of_this_store_and_of_another(backend: Backend) -> None:
+    one, other = await backend.open(), await backend.open()
+    revisions = [await one.revision()]
+    for store in (one, other, one, other):
+        async with store.write() as transaction:
+            await write_everything(transaction)
+        revisions.append(await one.revision())
+    assert len(set(revisions)) == len(revisions)
+
+
+async def test_the_revision_stays_while_nothing_is_committed(store: Store) -> None:
+    before = await store.revision()
+    await seen(store, "word")
+    with pytest.raises(Abandoned):
+        async with store.write() as transaction:
+            await write_everything(transaction)
+            raise Abandoned
+    assert await store.revision() == before
+
+
+async def test_many_may_ask_for_the_revision_at_once(store: Store) -> None:
+    answers: list[int] = []
+
+    async def ask() -> None:
+        answers.append(await store.revision())
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(ask)
+    assert len(set(answers)) == 1
+
+
+async def test_the_secret_is_sixteen_bytes_and_stays_the_same_in_every_store(backend: Backend) -> None:
+    one, other = await backend.open(), await backend.open()
+    assert len(await one.secret()) == 16
+    assert await one.secret() == await other.secret()
+
+
+async def test_a_store_opened_later_finds_everything(backend: Backend) -> None:
+    first = await backend.open()
+    async with first.write() as transaction:
+        await write_everything(transaction)
+    assert await seen(await backend.open(), "abandon") == (1, 3, 3)
+
+
+async def test_records_of_every_type_are_in_the_text_index_under_their_type(store: Store) -> None:
+    async with store.write() as transaction:
+        await write_everything(transaction)
+    async with store.read() as view:
+        [posting] = await view.text.postings(Scope(), ["abandon"], types=frozenset(), cap=10)
+        found = await view.records.candidates(Scope(), posting.keys, SearchFilters())
+    assert {candidate.type for candidate in found} == set(RecordType)

@@ -1,0 +1,95 @@
+"""Finalizing, and the work that is owed, through an opened memory."""
+
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp import NewMessage, PinType, Role, Settings, open_memory
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.engine.auto_pins import AutoPinPolicy
+from kalito_mcp.errors import SessionFinalized, SessionNotFound
+from kalito_mcp.storage.sqlite.database import SqliteStore
+
+pytestmark = pytest.mark.anyio
+
+
+def conversation(count: int) -> list[NewMessage]:
+    roles = (Role.USER, Role.ASSISTANT)
+    return [NewMessage(roles[i % 2], f"Turn {i}: the budget for May is {i * 10} euro.") for i in range(count)]
+
+
+async def test_finalizing_summarises_every_message_and_closes_the_session(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages("trip", conversation(37))
+        finalized = await memory.finalize_session("trip")
+        assert finalized.session.state is SessionState.FINALIZED
+        assert finalized.session.summarized_seq == 37
+        with pytest.raises(SessionFinalized, match="new session_id"):
+            await memory.record_messages("trip", conversation(1))
+
+
+async def test_finalizing_again_changes_nothing(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages("trip", conversation(20))
+        first = await memory.finalize_session("trip")
+        again = await memory.finalize_session("trip")
+        assert again.summaries == []
+        assert again.session == first.session
+
+
+async def test_finalizing_resumes_where_a_crash_left_it(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with open_memory(path) as memory:
+        await memory.record_messages("trip", conversation(20))
+    store = await SqliteStore.open(path)
+    async with store.write() as transaction:
+        session = await transaction.sessions.get(Scope(session="trip"))
+        assert session is not None
+        await transaction.sessions.set_state(session, SessionState.FINALIZING, now_ms=1)
+    await store.close()
+    async with open_memory(path) as memory:
+        with pytest.raises(SessionFinalized):
+            await memory.record_messages("trip", conversation(1))
+        finalized = await memory.finalize_session("trip")
+        assert finalized.session.state is SessionState.FINALIZED
+        assert finalized.session.summarized_seq == 20
+
+
+async def test_finalizing_an_unknown_session_says_so(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        with pytest.raises(SessionNotFound, match="nowhere"):
+            await memory.finalize_session("nowhere")
+
+
+async def test_a_backlog_is_paid_by_the_next_process(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await SqliteStore.open(path)
+    await store.close()
+    async with open_memory(path) as memory:
+        memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if killed before it was paid
+        await memory.record_messages("trip", conversation(60))
+    async with open_memory(path) as memory:
+        await memory.settled()
+        stats = await memory.session_stats("trip")
+        assert stats.summarized_messages == 60
+        assert stats.total_summaries == 5
+
+
+async def test_facts_become_automatic_pins_once(tmp_path: Path) -> None:
+    fact = NewMessage(Role.USER, "Please remember: I'm allergic to penicillin.")
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages("care", [fact, *conversation(2), fact])
+        await memory.settled()
+        context = await memory.build_context("care")
+        about_it = [pin for pin in context.semantic_pins if "penicillin" in pin.content]
+        assert [pin.pin_type for pin in about_it] == [PinType.AUTO]
+        assert about_it[0].importance_score < 0.8
+
+
+async def test_automatic_pins_can_be_switched_off(tmp_path: Path) -> None:
+    settings = Settings(database=tmp_path / "memory.db", pins=AutoPinPolicy(enabled=False))
+    async with open_memory(settings=settings) as memory:
+        await memory.record_messages("care", [NewMessage(Role.USER, "I'm allergic to penicillin.")])
+        await memory.settled()
+        assert (await memory.session_stats("care")).total_pins == 0

@@ -1,0 +1,127 @@
+"""A served memory on two pipes, spoken to in bytes: what no client library would send can be sent here."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PATIENCE_S = 30.0
+"""How long an answer may take on a busy machine. Nothing waits that long unless it fails."""
+
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def clean_environment(**variables: str) -> dict[str, str]:
+    """This process's environment without what names a memory or a session, and with the given variables."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("KALITO_", "CLAUDE"))}
+    return inherited | variables
+
+
+def line(message: Any) -> bytes:
+    """A message as it goes over the wire."""
+    return json.dumps(message).encode() + b"\n"
+
+
+def request(number: int | str, method: str, **params: Any) -> bytes:
+    """A request of the 2026 protocol, which needs no handshake."""
+    return line({"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": MODERN}})
+
+
+def call(number: int | str, tool: str, **arguments: Any) -> bytes:
+    """A tool call."""
+    return request(number, "tools/call", name=tool, arguments=arguments)
+
+
+class Wire:
+    """The two ends of one server's pipes, and what came out of them so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.lines: list[bytes] = []
+        self._rest = b""
+
+    def send(self, *messages: bytes) -> None:
+        """Write all of it, in one write."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"".join(messages))
+        self.process.stdin.flush()
+
+    def close_stdin(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def answer(self, number: int | str) -> dict[str, Any]:
+        """The next answer with this id; what comes before it is kept in `lines`."""
+        for message in self._messages():
+            if message.get("id") == number:
+                return message
+        raise AssertionError(f"stdout ended without an answer to {number!r}")
+
+    def rest(self) -> list[dict[str, Any]]:
+        """Everything up to the end of stdout."""
+        return list(self._messages())
+
+    def read_everything(self) -> bytes:
+        """All that came out, and comes out until stdout ends."""
+        self.rest()
+        return b"".join(self.lines)
+
+    def exit_code(self) -> int:
+        return self.process.wait(PATIENCE_S)
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            while b"\n" in self._rest:
+                one, _, self._rest = self._rest.partition(b"\n")
+                self.lines.append(one)
+                yield json.loads(one)
+            readable, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not readable:
+                raise AssertionError(f"no answer in {PATIENCE_S} s; so far: {self.lines[-3:]}")
+            chunk = os.read(self.process.stdout.fileno(), 1 << 20)
+            if not chunk:
+                assert not self._rest, f"stdout ended inside a line: {self._rest[:200]!r}"
+                return
+            self._rest += chunk
+
+
+@contextmanager
+def served(database: Path, *, code: str | None = None, **environment: str) -> Iterator[Wire]:
+    """`kalito-mcp serve` on pipes. `code` runs before it, in the same process; stderr goes to a file beside the
+    database."""
+    start = (
+        ["-m", "kalito_mcp", "serve"]
+        if code is None
+        else ["-c", f"{code}\nimport sys; sys.argv = ['kalito-mcp', 'serve']\nfrom kalito_mcp.cli.main import main\nmain()"]
+    )
+    with database.with_suffix(".stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, *start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=clean_environment(KALITO_DATABASE=str(database), **environment),
+        )
+    try:
+        yield Wire(process)
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    pass
