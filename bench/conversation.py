@@ -8,9 +8,7 @@ messages. At the end every session is finalized, and its summaries must cover it
 """
 
 import json
-import os
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -20,12 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client
 
 from bench.corpus import Corpus
-from bench.report import ROOT, emit, latency, options, progress
-from bench.wire import clean_environment, memory_command
+from bench.report import emit, latency, options, progress
+from bench.wire import clean_environment, memory_command, sdk_transport
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.settings import Settings
@@ -89,9 +86,7 @@ class Player:
 
     async def _record(self, agent: str, session: str, message: dict[str, Any]) -> None:
         started = time.perf_counter()
-        result = await self._call(
-            "record_messages", {"session_id": session, "agent_id": agent, "messages": [message]}
-        )
+        result = await self._call("record_messages", {"session_id": session, "agent_id": agent, "messages": [message]})
         self._played.record_s.append(time.perf_counter() - started)
         self._newest.setdefault(session, []).extend(result["message_ids"])
         tokens = self._counter.count(message["text"])
@@ -178,8 +173,11 @@ def uncovered(database: Path) -> tuple[list[str], dict[str, int]]:
                 if first != ends.get(session, 0) + 1:
                     wrong.append(f"{session}: a summary begins at {first} after one that ends at {ends.get(session)}")
                 ends[session] = last
-    wrong += [f"{session}: {n} messages, summarised to {ends.get(session, 0)}" for session, n in counts.items()
-              if ends.get(session, 0) != n]
+    wrong += [
+        f"{session}: {n} messages, summarised to {ends.get(session, 0)}"
+        for session, n in counts.items()
+        if ends.get(session, 0) != n
+    ]
     return wrong, by_level
 
 
@@ -188,11 +186,8 @@ async def measure(folder: Path, conversations: list[dict[str, Any]], *, is_one_s
     database = folder / "memory.db"
     played = Played(Settings().tokens)
     started = time.perf_counter()
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        server = StdioServerParameters(
-            command=sys.executable, args=memory_command(database)[1:], env=clean_environment(folder), cwd=ROOT
-        )
-        async with Client(stdio_client(server, errlog=nowhere)) as client:
+    with sdk_transport(memory_command(database), clean_environment(folder)) as server:
+        async with Client(server) as client:
             player = Player(client, played)
             for place, conversation in enumerate(conversations):
                 progress(f"conversation: {place + 1} of {len(conversations)}, {len(conversation['turns'])} turns")
@@ -237,9 +232,7 @@ def main() -> None:
     else:
         conversations = synthetic(1, 200) if given.quick else synthetic(3, 600)
     with tempfile.TemporaryDirectory() as folder:
-        figures = anyio.run(
-            lambda: measure(Path(folder), conversations, is_one_session=given.as_one_session)
-        )
+        figures = anyio.run(lambda: measure(Path(folder), conversations, is_one_session=given.as_one_session))
     emit("conversation", figures)
 
 

@@ -86,7 +86,5 @@ class Corpus:
         return " ".join(self._words[self._random.randrange(*_KINDS[kind])] for kind in kinds)
 
     def _sentence(self) -> str:
-        words = self._random.choices(
-            self._choices, cum_weights=self._weights, k=self._random.randint(*_SENTENCE_WORDS)
-        )
+        words = self._random.choices(self._choices, cum_weights=self._weights, k=self._random.randint(*_SENTENCE_WORDS))
         return " ".join(words).capitalize() + "."

@@ -5,8 +5,8 @@ client_keys, half of them into a session that all share, and notes what was ackn
 write, kills one to three at a random moment (each tenth round: all of them), half of the time just while a victim
 has a call open, and then looks at a copy of the database made by SQLite's backup: every acknowledged message is
 there once, word for word; an open call is there whole or not at all; nothing else is there; the deep inspection
-finds nothing. The killed are started again and repeat their open call with the same client_keys, which must make
-no duplicate. Each 25 rounds begin with a fresh database.
+finds nothing. The killed are started again (a fifth of the times one is killed while it starts) and repeat their
+open call with the same client_keys, which must make no duplicate. Each 25 rounds begin with a fresh database.
 """
 
 import random
@@ -34,6 +34,8 @@ _ALL_EVERY: Final = 10
 _BATCH: Final = (1, 6)
 _WRITING_S: Final = (0.05, 0.4)
 _AIMED_S: Final = 0.015
+_STARTING_SHARE: Final = 0.2
+_STARTING_S: Final = (0.3, 1.5)
 _START_LIMIT_S: Final = 60.0
 _SHARED: Final = "shared"
 _SELECT_MESSAGES: Final = """
@@ -68,13 +70,15 @@ class Tally:
     open_calls: Counter[str] = field(default_factory=Counter[str])
     """Calls that were cut off: `stored` before the kill, or `absent`."""
     retried: int = 0
+    log: list[str] = field(default_factory=list[str])
+    """What the servers had to say: nothing, unless something went wrong."""
     longest_reopen_s: float = 0.0
 
 
 class Writer:
     """A server, the thread that drives it, and what it was told."""
 
-    def __init__(self, number: int, database: Path, environment: dict[str, str], tally: Tally) -> None:
+    def __init__(self, number: int, database: Path, environment: dict[str, str], log: Path, tally: Tally) -> None:
         self.number = number
         self.acknowledged: dict[Place, tuple[str, str]] = {}
         """Message id and text, of everything acknowledged."""
@@ -86,6 +90,7 @@ class Writer:
         self._next_key = 0
         self._database = database
         self._environment = environment
+        self._log = log
         self._tally = tally
         self._was_cut_off = False
         self.start()
@@ -93,7 +98,7 @@ class Writer:
     def start(self) -> None:
         """Start the server, without waiting for it."""
         self.is_ready.clear()
-        self._server = WireServer(memory_command(self._database), self._environment)
+        self._server = WireServer(memory_command(self._database), self._environment, self._log)
 
     def kill(self) -> None:
         """SIGKILL the server."""
@@ -158,8 +163,9 @@ class Campaign:
         self._database = folder / "memory.db"
         self._random = random.Random(seed)
         self._tally = tally
+        self._log = folder / "servers.log"
         environment = clean_environment(folder)
-        self._writers = [Writer(number, self._database, environment, tally) for number in range(writers)]
+        self._writers = [Writer(number, self._database, environment, self._log, tally) for number in range(writers)]
 
     def run(self, rounds: range) -> None:
         """The rounds of these numbers, and a last look at the database when every server has ended."""
@@ -169,11 +175,17 @@ class Campaign:
                 self._check(killed, number)
                 for writer in killed:
                     writer.replace()
+                if self._random.random() < _STARTING_SHARE:
+                    time.sleep(self._random.uniform(*_STARTING_S))
+                    self._tally.kills["while_starting"] += 1
+                    killed[0].kill()
+                    killed[0].replace()
                 progress(f"kill: round {number + 1}, {self._tally.acknowledged} acknowledged, {self._tally.faults[:1]}")
             self._write_until(lambda: None)  # the last open calls are repeated too
         finally:
             for writer in self._writers:
                 writer.close()
+            self._tally.log += self._log.read_text(encoding="utf-8").splitlines()
         self._look(self._database, "at the end")
 
     def _round(self, *, is_all: bool) -> Sequence[Writer]:
@@ -281,6 +293,8 @@ def campaign(*, rounds: int, writers: int, seed: int = 1) -> dict[str, Any]:
         "repeated_calls": tally.retried,
         "faults": len(tally.faults),
         "first_faults": tally.faults[:5],
+        "log_lines": len(tally.log),
+        "first_log_lines": tally.log[:5],
         "longest_reopen_s": tally.longest_reopen_s,
         "took_s": time.perf_counter() - started,
     }

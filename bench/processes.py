@@ -6,6 +6,7 @@ SQLite, by its client_key. `bare` is as many processes doing only the writes, in
 timeout instead of a write mutex.
 """
 
+import logging
 import multiprocessing
 import sqlite3
 import tempfile
@@ -53,6 +54,18 @@ class Log:
     worked_s: float = 0.0
 
 
+class _Overheard(logging.Handler):
+    """Failures of owed work are logged and raised to nobody: here they count as errors."""
+
+    def __init__(self, errors: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._errors = errors
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = record.exc_info[1] if record.exc_info else ""
+        self._errors.append(f"{record.getMessage()} {cause}")
+
+
 def work(database: str, number: int, operations: int, start: threading.Barrier) -> Log:
     """One process's share, beginning when all are ready."""
     return anyio.run(_work, database, number, operations, start)
@@ -61,6 +74,7 @@ def work(database: str, number: int, operations: int, start: threading.Barrier) 
 async def _work(database: str, number: int, operations: int, start: threading.Barrier) -> Log:
     log = Log()
     corpus = Corpus(seed=100 + number)
+    logging.getLogger("kalito").addHandler(_Overheard(log.errors))
     async with open_memory(database) as memory:
         for session in (SHARED, f"own-{number}"):
             await memory.record_messages(session, [NewMessage(Role.USER, "Let us begin.")])
@@ -70,7 +84,7 @@ async def _work(database: str, number: int, operations: int, start: threading.Ba
             kind = _MIX[(place + number) % len(_MIX)]
             started = time.perf_counter()
             try:
-                await _operate(memory, corpus, kind, number, place, log)
+                log.acknowledged += await _operate(memory, corpus, kind, number, place)
             except KalitoError as error:
                 log.errors.append(f"{kind}: {error.code}: {error}")
             log.times.setdefault(kind, []).append(time.perf_counter() - started)
@@ -79,18 +93,20 @@ async def _work(database: str, number: int, operations: int, start: threading.Ba
     return log
 
 
-async def _operate(memory: Memory, corpus: Corpus, kind: str, number: int, place: int, log: Log) -> None:
+async def _operate(memory: Memory, corpus: Corpus, kind: str, number: int, place: int) -> list[str]:
+    """Do one operation; what must be found afterwards."""
     session = SHARED if place % 2 else f"own-{number}"
     key = f"{number}-{place}"
     if kind == "record":
         await memory.record_messages(session, [NewMessage(Role.USER, corpus.text(), client_key=key)])
-        log.acknowledged.append(f"{session}/{key}")
-    elif kind == "pin":
+        return [f"{session}/{key}"]
+    if kind == "pin":
         await memory.create_pin(CreatePinRequest(session, corpus.text(), client_key=key))
     elif kind == "context":
         await memory.build_context(session)
     else:
         await memory.search_memory(SearchRequest(corpus.query(_QUERY_KINDS), k=10))
+    return []
 
 
 def bare_work(database: str, number: int, operations: int, start: threading.Barrier) -> Log:
@@ -101,7 +117,7 @@ def bare_work(database: str, number: int, operations: int, start: threading.Barr
         connection.execute("PRAGMA synchronous = FULL")
         start.wait(_START_S)
         began = time.perf_counter()
-        for place in range(operations):
+        for _ in range(operations):
             text = corpus.text()
             started = time.perf_counter()
             try:
@@ -123,9 +139,7 @@ def together(target: Work, database: Path, *, processes: int, operations: int) -
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager, spawn.Pool(processes) as pool:
         start = manager.Barrier(processes)
-        answers = [
-            pool.apply_async(target, (str(database), number, operations, start)) for number in range(processes)
-        ]
+        answers = [pool.apply_async(target, (str(database), number, operations, start)) for number in range(processes)]
         wal, over = _WalWatch(database), threading.Event()
         watch = threading.Thread(target=wal.run, args=(over,))
         watch.start()

@@ -1,13 +1,12 @@
 """What a call costs a host over stdio: our tools beside one that gives its text back, on a plain server of the SDK.
 
-Both servers run at once and take turns, with the SDK's client and with a raw pipe. `echo_same_size` echoes as many
-characters as our context has. `context_after_write` builds each context right after a message was recorded. Cold
-start is from the spawn to the first answer to tools/list, raw, by turns.
+Both servers run at once and take turns, with the SDK's client and with a raw pipe. `reading` rounds only read:
+contexts come from the cache, and `echo_same_size` gives as many characters back as a context has. `writing` rounds
+record a message first, so that each context is read anew, beside the owed work of that message. Cold start is from
+the spawn to the first answer to tools/list, raw, by turns.
 """
 
-import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,12 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client
 
 from bench.corpus import Corpus
-from bench.report import ROOT, emit, latency, options, progress, rss_mb
-from bench.wire import WireServer, clean_environment, echo_command, memory_command
+from bench.report import emit, latency, options, progress, rss_mb
+from bench.wire import WireServer, clean_environment, echo_command, memory_command, sdk_transport
 from kalito_mcp.wiring import open_memory
 
 TARGETS: Final = {"context_ratio": 1.5, "cold_start_ratio": 1.2}
@@ -43,39 +41,54 @@ async def fill(database: Path) -> int:
 async def timed(call: Call, rounds: int, context_chars: int) -> dict[str, Any]:
     """Each kind of call in turn, `rounds` times. `call` takes the server, the tool and its arguments."""
     corpus = Corpus(seed=3)
-    times: dict[str, list[float]] = {}
+    reading, writing = _Times(call), _Times(call)
+    context = {"session_id": _SESSION}
     for place in range(-_WARM_UP, rounds):
+        for times in (reading, writing):
+            times.is_counting = place >= 0
+        text = corpus.text()
+        await reading.add("echo", "echo", "echo", {"text": text})
+        await reading.add("build_context", "kalito", "build_context", context)
+        await reading.add("echo_same_size", "echo", "echo", {"text": "x" * context_chars})
+        await reading.add("search_memory", "kalito", "search_memory", {"query": corpus.query(_QUERY_KINDS)})
+    for place in range(-_WARM_UP, rounds):
+        for times in (reading, writing):
+            times.is_counting = place >= 0
         message = {"role": "user", "text": corpus.text()}
-        query = corpus.query(_QUERY_KINDS)
-        turns: list[tuple[str, str, str, dict[str, Any]]] = [
-            ("echo", "echo", "echo", {"text": message["text"]}),
-            ("build_context", "kalito", "build_context", {"session_id": _SESSION}),
-            ("echo_same_size", "echo", "echo", {"text": "x" * context_chars}),
-            ("search_memory", "kalito", "search_memory", {"query": query}),
-            ("record_messages", "kalito", "record_messages", {"session_id": _SESSION, "messages": [message]}),
-            ("context_after_write", "kalito", "build_context", {"session_id": _SESSION}),
-        ]
-        for name, server, tool, arguments in turns:
-            started = time.perf_counter()
-            await call(server, tool, arguments)
-            if place >= 0:
-                times.setdefault(name, []).append(time.perf_counter() - started)
-    figures: dict[str, Any] = {name: latency(of_name) for name, of_name in times.items()}
-    echo_ms = figures["echo"]["p50_ms"]
-    ratios = {name: figures[name]["p50_ms"] / echo_ms for name in figures if name != "echo"}
-    return {**figures, "ratio_to_echo": ratios}
+        await writing.add("echo", "echo", "echo", {"text": message["text"]})
+        await writing.add("record_messages", "kalito", "record_messages", {**context, "messages": [message]})
+        await writing.add("build_context", "kalito", "build_context", context)
+    return {"reading": reading.figures(), "writing": writing.figures()}
+
+
+class _Times:
+    """Seconds of each kind of call."""
+
+    def __init__(self, call: Call) -> None:
+        self.is_counting = True
+        self._call = call
+        self._times: dict[str, list[float]] = {}
+
+    async def add(self, name: str, server: str, tool: str, arguments: dict[str, Any]) -> None:
+        """Make one call."""
+        started = time.perf_counter()
+        await self._call(server, tool, arguments)
+        if self.is_counting:
+            self._times.setdefault(name, []).append(time.perf_counter() - started)
+
+    def figures(self) -> dict[str, Any]:
+        """By kind, with each median as a multiple of echo's."""
+        figures: dict[str, Any] = {name: latency(times) for name, times in self._times.items()}
+        echo_ms = figures["echo"]["p50_ms"]
+        return figures | {"ratio_to_echo": {name: of["p50_ms"] / echo_ms for name, of in figures.items()}}
 
 
 async def with_sdk_client(database: Path, environment: Mapping[str, str], rounds: int, chars: int) -> dict[str, Any]:
     """The figures as a host sees them that uses the SDK's client."""
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        ours, theirs = (
-            stdio_client(
-                StdioServerParameters(command=sys.executable, args=command[1:], env=dict(environment), cwd=ROOT),
-                errlog=nowhere,
-            )
-            for command in (memory_command(database), echo_command())
-        )
+    with (
+        sdk_transport(memory_command(database), environment) as ours,
+        sdk_transport(echo_command(), environment) as theirs,
+    ):
         async with Client(ours) as kalito, Client(theirs) as echo:
             clients = {"kalito": kalito, "echo": echo}
 
@@ -141,7 +154,7 @@ def measure(folder: Path, *, rounds: int, starts: int) -> dict[str, Any]:
 def main() -> None:
     """Run it."""
     parser = options(__doc__)
-    parser.add_argument("--rounds", type=int, help="of six calls each (default 500, quick 100)")
+    parser.add_argument("--rounds", type=int, help="of each kind of call (default 500, quick 100)")
     parser.add_argument("--starts", type=int, help="cold starts of each server (default 11, quick 7)")
     given = parser.parse_args()
     rounds = given.rounds or (100 if given.quick else 500)

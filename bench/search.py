@@ -134,7 +134,9 @@ async def _ranked(database: Path, plain: Path, count: int) -> dict[str, Any]:
         opened_mb = peak_rss_mb()
         with closing(sqlite3.connect(plain)) as connection:
             for kind in _KINDS:
-                ours, theirs, hits = [], [], 0
+                ours: list[float] = []
+                theirs: list[float] = []
+                hits = 0
                 for query in queries(kind, count):
                     started = time.perf_counter()
                     page = await memory.search_memory(SearchRequest(query, k=_K))
@@ -163,7 +165,7 @@ async def _narrowed(database: Path, records: int, agents: int, count: int) -> di
         "the_oldest_session": lambda _: {"agent_id": oldest, "session_id": "session-0"},
         "the_newest_session": lambda _: {"agent_id": newest, "session_id": f"session-{sessions - 1}"},
         "the_first_tenth_of_time": lambda _: {"agent_id": oldest, "filters": early},
-        "the_last_tenth_of_time": lambda _: {"agent_id": oldest, "filters": late},
+        "the_last_tenth_of_time": lambda _: {"agent_id": newest, "filters": late},
     }
     figures: dict[str, Any] = {"records": records, "agents": agents, "sessions": sessions}
     async with open_memory(database, _QUIET) as memory:
@@ -173,9 +175,7 @@ async def _narrowed(database: Path, records: int, agents: int, count: int) -> di
     return figures
 
 
-async def _asked(
-    memory: Memory, asked: Sequence[str], case: Callable[[int], dict[str, Any]]
-) -> dict[str, Any]:
+async def _asked(memory: Memory, asked: Sequence[str], case: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
     times, hits = [], 0
     for place, query in enumerate(asked):
         scope = case(place)

@@ -1,19 +1,22 @@
-"""A server process, driven by raw JSON-RPC lines over its pipes: what a host costs is not in the figures.
+"""Server processes on pipes: for the SDK's client, or driven by raw JSON-RPC lines, so that no client is measured.
 
-The protocol is 2025-11-25, whose handshake every server knows. One request at a time; not for several threads at
-once, except `kill`.
+The raw protocol is 2025-11-25, whose handshake every server knows.
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from bench.report import ROOT
+
+if TYPE_CHECKING:
+    from mcp.client import Transport
 
 PROTOCOL: Final = "2025-11-25"
 _LAST_WAIT_S: Final = 10.0
@@ -42,13 +45,28 @@ def clean_environment(folder: Path) -> dict[str, str]:
     return {**kept, "KALITO_CONFIG": str(configuration)}
 
 
-class WireServer:
-    """One server process. Entering the block starts it and shakes hands; leaving it closes its stdin and waits."""
+@contextmanager
+def sdk_transport(command: list[str], environment: Mapping[str, str]) -> Iterator["Transport"]:
+    """What the SDK's client connects to: a server of its own, whose stderr is dropped."""
+    from mcp import StdioServerParameters  # noqa: PLC0415 - importing mcp takes a second
+    from mcp.client.stdio import stdio_client  # noqa: PLC0415
 
-    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
-        self._child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=ROOT
-        )
+    server = StdioServerParameters(command=command[0], args=command[1:], env=dict(environment), cwd=ROOT)
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        yield stdio_client(server, errlog=nowhere)
+
+
+class WireServer:
+    """One server process, started at once. Entering the block shakes hands; leaving it closes its stdin and waits.
+
+    What it writes to stderr is added to `log`, or dropped. One request at a time, from one thread; any may `kill`.
+    """
+
+    def __init__(self, command: list[str], environment: Mapping[str, str], log: Path | None = None) -> None:
+        with (log or Path(os.devnull)).open("ab") as errors:
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, cwd=ROOT
+            )
         self._next_id = 0
 
     def __enter__(self) -> Self:

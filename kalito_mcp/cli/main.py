@@ -17,6 +17,8 @@ _COMMANDS: Final = {
     "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
     "reindex": ("kalito_mcp.cli.reindex", "Build the text index anew from the records."),
 }
+_INTERRUPTED: Final = 130
+"""What shells report for a command that Ctrl-C ended."""
 
 
 class LazyCommands(click.Group):
@@ -52,9 +54,12 @@ def commands() -> None:
 def main() -> None:
     """Run the command line. Errors of ours are one line on stderr and exit code 1, never a traceback."""
     try:
-        commands()
+        sys.exit(commands.main(standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except KalitoError as error:
         click.echo(f"kalito-mcp: {error}", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except click.Abort:
+        sys.exit(_INTERRUPTED)

@@ -4,19 +4,24 @@ import importlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import anyio
 import anyio.to_thread
 import click
 
 from kalito_mcp.cli.options import with_settings
+from kalito_mcp.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
+
+_LAST_SECONDS: Final = 3.0
+"""How long the process may take to end after it has served."""
 
 
 @click.command(name="serve")
@@ -42,7 +47,7 @@ def command(
         check_address(host)
     logging.basicConfig(
         stream=sys.stderr,
-        level=os.environ.get("KALITO_LOG", "WARNING").upper(),
+        level=_log_level(os.environ.get("KALITO_LOG", "")),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         force=True,
     )
@@ -60,7 +65,21 @@ def command(
                 await server.opened.memory()
                 await serve_http(server, transport, host=host, port=port)
 
-    anyio.run(run)
+    try:
+        anyio.run(run)
+    finally:
+        # A driver's thread that does not end would leave a process behind that keeps the database open.
+        watchdog = threading.Timer(_LAST_SECONDS, os._exit, (1,))
+        watchdog.daemon = True
+        watchdog.start()
+
+
+def _log_level(name: str) -> str:
+    level = name.upper() or "WARNING"
+    if level not in logging.getLevelNamesMapping():
+        known = ", ".join(logging.getLevelNamesMapping())
+        raise ConfigurationError(f"KALITO_LOG={name!r} is not a level; use one of {known}")
+    return level
 
 
 @asynccontextmanager

@@ -15,45 +15,18 @@ from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance, PinType, Role
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
-from kalito_mcp.engine.pin_rules import PinKind, PinRule
+from kalito_mcp.engine.pin_rules import IMPORTANCE, PinKind, PinRule
 from kalito_mcp.engine.pin_shapes import ASSISTANT_RULES, USER_RULES
 from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
 
 
 @dataclass(frozen=True, slots=True)
 class AutoPinPolicy:
-    """Whether messages are searched, how many pins one may give, and how long a pin's content may be.
-
-    `max_read` bounds how much of a long message is searched, in characters. The rest is the importance of each kind
-    of pin: all below the 0.8 of one that somebody asked for.
-    """
+    """Whether messages are searched, how many pins one may give, and the characters that a pin may have."""
 
     enabled: bool = True
     max_per_message: int = 2
     max_chars: int = 240
-    max_read: int = 20_000
-    health: float = 0.78
-    identity: float = 0.76
-    decision: float = 0.74
-    contact: float = 0.72
-    date: float = 0.72
-    preference: float = 0.7
-    fact: float = 0.66
-    code: float = 0.58
-    concept: float = 0.56
-
-    def importance(self, kind: PinKind) -> float:
-        """The importance of a kind."""
-        return {
-            PinKind.HEALTH: self.health,
-            PinKind.IDENTITY: self.identity,
-            PinKind.DECISION: self.decision,
-            PinKind.CONTACT: self.contact,
-            PinKind.DATE: self.date,
-            PinKind.PREFERENCE: self.preference,
-            PinKind.FACT: self.fact,
-            PinKind.CONCEPT: self.concept,
-        }[kind]
 
 
 DEFAULT_AUTO_PINS: Final = AutoPinPolicy()
@@ -73,7 +46,7 @@ _TOKEN: Final = re.compile(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[
 _DOUBT: Final = re.compile(
     r"\b(?:if|unless|suppose|supposing|imagine|pretend|hypothetically|might|maybe|perhaps|possibly|probably|could|"
     r"wish|wished|wonder|wondering|hope|hoping|(?:not|n't) (?:really )?(?:sure|certain)|n't know|thinking (?:of|about)|"
-    r"considering|should (?:i|we)|would (?:i|we|you)|want(?:ed)? to (?:know|ask)|example|e\.g|joking|"
+    r"considering|should (?:i|we)|would (?:i|we|you)|want(?:ed)? to (?:know|ask)|for example|e\.g|joking|"
     r"kidding|used to be|said|says|told|asked|asks|claims|according to)\b",
     re.IGNORECASE,
 )
@@ -87,6 +60,8 @@ _SECRET_VALUE: Final = re.compile(
     re.IGNORECASE,
 )
 _QUOTES: Final = '"“”«»'
+# Of a longer message this much is searched, in characters: it is a paste.
+_MAX_READ: Final = 20_000
 _MIN_SENTENCE: Final = 12
 _KEY_BYTES: Final = 16
 
@@ -99,7 +74,7 @@ def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AU
     """
     if not policy.enabled or message.role == Role.SYSTEM:
         return []
-    text = message.text if len(message.text) <= policy.max_read else message.text[: policy.max_read]
+    text = message.text[:_MAX_READ]
     rules = ASSISTANT_RULES if message.role == Role.ASSISTANT else USER_RULES
     tried = rules.worth_trying(text)
     if not tried and FENCE not in text:
@@ -115,9 +90,12 @@ def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AU
 def pin_key(content: str) -> str:
     """`auto:` and a digest of the content's words: case, punctuation and white space do not count.
 
-    Numbers, signs, negations and names do: a number changed is another key.
+    Numbers, signs, negations and names do: a number changed is another key. Not for code, where every sign counts.
     """
-    folded = " ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN.findall(content))
+    return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN.findall(content)))
+
+
+def _key(folded: str) -> str:
     return f"auto:{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
 
 
@@ -133,7 +111,7 @@ def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoP
             content = _code_content(block, policy.max_chars)
             has_code = bool(content)
             if content:
-                yield FoundPin(content, PinType.CODE, policy.code, pin_key(content))
+                yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _key(" ".join(content.split())))
 
 
 def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> FoundPin | None:
@@ -150,7 +128,7 @@ def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: A
         prefix = f"{' '.join(name.split())}: " if name and name.strip() else ""
         content = cut(prefix + _from_clause(said, match.start(), policy.max_chars - len(prefix)), policy.max_chars)
         pin_type = PinType.CONCEPT if rule.kind == PinKind.CONCEPT else PinType.AUTO
-        return FoundPin(content, pin_type, policy.importance(rule.kind), pin_key(content))
+        return FoundPin(content, pin_type, IMPORTANCE[rule.kind], pin_key(content))
     return None
 
 

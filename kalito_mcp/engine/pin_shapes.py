@@ -81,7 +81,8 @@ _HEALTH: Final = (
         PinKind.HEALTH,
         rf"\b(?:i|he|she|my {_RELATIVE}|{_NAMED})(?:'m on| am on| is on| (?:\w{{1,12}} )?takes?|"
         r" (?:was|is) prescribed)\b.{0,80}\d ?(?:mg|mcg|ml|pills|tablets)\b",
-        words="mg mcg ml pills tablets",
+        words="mcg ml pills tablets",
+        phrase="mg",
     ),
 )
 _IDENTITY: Final = (
@@ -126,8 +127,8 @@ _OWN_DECISIONS: Final = (
     ),
     shape(
         PinKind.DECISION,
-        r"^let'?s (?:all )?(?:go (?:ahead )?with (?!the flow)|use|stick (?:with|to)|stay with|switch to|"
-        r"move to|migrate to|adopt|drop|rename|postpone|choose|pick|settle on) \w",
+        r"^let'?s (?:all )?(?:go (?:ahead )?with(?! the flow)|use|stick (?:with|to)|stay with|switch to|"
+        r"move to|migrate to|adopt|drop|rename|postpone|choose|pick|settle on) (?!this\b|that\b|it\b|them\b)\w",
         words="let's lets",
     ),
 )
@@ -151,7 +152,7 @@ _PREFERENCES: Final = (
     ),
     shape(
         PinKind.PREFERENCE,
-        rf"^(?:please,? )?(?:always|never) (?:{_any(_WORKING_VERBS)}|make sure)\b(?! up| in)"
+        rf"^(?:please,? )?(?:always|never) (?:{_any(_WORKING_VERBS)}|make sure)\b(?! up\b| in\b[.!]?$)"
         r"|^please (?:only|do not|don't) (?!worry|hesitate|tell|forget|be|let|go|stop|give up)\w"
         rf"|^(?:please )?(?:don't|do not) (?:ever )?{_any(_WORKING_VERBS)} (?!it\b|that\b|this\b|up\b|me\b|yourself)\w"
         r"|^(?:please )?avoid (?:using|including|adding|mentioning)\b|^from now on,? \w"
@@ -226,7 +227,7 @@ _FACTS: Final = (
         r"(?:(?:\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|fifteen|twenty) (?:years|months|decades)"
         r"|(?:19|20)\d\d|i was (?:\d|a kid|a child|young|little))",
         words="years months decades",
-        opening=r"[Ss]ince (?:I was|\d)",
+        opening=r"ince (?:I was|\d)",
     ),
     shape(
         PinKind.FACT,
@@ -251,7 +252,8 @@ _FACTS: Final = (
     shape(
         PinKind.FACT,
         rf"\b(?:i'm|i am|we're|we are) (?:originally )?from {_NAMED}",
-        opening=r"(?:'m| am|'re| are) (?:originally )?from [A-Z]",
+        words="originally",
+        phrase="m from ",
     ),
     shape(
         PinKind.FACT,
@@ -301,9 +303,7 @@ _NO_TERM: Final = (
     r"issue|reason|point|thing|good|bad|result|answer|rest|other|above|following|code|output|error))\b)"
 )
 _CONCEPTS: Final = (
-    shape(
-        PinKind.CONCEPT, r"^by [\"'“`]?[\w -]{2,40}[\"'”`]?,? (?:we|i) mean\b", opening=r"[Bb]y .{1,44}(?:we|I) mean"
-    ),
+    shape(PinKind.CONCEPT, r"^by [\"'“`]?[\w -]{2,40}[\"'”`]?,? we mean\b", phrase="we mean"),
     shape(
         PinKind.CONCEPT,
         rf"^{_NO_TERM}{_TERM}is an? (?!great|good|nice|bit|lot|must|common|valuable|crucial|key|solid|fantastic|"

@@ -66,7 +66,7 @@ _QUESTION: Final = re.compile(
     re.IGNORECASE,
 )
 
-_MIN_STATEMENT: Final = 24
+_MIN_STATEMENT: Final = 16
 _MIN_WRAPPED: Final = 60
 _MAX_LIST_ITEM: Final = 90
 # What is longer is data, or a script without spaces, and may be cut where the room ends.

@@ -102,6 +102,9 @@ def _share(texts: Iterable[str]) -> float:
 
 
 def _is_technical(raw: str, word: str) -> bool:
+    # Most words: nothing but small letters is an identifier only between back-ticks.
+    if word.isalpha() and word.islower() and "`" not in raw:
+        return word in _TECHNICAL_WORDS
     if len(word) > _MAX_WORD:
         return word.isascii()
     return bool(

@@ -9,8 +9,10 @@ reaches the host. Where stdin or stdout is no pipe (a file, a console on Windows
 import asyncio
 import codecs
 import json
+import logging
 import math
 import os
+import re
 import stat
 import sys
 from collections.abc import AsyncIterator
@@ -21,24 +23,41 @@ import anyio
 from mcp.server.stdio import stdio_server
 from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream, create_context_streams
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, jsonrpc_message_adapter
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from kalito_mcp.server.build import KalitoServer
 
+_log: Final = logging.getLogger("kalito.server")
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _CHUNK_BYTES: Final = 256 * 1024
 _LONGEST_NUMBER: Final = 400
+_ID: Final = rb'(-?[0-9]{1,18}|"[\w.:-]{1,100}")'
+# Where SDKs write the id: right behind the version, at the beginning of the message or at its end.
+_ID_OF_BROKEN_LINE: Final = re.compile(
+    rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*%(id)b\s*,|.*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*%(id)b\s*\}\s*$'
+    % {b"id": _ID}
+)
 _GRACE_S: Final = 2.0
-"""How long calls may go on after the host has closed stdin."""
+"""How long calls may go on after the host has closed stdin, and how long ending them may take."""
 
 Incoming = ContextSendStream[SessionMessage | Exception]
 Outgoing = ContextReceiveStream[SessionMessage]
 
 
 async def serve_stdio(server: KalitoServer) -> None:
-    """Serve until the host closes stdin."""
-    core = server._lowlevel_server  # noqa: SLF001 - the SDK has no public way to bring one's own transport
+    """Serve until the host closes stdin, and answer what it asked before; or until it closes stdout."""
+    core = server._lowlevel_server  # the SDK has no public way to bring one's own transport
     options = core.create_initialization_options()
     if sys.platform == "win32" or not (_is_pipe(0) and _is_pipe(1)):
         async with stdio_server() as (incoming, outgoing):
@@ -47,18 +66,56 @@ async def serve_stdio(server: KalitoServer) -> None:
     async with _claimed_pipes() as (reader, writer):
         send_incoming, incoming = create_context_streams[SessionMessage | Exception](0)
         outgoing, receive_outgoing = create_context_streams[SessionMessage](0)
+        unanswered = _Unanswered()
         with anyio.CancelScope() as scope:
 
             async def read() -> None:
                 async with send_incoming:
-                    await _read_messages(reader, writer, send_incoming)
+                    await _read_messages(reader, writer, send_incoming, unanswered)
+                    # The SDK cancels what runs as soon as no more can come.
+                    with anyio.move_on_after(_GRACE_S):
+                        await unanswered.settled()
                 scope.deadline = anyio.current_time() + _GRACE_S
 
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(read)
-                tasks.start_soon(_write_messages, receive_outgoing, writer)
-                await core.run(incoming, outgoing, options)
-                tasks.cancel_scope.cancel()
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(read)
+                    tasks.start_soon(_write_messages, receive_outgoing, writer, unanswered)
+                    await core.run(incoming, outgoing, options)
+                    tasks.cancel_scope.cancel()
+            except* ConnectionError:
+                _log.info("the host has closed stdout")
+
+
+class _Unanswered:
+    """The requests that still run. A subscription is none: it ends with the connection."""
+
+    def __init__(self) -> None:
+        self._ids: set[RequestId] = set()
+        self._one_less = anyio.Event()
+
+    def incoming(self, message: JSONRPCMessage) -> None:
+        """Count a request; forget one that the host has cancelled, which is never answered."""
+        if isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen":
+            self._ids.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._forget((message.params or {}).get("requestId"))
+
+    def outgoing(self, message: JSONRPCMessage) -> None:
+        """Forget the request that this answers."""
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._forget(message.id)
+
+    async def settled(self) -> None:
+        """Wait until none runs."""
+        while self._ids:
+            self._one_less = anyio.Event()
+            await self._one_less.wait()
+
+    def _forget(self, request_id: Any) -> None:
+        if isinstance(request_id, str | int):
+            self._ids.discard(request_id)
+        self._one_less.set()
 
 
 @asynccontextmanager
@@ -75,6 +132,8 @@ async def _claimed_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.
     sink = os.fdopen(wire_out, "wb", buffering=0)
     reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
     writing, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
+    # `drain` then waits until the last byte is in the pipe: what is buffered when the loop ends would be lost.
+    writing.set_write_buffer_limits(high=0)
     try:
         yield reader, asyncio.StreamWriter(writing, protocol, None, loop)
     finally:
@@ -82,7 +141,9 @@ async def _claimed_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.
         reading.close()
 
 
-async def _read_messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, incoming: Incoming) -> None:
+async def _read_messages(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, incoming: Incoming, unanswered: _Unanswered
+) -> None:
     async for line in _lines(reader):
         if line is None:
             await _send(writer, _error(None, INVALID_REQUEST, f"message longer than {_MAX_LINE_BYTES} bytes"))
@@ -99,6 +160,7 @@ async def _read_messages(reader: asyncio.StreamReader, writer: asyncio.StreamWri
         if isinstance(message, JSONRPCNotification) and "id" in json.loads(line, parse_int=_short_integer):
             await _send(writer, _refusal(line))
             continue
+        unanswered.incoming(message)
         await incoming.send(SessionMessage(message))
 
 
@@ -119,10 +181,11 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
         yield b"".join(pending)
 
 
-async def _write_messages(outgoing: Outgoing, writer: asyncio.StreamWriter) -> None:
+async def _write_messages(outgoing: Outgoing, writer: asyncio.StreamWriter, unanswered: _Unanswered) -> None:
     async with outgoing:
         async for message in outgoing:
             await _send(writer, message.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+            unanswered.outgoing(message.message)
 
 
 async def _send(writer: asyncio.StreamWriter, message: bytes) -> None:
@@ -133,9 +196,14 @@ async def _send(writer: asyncio.StreamWriter, message: bytes) -> None:
 def _refusal(line: bytes) -> bytes:
     """The JSON-RPC error for a line that is not a message, with its id where it has one that can be read."""
     try:
-        content = json.loads(line, parse_int=_short_integer)
+        content = json.loads(line.decode(errors="surrogatepass"), parse_int=_short_integer)
     except (ValueError, RecursionError):
-        return _error(None, PARSE_ERROR, "not valid JSON; send one JSON-RPC 2.0 message a line, in UTF-8")
+        found = _ID_OF_BROKEN_LINE.match(line)
+        return _error(
+            json.loads(found[1] or found[2]) if found else None,
+            PARSE_ERROR,
+            "not valid JSON; send one JSON-RPC 2.0 message a line, in UTF-8",
+        )
     if isinstance(content, list):
         return _error(None, INVALID_REQUEST, "batches are not supported; send one message a line")
     fields = content if isinstance(content, dict) else {}

@@ -24,7 +24,7 @@ async def write_everything(transaction: WriteTransaction, word: str = "abandoned
     session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
     await transaction.records.append_messages(session, [drafts.message(f"{word} message")], now_ms=START_MS)
     session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-    await transaction.records.add_pins(session, [drafts.pin(f"{word} pin")])
+    await transaction.records.add_pins(session, [drafts.pin(f"{word} pin", record_id=f"pin_{word}_{session.message_count}")])
     end = session.message_count
     await transaction.records.add_summary(session, drafts.summary(end, end, text=f"{word} summary"))
     await transaction.sessions.set_pinned_seq(session, end)
@@ -105,17 +105,17 @@ async def test_a_failed_write_does_not_disturb_the_numbers_of_the_next(store: St
 async def test_a_view_sees_nothing_of_what_is_committed_after_its_first_read(backend: Backend) -> None:
     reading, writing = await backend.open(), await backend.open()
     async with writing.write() as transaction:
-        await write_everything(transaction, "early")
+        await write_everything(transaction, "dawn")
     async with reading.read() as view:
         before = await view.sessions.get(TRIP)
         async with writing.write() as transaction:
-            await write_everything(transaction, "late")
+            await write_everything(transaction, "dusk")
         assert before is not None
         assert await view.sessions.get(TRIP) == before
         assert len(await view.records.messages(before, first_seq=1, last_seq=99)) == 1
-        assert [p.keys for p in await view.text.postings(Scope(), ["late"], types=frozenset(), cap=9)] == [()]
+        assert [p.keys for p in await view.text.postings(Scope(), ["dusk"], types=frozenset(), cap=9)] == [()]
         assert (await view.sessions.totals())["messages"] == 1
-    assert await seen(reading, "late") == (2, 6, 3)
+    assert await seen(reading, "dusk") == (2, 6, 3)
 
 
 async def test_a_write_sees_its_own_changes_and_others_do_not_until_it_commits(store: Store) -> None:

@@ -1,13 +1,12 @@
 """What is pinned by itself, and all that must not be."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, PinType, Role
 from kalito_mcp.engine.auto_pins import AutoPinPolicy, find_pins, pin_key
+from kalito_mcp.engine.pin_rules import IMPORTANCE, PinKind
 
 
 def _message(text: str, role: Role = Role.USER, name: str | None = None) -> MessageWithImportance:
@@ -235,20 +234,16 @@ def test_switched_off_it_finds_nothing() -> None:
 
 def test_every_kind_is_less_important_than_a_pin_that_somebody_asked_for() -> None:
     """memory-manager-reference, SemanticPin: manual pins have 0.8."""
-    policy = AutoPinPolicy()
-    scores = (
-        policy.health,
-        policy.identity,
-        policy.decision,
-        policy.contact,
-        policy.date,
-        policy.preference,
-        policy.fact,
-        policy.code,
-        policy.concept,
-    )
-    assert all(0.55 <= score <= 0.78 < PIN_IMPORTANCE for score in scores)
-    assert find_pins(_message("I'm allergic to nuts."), replace(policy, health=0.6))[0].importance == 0.6
+    assert set(IMPORTANCE) == set(PinKind)
+    assert all(0.55 <= score <= 0.78 < PIN_IMPORTANCE for score in IMPORTANCE.values())
+
+
+def test_code_that_differs_in_one_sign_has_another_key() -> None:
+    keys = {
+        find_pins(_message(f"```python\ndef same(a, b):{space}return a {sign} b\n```"))[0].client_key
+        for sign, space in (("==", "\n    "), ("!=", "\n    "), ("==", "\n\n\t"))
+    }
+    assert len(keys) == 2
 
 
 @pytest.mark.parametrize(
@@ -284,18 +279,13 @@ def test_the_key_is_the_same_in_every_process() -> None:
     assert pin_key("I live in Oslo.") == "auto:01146b49a9d2a100d11c8f69a49c0d0c"
 
 
+_WORDS = (
+    "I my sister Ann lives in Oslo we decided to use port 8080 . , ? allergic from now on May 3 10am ``` def f(x): \n"
+).split(" ")
+
+
 @given(
-    text=st.one_of(
-        st.text(max_size=300),
-        st.lists(
-            st.sampled_from(
-                "I my sister Ann lives in Oslo we decided to use port 8080 . , ? allergic from now on May 3 10am ``` def f(x): \n".split(
-                    " "
-                )
-            ),
-            max_size=60,
-        ).map(" ".join),
-    ),
+    text=st.one_of(st.text(max_size=300), st.lists(st.sampled_from(_WORDS), max_size=60).map(" ".join)),
     role=st.sampled_from(Role),
     max_chars=st.integers(1, 240),
 )
@@ -314,4 +304,4 @@ def test_a_pin_keeps_to_its_length_its_number_and_its_importance(text: str, role
 def test_a_quarter_of_a_megabyte_is_read_in_linear_time() -> None:
     for unit in ("my best sister ", "I decided to use X1. ", "We have all ", "I'm A", "By a ", "Always a", "```", '"'):
         text = unit * (262_144 // len(unit))
-        assert len(find_pins(_message(text), AutoPinPolicy(max_read=len(text)))) <= 2
+        assert len(find_pins(_message(text))) <= 2

@@ -1,0 +1,26 @@
+"""`python -m bench`: every benchmark in its short form, one after the other; `--full` for the long ones."""
+
+import argparse
+import subprocess
+import sys
+from typing import Final
+
+from bench.report import ROOT
+
+BENCHMARKS: Final = ("record", "context", "search", "round_trip", "processes", "conversation", "kill")
+
+
+def main() -> int:
+    """Run them all; the exit code counts those that failed."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--full", action="store_true", help="the long forms: about an hour")
+    is_full = parser.parse_args().full
+    failed = 0
+    for name in BENCHMARKS:
+        command = [sys.executable, "-m", f"bench.{name}", *([] if is_full else ["--quick"])]
+        failed += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
