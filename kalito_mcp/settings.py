@@ -46,6 +46,9 @@ _AT_LEAST_ONE: Final = frozenset(
         "window.dense_threshold",
     }
 )
+_MOST: Final = 1_000_000_000
+"""No number that is set means anything beyond this."""
+_AT_MOST: Final[Mapping[str, int]] = {"storage.busy_timeout_s": 86_400}  # SQLite reads more than 24 days as 0
 
 
 def default_database() -> Path:
@@ -109,13 +112,14 @@ def load_settings(
         ConfigurationError: an unknown key, a value of the wrong type or range, or a file that cannot be read.
     """
     sections, servers, file_database = _from_file(_config_path(environment, config))
+    not_settings = _OWN_VARIABLES | {str(server.get("api_key_env")) for server in servers}
     for name, value in environment.items():
-        if name.startswith(_PREFIX) and name not in _OWN_VARIABLES:
+        if name.startswith(_PREFIX) and name not in not_settings:
             section, key = _section_and_key(name)
             sections.setdefault(section, {})[key] = value
     chosen = database or (Path(environment["KALITO_DATABASE"]) if environment.get("KALITO_DATABASE") else None)
     return Settings(
-        database=(chosen or file_database or default_database()).expanduser(),
+        database=_database_path(chosen or file_database or default_database()),
         servers=tuple(servers),
         **{name: checked_section(policy, sections.get(name, {}), name) for name, policy in _SECTIONS.items()},
     )
@@ -124,20 +128,40 @@ def load_settings(
 def _config_path(environment: Mapping[str, str], config: Path | None) -> Path | None:
     named = config or (Path(environment["KALITO_CONFIG"]) if environment.get("KALITO_CONFIG") else None)
     if named is not None:
-        return named.expanduser()
+        return _expanded(named)
     return default_config() if default_config().is_file() else None
+
+
+def _database_path(path: Path) -> Path:
+    path = _expanded(path)
+    if not path.name or "\0" in str(path):
+        raise ConfigurationError(f"{str(path)!r} cannot be a database; name a file, such as memory.db")
+    try:
+        path.exists()
+    except OSError as error:
+        raise ConfigurationError(f"the database {path} cannot be reached: {error.strerror}") from error
+    return path
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ConfigurationError(f"{path}: no such user; write the whole path") from error
 
 
 def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Path | None]:
     if path is None:
         return {}, [], None
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigurationError(f"cannot read the configuration {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not TOML: {error}") from error
     database = content.pop("database", None)
+    if not isinstance(database, str | None):
+        raise ConfigurationError(f"{path}: write the database's path in quotes")
     servers = content.pop("servers", [])
     known = [*_SECTIONS, "database", "servers"]
     for section, values in content.items():
@@ -147,7 +171,7 @@ def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[
             raise ConfigurationError(f"{path}: {section!r} is a section; write [{section}] with its keys below")
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
         raise ConfigurationError(f"{path}: write each model server as [[servers]]")
-    return content, servers, None if database is None else Path(str(database))
+    return content, servers, None if database is None else Path(database)
 
 
 def _section_and_key(variable: str) -> tuple[str, str]:
@@ -180,15 +204,27 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
         built = TypeAdapter(policy).validate_python(dict(values))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise ConfigurationError(f"setting {section}.{key}: {first['msg'].lower()}") from error
+        setting = f"setting {section}.{'.'.join(str(part) for part in first['loc'])}"
+        if first["type"] == "missing":
+            raise ConfigurationError(f"{setting} is missing") from error
+        wanted = first["msg"].removeprefix("Input should be ")
+        raise ConfigurationError(f"{setting} should be {wanted}") from error
     for name in names:
         value = getattr(built, name)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            least = 1 if f"{section}.{name}" in _AT_LEAST_ONE else 0
-            if not value >= least:
-                raise ConfigurationError(f"setting {section}.{name}={value} is less than {least}")
+            _check_number(f"{section}.{name}", value, values.get(name))
     return built
+
+
+def _check_number(setting: str, value: float, given: Any) -> None:
+    least = 1 if setting in _AT_LEAST_ONE else 0
+    if isinstance(given, bool):
+        raise ConfigurationError(f"setting {setting} should be a number, not {str(given).lower()}")
+    if not value >= least:
+        raise ConfigurationError(f"setting {setting}={value} is less than {least}")
+    most = _AT_MOST.get(setting, _MOST)
+    if value > most:
+        raise ConfigurationError(f"setting {setting}={value} is more than {most:,}")
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-
 if TYPE_CHECKING:
     from kalito_mcp.settings import Settings
 

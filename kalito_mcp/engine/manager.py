@@ -76,7 +76,7 @@ class MemoryManager:
         self._limits = limits
         self._fence_secret = fence_secret
         self._owner = owner
-        self._views: RevisionCache[str, tuple[Session, SessionView]] = RevisionCache(cache)
+        self._views: RevisionCache[str, tuple[Session, SessionView, int]] = RevisionCache(cache)
 
     async def build_context(
         self,
@@ -99,11 +99,11 @@ class MemoryManager:
         budget = self._context.token_limit if max_tokens is None else max_tokens
         if not 1 <= budget <= _MAX_BUDGET:
             raise InvalidInput(f"max_tokens={budget} is outside 1 to {_MAX_BUDGET:,}; the default is 3000")
-        session, view = await self._view(session_id)
+        session, view, shown = await self._view(session_id)
         recent = list(view.tail)
         if pending_input and recent and recent[-1].role == "user":
             recent.pop()
-        recent = recent[-self._context.recent_messages :]
+        recent = recent[-shown:]
         hits = await self._relevant(session, query, recent) if query and query.strip() else ()
         parts = ContextParts(session_id=session.id, recent=recent, pins=view.pins, summaries=view.summaries, hits=hits)
         return self._packer.pack(parts, max_tokens=budget, fence=self._fence(session))
@@ -228,6 +228,25 @@ class MemoryManager:
         """Up to three topics of the user's messages, by the specification's keywords."""
         return extract_topics(messages)
 
+    async def find_relevant_messages(
+        self, session_id: str, query: str, limit: int = 10
+    ) -> Sequence[MessageWithImportance]:
+        """The session's messages that match the query, best first, however old they are.
+
+        Raises:
+            SessionNotFound: no such session.
+            InvalidInput: an empty or overlong query, or a limit that a search does not accept.
+        """
+        session = await self._session(session_id)
+        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}))
+        page = await self._searcher.search(
+            self._scope(session_id), SearchRequest(query=query, k=limit, filters=filters)
+        )
+        keys = [hit.key for hit in page.hits]
+        async with self._store.read() as view:
+            found = await view.records.messages_by_key(session, keys)
+        return sorted(found, key=lambda message: keys.index(message.id))
+
     async def memory_stats(self, session_id: str) -> MemoryStats:
         """The session's memory in numbers.
 
@@ -243,31 +262,38 @@ class MemoryManager:
             raise SessionNotFound(session_id)
         return session
 
-    async def _view(self, session_id: str) -> tuple[Session, SessionView]:
+    async def _view(self, session_id: str) -> tuple[Session, SessionView, int]:
+        """What a context is made of, and how many of the newest messages it shows."""
         revision = await self._store.revision()
         now_s = self._clock.steady_s()
         cached = self._views.get(session_id, revision=revision, now_s=now_s)
         if cached is not None:
             return cached
+        shown = self._context.recent_messages
+        try:
+            async with self._store.read() as view:
+                session = await view.sessions.get(self._scope(session_id))
+                if session is None:
+                    raise SessionNotFound(session_id)
+                # One more than is shown: the newest may be the pending input.
+                parts = await view.records.view(session, tail=shown + 1, pins=self._context.pins)
+        except StorageDamaged:
+            # A conversation must go on over a damaged page of pins or summaries; `doctor --deep` names it.
+            _log.exception("session %s: only its newest messages could be read", session_id)
+            return await self._newest(session_id)
+        self._views.put(session_id, (session, parts, shown), revision=revision, now_s=now_s)
+        return session, parts, shown
+
+    async def _newest(self, session_id: str) -> tuple[Session, SessionView, int]:
+        """The newest messages alone, for when the rest cannot be read."""
+        shown = self._context.fallback_messages
         async with self._store.read() as view:
             session = await view.sessions.get(self._scope(session_id))
             if session is None:
                 raise SessionNotFound(session_id)
-            try:
-                # One more than is shown: the newest may be the pending input.
-                parts = await view.records.view(
-                    session, tail=self._context.recent_messages + 1, pins=self._context.pins
-                )
-            except StorageDamaged:
-                # A conversation must go on over a damaged page of pins or summaries; `doctor --deep` names it.
-                _log.exception("session %s: only its newest messages could be read", session_id)
-                newest = session.message_count
-                tail = await view.records.messages(
-                    session, first_seq=newest - self._context.fallback_messages + 1, last_seq=newest
-                )
-                return session, SessionView(tail=tuple(tail), pins=(), summaries=())
-        self._views.put(session_id, (session, parts), revision=revision, now_s=now_s)
-        return session, parts
+            newest = session.message_count
+            tail = await view.records.messages(session, first_seq=newest - shown, last_seq=newest)
+        return session, SessionView(tail=tuple(tail), pins=(), summaries=()), shown
 
     async def _relevant(self, session: Session, query: str, recent: Sequence[MessageWithImportance]) -> Sequence[Hit]:
         wanted = self._context.relevant_messages

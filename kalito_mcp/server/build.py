@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from kalito_mcp.server.opened import MemoryOpener, OpenedMemory
 from kalito_mcp.server.prompts import register_prompts
-from kalito_mcp.server.refusals import in_words, nearest, refusal, unknown_arguments
+from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.conversation import ConversationTools
@@ -71,7 +71,7 @@ class KalitoServer(MCPServer[None]):
         """Call a tool; every failure is a ToolError in our words, or an MCPError for a tool that does not exist."""
         tool = self._tools_by_name.get(name)
         if tool is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"unknown tool {name!r}{nearest(name, self._tools_by_name)}")
+            raise unknown("tool", name, self._tools_by_name)
         fault = unknown_arguments(arguments, list(tool.parameters["properties"]))
         if fault is not None:
             raise ToolError(f"invalid_input: {fault}")
@@ -90,7 +90,7 @@ class KalitoServer(MCPServer[None]):
         """Get a prompt; an unknown one, and a wrong argument, is the protocol error for wrong parameters."""
         known = {prompt.name: [one.name for one in prompt.arguments or []] for prompt in await self.list_prompts()}
         if name not in known:
-            raise MCPError(code=INVALID_PARAMS, message=f"unknown prompt {name!r}{nearest(name, known)}")
+            raise unknown("prompt", name, known)
         fault = unknown_arguments(arguments or {}, known[name])
         if fault is not None:
             raise MCPError(code=INVALID_PARAMS, message=fault)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, KalitoError
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ class OpenedMemory:
         """The given session, or the host's.
 
         Raises:
-            InvalidInput: neither is there.
+            InvalidInput: neither is there, or it is no name.
         """
         chosen = session_id or self.default_session
         if not chosen:
             raise InvalidInput("session_id is missing; send the one that record_messages returned")
-        return chosen
+        return checked_name(chosen, "session_id")

@@ -3,12 +3,10 @@
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
-from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS
 from pydantic import Field
 
-from kalito_mcp.errors import KalitoError
 from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.refusals import protocol_errors
 
 
 def register_prompts(server: MCPServer[Any], opened: OpenedMemory) -> None:
@@ -22,10 +20,8 @@ def register_prompts(server: MCPServer[Any], opened: OpenedMemory) -> None:
     async def resume_session(
         session_id: Annotated[str, Field(description="Which one; empty for the host's own.")] = "",
     ) -> str:
-        try:
+        with protocol_errors("prompt resume_session"):
             context = await (await opened.memory()).build_context(opened.session(session_id))
-        except KalitoError as error:
-            raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         return (
             f"{context.text}\n\nWe go on with this conversation. In two or three sentences, say where we stopped and "
             "what is still open; then wait for me."

@@ -2,17 +2,57 @@
 
 import difflib
 import logging
+import reprlib
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 from pydantic import ValidationError
 
-from kalito_mcp.errors import ConfigurationError, KalitoError
+from kalito_mcp.errors import (
+    ConfigurationError,
+    Conflict,
+    InvalidInput,
+    KalitoError,
+    NotFound,
+    StorageError,
+)
 
 _log: Final = logging.getLogger("kalito.server")
 _SHOWN: Final = 5
+_MOST_SHOWN: Final = 10**18
+_WORDS: Final[Mapping[str, str]] = {
+    "missing": "is missing",
+    "string_too_short": "is empty",
+    "string_too_long": "is longer than {max_length} characters",
+    "string_pattern_mismatch": "holds nothing but white space",
+    "string_unicode": "holds an unpaired surrogate; send valid Unicode",
+    "too_short": "is empty; send at least {min_length}",
+    "too_long": "has {actual_length} items; send at most {max_length} in one call",
+    "list_type": "must be a list",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+_BOUNDS: Final[Mapping[str, str]] = {
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+}
+"""By the kinds of error that pydantic knows; any other keeps pydantic's words."""
 
 
 def unknown_arguments(arguments: Iterable[str], known: Sequence[str]) -> str | None:
@@ -20,7 +60,7 @@ def unknown_arguments(arguments: Iterable[str], known: Sequence[str]) -> str | N
     unknown = sorted(set(arguments) - set(known))
     if not unknown:
         return None
-    return "; ".join(f"unknown argument {name!r}{_did_you_mean(name, known)}" for name in unknown[:_SHOWN])
+    return "; ".join(f"unknown argument {_shown(name)}{_did_you_mean(name, known)}" for name in unknown[:_SHOWN])
 
 
 def in_words(error: ValidationError, schema: Mapping[str, Any]) -> str:
@@ -36,28 +76,40 @@ def refusal(error: BaseException, tool: str) -> ToolError:
     """The tool error for what a tool raised: our own errors in their words, anything else by an id that the log has."""
     if isinstance(error, KalitoError) and not isinstance(error, ConfigurationError):
         return ToolError(f"{error.code}: {error}")
-    incident = secrets.token_hex(4)
-    _log.error("incident %s in tool %s", incident, tool, exc_info=error)
-    return ToolError(f"internal: {tool} failed inside kalito (incident {incident}, see the server's log); try again")
+    return ToolError(f"internal: {_incident(error, tool)}")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or the known names."""
-    return _did_you_mean(name, list(known))
+@contextmanager
+def protocol_errors(what: str) -> Iterator[None]:
+    """The same for what has no result to carry an error in, as protocol errors. `what` was being asked for."""
+    try:
+        yield
+    except (MCPError, ResourceError):
+        raise
+    except (InvalidInput, NotFound, Conflict) as error:
+        raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+    except StorageError as error:
+        raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
+    except Exception as error:
+        raise MCPError(code=INTERNAL_ERROR, message=_incident(error, what)) from error
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> MCPError:
+    """The protocol error for a tool or prompt that does not exist; names the nearest, or all."""
+    return MCPError(code=INVALID_PARAMS, message=f"unknown {kind} {_shown(name)}{_did_you_mean(name, list(known))}")
 
 
 def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
-    kind, message = fault["type"], str(fault["msg"])
-    if kind == "missing":
-        return f"{place} is missing"
+    kind, given, limits = fault["type"], fault["input"], fault.get("ctx", {})
     if kind == "extra_forbidden":
         parent, _, name = place.rpartition(".")
-        return f"unknown key {name!r} in {parent}{_did_you_mean(name, _keys_of(schema, fault['loc']))}"
-    if kind == "literal_error":
-        return f"{place} must be {fault['ctx']['expected']}, not {_shown(fault['input'])}"
-    message = message.removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{place} should be {message}" if message != fault["msg"] else f"{place}: {message}"
+        return f"unknown key {_shown(name)} in {parent}{_did_you_mean(name, _keys_of(schema, fault['loc']))}"
+    if kind in _WORDS:
+        return f"{place} {_WORDS[kind].format(**limits)}"
+    if kind in _BOUNDS:
+        return f"{place} {_BOUNDS[kind].format(**limits)}, not {_shown(given)}"
+    return f"{place} should be {str(fault['msg']).removeprefix('Input should be ').removeprefix('Value error, ')}"
 
 
 def _keys_of(schema: Mapping[str, Any], loc: Sequence[Any]) -> list[str]:
@@ -67,9 +119,16 @@ def _keys_of(schema: Mapping[str, Any], loc: Sequence[Any]) -> list[str]:
     return list(schema.get("$defs", {}).get(name, {}).get("properties", {}))
 
 
+def _incident(error: BaseException, what: str) -> str:
+    incident = secrets.token_hex(4)
+    _log.error("incident %s in %s", incident, what, exc_info=error)
+    return f"{what} failed inside kalito (incident {incident}, see the server's log); try again"
+
+
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."  # noqa: PLR2004
+    if isinstance(value, int) and abs(value) > _MOST_SHOWN:
+        return "so large a number"  # Python refuses to write one of more than 4,300 digits
+    return reprlib.repr(value)
 
 
 def _did_you_mean(name: str, known: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.refusals import protocol_errors
 from kalito_mcp.server.subscriptions import SESSIONS_URI
 
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
@@ -27,7 +28,8 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
         mime_type="application/json",
     )
     async def sessions() -> str:
-        found = await (await opened.memory()).list_sessions(limit=_MAX_SESSIONS)
+        with protocol_errors("resource sessions"):
+            found = await (await opened.memory()).list_sessions(limit=_MAX_SESSIONS)
         return _json(
             {"sessions": [session.to_dict() for session in found], "shown": len(found), "limit": _MAX_SESSIONS}
         )
@@ -40,10 +42,11 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
         mime_type="application/json",
     )
     async def session_stats(session_id: str) -> str:
-        try:
-            stats = await (await opened.memory()).session_stats(session_id)
-        except SessionNotFound as error:
-            raise ResourceNotFoundError(str(error)) from error
+        with protocol_errors("resource session-stats"):
+            try:
+                stats = await (await opened.memory()).session_stats(session_id)
+            except SessionNotFound as error:
+                raise ResourceNotFoundError(str(error)) from error
         return _json(stats.to_dict())
 
     @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
@@ -52,7 +55,8 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
     ) -> Completion | None:
         if argument.name != "session_id":
             return None
-        found = await (await opened.memory()).list_sessions(prefix=argument.value, limit=_MAX_COMPLETIONS + 1)
+        with protocol_errors("completion of session_id"):
+            found = await (await opened.memory()).list_sessions(prefix=argument.value, limit=_MAX_COMPLETIONS + 1)
         values = [session.id for session in found[:_MAX_COMPLETIONS]]
         return Completion(values=values, has_more=len(found) > _MAX_COMPLETIONS)
 

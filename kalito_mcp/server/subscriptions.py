@@ -33,7 +33,7 @@ class Subscriptions:
 
     def serve_older_hosts(self, server: MCPServer[Any]) -> None:
         """Answer resources/subscribe and resources/unsubscribe."""
-        core = server._lowlevel_server  # noqa: SLF001 - MCPServer has no public way to add these two methods
+        core = server._lowlevel_server  # MCPServer has no public way to add these two methods
         core.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         core.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -23,6 +23,9 @@ from kalito_mcp.server.tools.shapes import (
     SummarizedSession,
     Summary,
 )
+
+_SHOWN_SUMMARIES: Final = 10
+"""A backlog makes hundreds; a host cuts an answer that is as long."""
 
 
 class ConversationTools:
@@ -46,13 +49,14 @@ class ConversationTools:
         """
         memory = await self._opened.memory()
         session = session_id or self._opened.default_session or memory.new_session_id()
-        recorded = await memory.record_messages(session, [_new_message(one) for one in messages], agent_id=agent_id)
+        new = [_new_message(message, place) for place, message in enumerate(messages)]
+        recorded = await memory.record_messages(session, new, agent_id=agent_id or None)
         await self._subscriptions.session_changed(session)
         ids = recorded.message_ids
         duplicates = len(ids) - recorded.new_count
         text = (
-            f"Recorded {plural(recorded.new_count, 'message')} in session {session} ({plural(duplicates, 'duplicate')}, "
-            f"{recorded.total_messages} in all): {', '.join(ids)}"
+            f"Recorded {plural(recorded.new_count, 'message')} in session {session} "
+            f"({plural(duplicates, 'duplicate')}, {recorded.total_messages} in all): {', '.join(ids)}"
         )
         return answer(
             text,
@@ -108,6 +112,7 @@ class ConversationTools:
                 "Best kept under 200 words.",
                 min_length=1,
                 max_length=65_536,
+                pattern=r"\S",
             ),
         ] = None,
         start_message_id: MessageRef = None,
@@ -132,10 +137,11 @@ class ConversationTools:
         stats = await memory.session_stats(session)
         counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
         return answer(
-            "\n".join([f"Made {_summaries(made)}; {counts} are summarised.", *map(_line, made)]),
+            "\n".join([f"Made {_summaries(len(made))}; {counts} are summarised.{_last(made)}", *_lines(made)]),
             SummarizedSession(
                 session_id=session,
-                summaries=[Summary(**one.to_dict()) for one in made],
+                summaries_made=len(made),
+                summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
                 summarized_messages=stats.summarized_messages,
                 total_messages=stats.total_messages,
             ),
@@ -150,14 +156,16 @@ class ConversationTools:
         closed, made = finalized.session, finalized.summaries
         text = (
             f"Session {session} is {closed.state}: {plural(closed.message_count, 'message')}, "
-            f"{plural(closed.pin_count, 'pin')}, {_summaries(closed.summary_count)}; {_summaries(made)} made now."
+            f"{plural(closed.pin_count, 'pin')}, {_summaries(closed.summary_count)}; "
+            f"{_summaries(len(made))} made now.{_last(made)}"
         )
         return answer(
-            "\n".join([text, *map(_line, made)]),
+            "\n".join([text, *_lines(made)]),
             FinalizedSession(
                 session_id=session,
                 state="FINALIZED",
-                summaries=[Summary(**one.to_dict()) for one in made],
+                summaries_made=len(made),
+                summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
                 total_messages=closed.message_count,
                 total_summaries=closed.summary_count,
                 total_pins=closed.pin_count,
@@ -165,21 +173,29 @@ class ConversationTools:
         )
 
 
-def _new_message(message: MessageInput) -> NewMessage:
+def _new_message(message: MessageInput, place: int) -> NewMessage:
+    moment = message.created_at
     return NewMessage(
         role=Role(message.role),
         text=message.text,
         name=message.name,
-        created_at=None if message.created_at is None else from_iso(message.created_at),
+        created_at=None if moment is None else from_iso(moment, f"messages[{place}].created_at"),
         model_id=message.model_id,
         token_usage=message.token_usage,
         client_key=message.client_key,
     )
 
 
-def _summaries(made: Sequence[ConversationSummary] | int) -> str:
-    count = made if isinstance(made, int) else len(made)
+def _summaries(count: int) -> str:
     return "1 summary" if count == 1 else f"{count} summaries"
+
+
+def _last(made: Sequence[ConversationSummary]) -> str:
+    return f" The last {_SHOWN_SUMMARIES}:" if len(made) > _SHOWN_SUMMARIES else ""
+
+
+def _lines(made: Sequence[ConversationSummary]) -> list[str]:
+    return [_line(summary) for summary in made[-_SHOWN_SUMMARIES:]]
 
 
 def _line(summary: ConversationSummary) -> str:

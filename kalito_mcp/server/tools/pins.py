@@ -22,7 +22,13 @@ class PinTools:
     async def create_pin(
         self,
         content: Annotated[
-            str, Field(description="The fact in one sentence that stands by itself.", min_length=1, max_length=65_536)
+            str,
+            Field(
+                description="The fact in one sentence that stands by itself.",
+                min_length=1,
+                max_length=65_536,
+                pattern=r"\S",
+            ),
         ],
         session_id: SessionId = None,
         source_message_id: MessageRef = None,

@@ -12,7 +12,7 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.tools.answers import answer, plural
-from kalito_mcp.server.tools.shapes import AgentId, RecordTypeName, RoleName, SearchHit, SearchResult, SessionId
+from kalito_mcp.server.tools.shapes import AgentId, RecordTypeName, RoleName, SearchHit, SearchResult
 
 _AGO: Final = re.compile(r"(\d{1,5})\s*([mhdw])")
 _UNIT_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -52,7 +52,8 @@ class SearchTools:
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find messages, pins and summaries across all conversations, best first. Returns full texts with their ids,
-        dates and scores (1 = holds every word asked for). For the current conversation as a whole, use build_context."""
+        dates and scores (1 = holds every word asked for). For the current conversation as a whole, use
+        build_context."""
         memory = await self._opened.memory()
         now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
         filters = SearchFilters(
@@ -62,7 +63,7 @@ class SearchTools:
             until=None if until is None else _moment(until, "until", now_ms),
         )
         request = SearchRequest(query=query, k=k, filters=filters, cursor=cursor)
-        page = await memory.search_memory(request, session_id=session_id, agent_id=agent_id)
+        page = await memory.search_memory(request, session_id=session_id or None, agent_id=agent_id or None)
         more = f" More: cursor {page.next_cursor}" if page.next_cursor else ""
         return answer(
             "\n".join([f"{plural(len(page.hits), 'hit')}.{more}", *map(_line, page.hits)]),

@@ -108,11 +108,15 @@ class Summary(Output):
     model_id: str | None = None
 
 
+LastSummaries = Annotated[list[Summary], Field(description="The last of those made now, at most ten.", max_length=10)]
+
+
 class SummarizedSession(Output):
     """What summarize_session did."""
 
     session_id: str
-    summaries: list[Summary]
+    summaries_made: int
+    summaries: LastSummaries
     summarized_messages: int
     total_messages: int
 
@@ -122,7 +126,8 @@ class FinalizedSession(Output):
 
     session_id: str
     state: Literal["FINALIZED"]
-    summaries: list[Summary]
+    summaries_made: int
+    summaries: LastSummaries
     total_messages: int
     total_summaries: int
     total_pins: int

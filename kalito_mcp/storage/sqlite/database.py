@@ -84,6 +84,8 @@ class SqliteStore:
         self._idle_readers: list[aiosqlite.Connection] = []
         self._reader_slots = anyio.Semaphore(policy.readers)
         self._watcher: aiosqlite.Connection | None = None
+        self._watcher_lock = anyio.Lock()
+        self._is_closed = False
 
     @classmethod
     async def open(
@@ -134,7 +136,10 @@ class SqliteStore:
             finally:
                 with anyio.CancelScope(shield=True):
                     await reader.rollback()
-                self._idle_readers.append(reader)
+                    if self._is_closed:
+                        await reader.close()
+                    else:
+                        self._idle_readers.append(reader)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransactionOfSqlite]:
@@ -157,9 +162,10 @@ class SqliteStore:
     async def revision(self) -> int:
         """SQLite's data_version: it moves when any connection, of this process or another, commits."""
         with explained(self.path):
-            if self._watcher is None:
-                self._watcher = await self._connect()
-            [[version]] = await self._watcher.execute_fetchall("PRAGMA data_version")
+            async with self._watcher_lock:
+                if self._watcher is None:
+                    self._watcher = await self._connect()
+                [[version]] = await self._watcher.execute_fetchall("PRAGMA data_version")
         return int(version)
 
     async def secret(self) -> bytes:
@@ -174,6 +180,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Close every connection. The last one to close a database checkpoints it, so this holds the mutex."""
+        self._is_closed = True
         readers = [*self._idle_readers, *([self._watcher] if self._watcher else [])]
         self._idle_readers, self._watcher = [], None
         writer, self._writer = self._writer, None
@@ -276,13 +283,19 @@ class SqliteStore:
 
     async def _connect(self) -> aiosqlite.Connection:
         target = self.path.absolute().as_uri() + self._reader_mode if self._reader_mode else str(self.path)
-        connection = await aiosqlite.connect(
-            target,
-            uri=bool(self._reader_mode),
-            isolation_level=None,
-            timeout=self._policy.busy_timeout_s,
-            cached_statements=64,
-        )
-        for pragma in _COMMON_PRAGMAS:
-            await connection.execute_fetchall(pragma)
+        # Shielded: a connection that nobody got would keep its thread, and with it the process, for ever.
+        with anyio.CancelScope(shield=True):
+            connection = await aiosqlite.connect(
+                target,
+                uri=bool(self._reader_mode),
+                isolation_level=None,
+                timeout=self._policy.busy_timeout_s,
+                cached_statements=64,
+            )
+            try:
+                for pragma in _COMMON_PRAGMAS:
+                    await connection.execute_fetchall(pragma)
+            except BaseException:
+                await connection.close()
+                raise
         return connection

@@ -96,8 +96,8 @@ class WriteMutex:
 class _Wait:
     """One wait for the lock, in a worker thread, that its caller can give up at any moment.
 
-    Polls: a blocking flock would be fairer by little, and could not be given up. Whoever comes second, the thread
-    with its lock or the caller who gave up, closes the descriptor.
+    Polls: a blocking flock would be fairer by little, and could not be given up. The descriptor is closed exactly
+    once: by the thread where it runs without getting the lock, else by the caller who gave up.
     """
 
     def __init__(self, descriptor: int, deadline: float) -> None:
@@ -105,23 +105,33 @@ class _Wait:
         self._deadline = deadline
         self._guard = threading.Lock()
         self._is_given_up = threading.Event()
-        self._is_over = False
+        self._is_running = False
+        self._is_closed = False
 
     def run(self) -> bool:
         """True: the lock is held, and the descriptor is the caller's. False: the descriptor is closed."""
+        with self._guard:
+            if self._is_given_up.is_set():
+                return False
+            self._is_running = True
         is_locked = False
         while not (is_locked or self._is_given_up.is_set() or time.monotonic() > self._deadline):
             is_locked = _try_lock(self._descriptor) or self._is_given_up.wait(_POLL_S)
         with self._guard:
-            self._is_over = True
+            self._is_running = False
             if is_locked and not self._is_given_up.is_set():
                 return True
-            os.close(self._descriptor)
+            self._close()
             return False
 
     def give_up(self) -> None:
-        """Let go of the lock, or of the wait for it."""
+        """Let go of the lock, or of the wait for it, begun or not."""
         with self._guard:
-            if self._is_over:
-                os.close(self._descriptor)
             self._is_given_up.set()
+            if not self._is_running:
+                self._close()
+
+    def _close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            os.close(self._descriptor)

@@ -1,0 +1,451 @@
+"""`ports.records`: messages, pins and summaries, written and read back."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from kalito_mcp.domain.records import PinType, RecordType, Role, SummaryMethod
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
+from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.ports.store import Store
+from tests import drafts
+from tests.scripted import START_MS
+
+pytestmark = pytest.mark.anyio
+TRIP = Scope(session="trip")
+
+ODD_TEXTS = [
+    "line\nline\r\nline\r\ttab",
+    "a\x00b",
+    "\u202eright to left\u202c and \u200bzero width",
+    "👩\u200d👩\u200d👧\u200d👦 and 𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
+    "cafe\u0301 is not normalised to caf\u00e9",
+    "'; DROP TABLE records; --",
+    '{"json": ["\\u0000", null]}',
+    " leading and trailing ",
+    "\ufeffwith a byte order mark",
+    "\x1f\x1e separators \x7f",
+]
+
+
+async def session_of(store: Store, scope: Scope = TRIP) -> Session:
+    async with store.write() as transaction:
+        return await transaction.sessions.ensure(scope, now_ms=START_MS)
+
+
+async def append(store: Store, batch: Sequence[MessageDraft], scope: Scope = TRIP) -> Sequence[AppendedMessage]:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        return await transaction.records.append_messages(session, batch, now_ms=START_MS)
+
+
+async def add_pins(store: Store, batch: Sequence[PinDraft], scope: Scope = TRIP) -> int:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        return await transaction.records.add_pins(session, batch)
+
+
+async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        for draft in batch:
+            await transaction.records.add_summary(session, draft)
+
+
+async def texts(store: Store, scope: Scope = TRIP, first: int = 1, last: int = 10_000) -> list[str]:
+    async with store.read() as view:
+        session = await view.sessions.get(scope)
+        assert session is not None
+        return [m.text for m in await view.records.messages(session, first_seq=first, last_seq=last)]
+
+
+async def test_a_message_comes_back_with_every_field_it_was_written_with(store: Store) -> None:
+    draft = drafts.message(
+        "We fly to Oslo.",
+        role=Role.ASSISTANT,
+        name="Ann",
+        created_at=START_MS - 10,
+        importance=0.65,
+        model_id="llama3.2",
+        token_usage=17,
+        client_key="k1",
+    )
+    [appended] = await append(store, [draft])
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        [message] = await view.records.messages(session, first_seq=1, last_seq=1)
+        assert await view.records.message(TRIP, appended.id) == message
+    assert (message.id, message.seq, message.session_id) == (appended.id, appended.seq, "trip")
+    for field in ("role", "text", "name", "created_at", "tokens", "model_id", "token_usage", "client_key"):
+        assert getattr(message, field) == getattr(draft, field), field
+    assert message.importance_score == draft.importance
+    assert isinstance(message.role, Role)
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+async def test_any_text_comes_back_as_it_was_written(store: Store, text: str) -> None:
+    await append(store, [drafts.message(text, name="n\u202e'")])
+    await add_pins(store, [drafts.pin(text, record_id="pin_1")])
+    await add_summaries(store, drafts.summary(1, 1, text=text))
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        parts = await view.records.view(session, tail=1, pins=1)
+    assert parts.tail[0].text == parts.pins[0].content == parts.summaries[0].summary == text
+
+
+async def test_messages_get_the_next_seqs_without_gaps_in_the_order_of_the_batch(store: Store) -> None:
+    seqs: list[int] = []
+    for size in (1, 3, 2):
+        seqs += [a.seq for a in await append(store, [drafts.message(f"m{n}") for n in range(size)])]
+    assert seqs == [1, 2, 3, 4, 5, 6]
+
+
+async def test_seqs_count_for_each_session_alone_and_ids_are_never_shared(store: Store) -> None:
+    one = await append(store, [drafts.message("a"), drafts.message("b")], Scope(session="one"))
+    two = await append(store, [drafts.message("a")], Scope(session="two"))
+    [third] = await append(store, [drafts.message("c")], Scope(session="one"))
+    assert [a.seq for a in [*one, *two, third]] == [1, 2, 1, 3]
+    assert len({a.id for a in [*one, *two, third]}) == 4
+
+
+async def test_an_empty_batch_writes_nothing(store: Store) -> None:
+    assert list(await append(store, [])) == []
+    assert await add_pins(store, []) == 0
+
+
+async def test_the_order_is_that_of_writing_whatever_the_clocks_said(store: Store) -> None:
+    for number, moment in enumerate((START_MS, START_MS - 86_400_000, START_MS + 10**11, -1, 0)):
+        await append(store, [drafts.message(f"m{number}", created_at=moment)])
+    assert await texts(store) == ["m0", "m1", "m2", "m3", "m4"]
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        parts = await view.records.view(session, tail=3, pins=0)
+    assert [message.text for message in parts.tail] == ["m2", "m3", "m4"]
+
+
+async def test_a_known_client_key_is_answered_with_where_its_message_is(store: Store) -> None:
+    [first, _] = await append(store, [drafts.message("a", client_key="k"), drafts.message("b")])
+    again = await append(store, [drafts.message("c"), drafts.message("a", client_key="k")])
+    assert again[1] == AppendedMessage(id=first.id, seq=first.seq, is_new=False)
+    assert again[0].is_new
+    assert await texts(store) == ["a", "b", "c"]
+
+
+async def test_a_client_key_that_comes_twice_in_one_batch_is_one_message(store: Store) -> None:
+    same = [drafts.message("a", client_key="k"), drafts.message("b"), drafts.message("a", client_key="k")]
+    appended = await append(store, same)
+    assert [a.seq for a in appended] == [1, 2, 1]
+    assert [a.is_new for a in appended] == [True, True, False]
+    assert appended[0].id == appended[2].id
+    assert await texts(store) == ["a", "b"]
+
+
+async def test_a_whole_batch_sent_again_changes_nothing(store: Store) -> None:
+    batch = [drafts.message(f"m{n}", client_key=f"k{n}") for n in range(5)]
+    first = await append(store, batch)
+    before = await session_of(store)
+    again = await append(store, batch)
+    assert [(a.id, a.seq) for a in again] == [(a.id, a.seq) for a in first]
+    assert not any(a.is_new for a in again)
+    assert await session_of(store) == before
+
+
+async def test_client_keys_count_for_each_session_alone(store: Store) -> None:
+    [one] = await append(store, [drafts.message("a", client_key="k")], Scope(session="one"))
+    [two] = await append(store, [drafts.message("b", client_key="k")], Scope(session="two"))
+    assert two.is_new
+    assert one.id != two.id
+
+
+@pytest.mark.parametrize(
+    "second",
+    [drafts.message("other", client_key="k"), drafts.message("a", role=Role.ASSISTANT, client_key="k")],
+    ids=["text", "role"],
+)
+@pytest.mark.parametrize("is_one_batch", [True, False])
+async def test_a_client_key_with_another_text_or_role_is_refused_and_nothing_is_written(
+    store: Store, second: MessageDraft, is_one_batch: bool
+) -> None:
+    first = drafts.message("a", client_key="k")
+    if not is_one_batch:
+        await append(store, [first])
+    before = (await session_of(store)).message_count
+    with pytest.raises(ClientKeyReused):
+        await append(store, [drafts.message("before"), *([first] if is_one_batch else []), second])
+    assert (await session_of(store)).message_count == before
+    async with store.read() as view:
+        assert await view.text.record_count(Scope()) == before
+
+
+@pytest.mark.parametrize("key", ["k'", 'k"', "k%", "k_", "k\\", "[1]", "💥", "ключ", " k", "K"])
+async def test_client_keys_are_compared_letter_by_letter(store: Store, key: str) -> None:
+    await append(store, [drafts.message("plain", client_key="k")])
+    [odd] = await append(store, [drafts.message("odd", client_key=key)])
+    [again] = await append(store, [drafts.message("odd", client_key=key)])
+    assert (odd.is_new, again.is_new) == (True, False)
+
+
+async def test_random_batches_with_retries_keep_seqs_dense_and_every_key_once(store: Store) -> None:
+    chance = random.Random(7)
+    expected: list[str] = []
+    for _ in range(30):
+        numbers = [chance.randrange(40) for _ in range(chance.randrange(1, 6))]
+        await append(store, [drafts.message(f"text {n}", client_key=f"k{n}") for n in numbers])
+        expected += [f"text {n}" for n in dict.fromkeys(numbers) if f"text {n}" not in expected]
+    assert await texts(store) == expected
+    assert (await session_of(store)).message_count == len(expected)
+
+
+async def test_a_range_of_messages_includes_both_ends_and_is_cut_at_the_session(store: Store) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(1, 6)])
+    await append(store, [drafts.message("other")], Scope(session="other"))
+    assert await texts(store, first=2, last=4) == ["m2", "m3", "m4"]
+    assert await texts(store, first=-3, last=1) == ["m1"]
+    assert await texts(store, first=5, last=99) == ["m5"]
+    assert await texts(store, first=4, last=3) == []
+
+
+async def test_a_message_is_found_by_number_within_its_owner_and_session_only(store: Store) -> None:
+    [mine] = await append(store, [drafts.message("mine")], Scope(owner="ann", session="trip"))
+    async with store.read() as view:
+        for scope in (Scope(owner="ann"), Scope(owner="ann", session="trip")):
+            found = await view.records.message(scope, mine.id)
+            assert found is not None
+            assert (found.text, found.session_id) == ("mine", "trip")
+        for scope in (Scope(owner="bob"), Scope(owner="bob", session="trip"), Scope(owner="ann", session="other")):
+            assert await view.records.message(scope, mine.id) is None
+        assert await view.records.message(Scope(owner="ann"), mine.id + 1) is None
+        assert await view.records.message(Scope(owner="ann"), 10**18 - 1) is None
+
+
+async def test_the_number_of_a_pin_or_a_summary_is_no_message(store: Store) -> None:
+    [message] = await append(store, [drafts.message("one")])
+    await add_pins(store, [drafts.pin("a pin")])
+    await add_summaries(store, drafts.summary(1, 1))
+    async with store.read() as view:
+        found = [await view.records.message(TRIP, message.id + step) for step in range(4)]
+    assert [m is not None for m in found] == [True, False, False, False]
+
+
+async def test_messages_by_key_are_those_of_the_session_in_order(store: Store) -> None:
+    mine = await append(store, [drafts.message(f"m{n}") for n in range(3)])
+    [other] = await append(store, [drafts.message("other")], Scope(session="other"))
+    session = await session_of(store)
+    async with store.read() as view:
+        keys = [mine[2].id, other.id, mine[0].id, 999_999, mine[0].id]
+        assert [m.text for m in await view.records.messages_by_key(session, keys)] == ["m0", "m2"]
+        assert list(await view.records.messages_by_key(session, [])) == []
+
+
+async def test_the_view_holds_the_newest_messages_oldest_first(store: Store) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(12)])
+    await append(store, [drafts.message("other")], Scope(session="other"))
+    session = await session_of(store)
+    async with store.read() as view:
+        tails = [(await view.records.view(session, tail=tail, pins=5)).tail for tail in (0, 1, 8, 99)]
+    assert [[m.text for m in tail] for tail in tails] == [
+        [],
+        ["m11"],
+        [f"m{n}" for n in range(4, 12)],
+        [f"m{n}" for n in range(12)],
+    ]
+
+
+async def test_pins_come_by_importance_then_newest_first_then_last_written_first(store: Store) -> None:
+    await add_pins(
+        store,
+        [
+            drafts.pin("low", importance=0.3),
+            drafts.pin("high", importance=0.9),
+            drafts.pin("medium old", importance=0.6, created_at=START_MS - 1),
+            drafts.pin("medium new", importance=0.6, created_at=START_MS + 1),
+            drafts.pin("medium first", importance=0.6),
+            drafts.pin("medium second", importance=0.6),
+            drafts.pin("zero", importance=0.0),
+        ],
+    )
+    session = await session_of(store)
+    async with store.read() as view:
+        everything = [pin.content for pin in (await view.records.view(session, tail=0, pins=99)).pins]
+        top = [pin.content for pin in (await view.records.view(session, tail=0, pins=2)).pins]
+    assert everything == ["high", "medium new", "medium second", "medium first", "medium old", "low", "zero"]
+    assert top == everything[:2]
+
+
+async def test_a_pin_comes_back_with_every_field(store: Store) -> None:
+    draft = drafts.pin(
+        "Patient allergic to penicillin",
+        record_id="pin_1730131234567_abc123xyz",
+        source_message_id="msg_45",
+        importance=0.9,
+        pin_type=PinType.CONCEPT,
+        client_key="k",
+    )
+    assert await add_pins(store, [draft]) == 1
+    session = await session_of(store)
+    async with store.read() as view:
+        [pin] = (await view.records.view(session, tail=0, pins=5)).pins
+        assert await view.records.pin_by_client_key(session, "k") == pin
+        assert await view.records.pin_by_client_key(session, "K") is None
+    assert (pin.id, pin.session_id, pin.content) == (draft.id, "trip", draft.content)
+    assert (pin.source_message_id, pin.importance_score, pin.pin_type) == ("msg_45", 0.9, PinType.CONCEPT)
+    assert (pin.created_at, pin.tokens) == (draft.created_at, draft.tokens)
+
+
+async def test_a_pin_whose_client_key_is_known_is_not_added_again(store: Store) -> None:
+    first = drafts.pin("a", record_id="pin_1", client_key="k")
+    twice = [drafts.pin("a", record_id=f"pin_{n}", client_key="k2") for n in (2, 3)]
+    assert await add_pins(store, [first]) == 1
+    assert await add_pins(store, [drafts.pin("a", record_id="pin_4", client_key="k"), *twice]) == 1
+    assert await add_pins(store, [drafts.pin("a", record_id="pin_5"), drafts.pin("a", record_id="pin_6")]) == 2
+    assert (await session_of(store)).pin_count == 4
+
+
+async def test_a_pin_and_a_message_may_share_a_client_key(store: Store) -> None:
+    [message] = await append(store, [drafts.message("a", client_key="k")])
+    assert await add_pins(store, [drafts.pin("a", client_key="k")]) == 1
+    assert message.is_new
+
+
+async def test_a_summary_comes_back_with_every_field(store: Store) -> None:
+    [first, last] = await append(store, [drafts.message("one"), drafts.message("two")])
+    draft = drafts.summary(1, 2, text="One and two.", model_id="llama3.2")
+    await add_summaries(store, draft)
+    session = await session_of(store)
+    async with store.read() as view:
+        [summary] = await view.records.summaries(session, level=0, after_seq=0)
+        assert await view.records.uncovered_summaries(session) == [summary]
+    assert (summary.id, summary.session_id, summary.summary) == (draft.id, "trip", "One and two.")
+    assert (summary.level, summary.start_seq, summary.end_seq, summary.message_count) == (0, 1, 2, 2)
+    assert (summary.start_message_id, summary.end_message_id) == (f"msg_{first.seq}", f"msg_{last.seq}")
+    assert (summary.method, summary.model_id) == (SummaryMethod.MODEL, "llama3.2")
+    assert (summary.importance_score, summary.tokens) == (0.7, draft.tokens)
+    assert (summary.started_at, summary.ended_at, summary.created_at) == (START_MS, START_MS, START_MS)
+
+
+@pytest.mark.parametrize("start", [1, 2, 3, 5, 0, -1])
+async def test_a_summary_that_does_not_begin_right_after_the_last_is_refused(store: Store, start: int) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(9)])
+    await add_summaries(store, drafts.summary(1, 3))
+    before = await session_of(store)
+    with pytest.raises(SummaryRangeConflict, match="4"):
+        await add_summaries(store, drafts.summary(start, 8, record_id="other"))
+    assert await session_of(store) == before
+    await add_summaries(store, drafts.summary(4, 8))
+    assert (await session_of(store)).summarized_seq == 8
+
+
+async def test_the_first_summary_of_a_level_begins_at_the_first_message(store: Store) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(4)])
+    with pytest.raises(SummaryRangeConflict):
+        await add_summaries(store, drafts.summary(2, 3))
+    await add_summaries(store, drafts.summary(1, 2), drafts.summary(3, 4))
+    with pytest.raises(SummaryRangeConflict):
+        await add_summaries(store, drafts.summary(3, 4, level=1))
+
+
+async def test_a_level_covers_the_one_below_in_its_range_and_only_that(store: Store) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(8)])
+    await add_summaries(store, *(drafts.summary(seq, seq + 1) for seq in (1, 3, 5, 7)))
+    await add_summaries(store, drafts.summary(1, 4, level=1))
+    session = await session_of(store)
+    async with store.read() as view:
+        uncovered = [(s.level, s.start_seq, s.end_seq) for s in await view.records.uncovered_summaries(session)]
+        in_view = [(s.level, s.start_seq) for s in (await view.records.view(session, tail=0, pins=0)).summaries]
+        of_level_0 = [s.start_seq for s in await view.records.summaries(session, level=0, after_seq=0)]
+        later = [s.start_seq for s in await view.records.summaries(session, level=0, after_seq=3)]
+    assert uncovered == [(1, 1, 4), (0, 5, 6), (0, 7, 8)]
+    assert in_view == [(1, 1), (0, 5), (0, 7)]
+    assert of_level_0 == [1, 3, 5, 7]
+    assert later == [5, 7]
+    assert session.summarized_seq == 8
+
+
+async def test_importance_is_replaced_for_the_messages_of_the_session_and_nothing_else(store: Store) -> None:
+    [mine, kept] = await append(store, [drafts.message("a"), drafts.message("b")])
+    [other] = await append(store, [drafts.message("c")], Scope(session="other"))
+    await add_pins(store, [drafts.pin("pin", importance=0.8)])
+    session = await session_of(store)
+    async with store.write() as transaction:
+        scores = [(mine.id, 1.0), (other.id, 1.0), (other.id + 1, 0.1), (other.id + 99, 1.0)]
+        await transaction.records.set_importance(session, scores)
+    async with store.read() as view:
+        found = {m: await view.records.message(Scope(), m) for m in (mine.id, kept.id, other.id)}
+        session = await view.sessions.get(TRIP) or session
+        [pin] = (await view.records.view(session, tail=0, pins=1)).pins
+    assert [m and m.importance_score for m in found.values()] == [1.0, 0.5, 0.5]
+    assert pin.importance_score == 0.8
+    assert session.importance_sum == pytest.approx(1.5)
+
+
+async def candidates(store: Store, scope: Scope, filters: SearchFilters) -> list[str]:
+    async with store.read() as view:
+        return sorted(c.text for c in await view.records.candidates(scope, range(0, 50), filters))
+
+
+async def test_candidates_are_those_that_every_filter_admits(store: Store) -> None:
+    await append(store, [drafts.message("old user", created_at=START_MS - 10)])
+    await append(store, [drafts.message("assistant", role=Role.ASSISTANT), drafts.message("system", role=Role.SYSTEM)])
+    await add_pins(store, [drafts.pin("pin", created_at=START_MS + 10)])
+    await add_summaries(store, drafts.summary(1, 3, text="summary"))
+    for filters, expected in [
+        (SearchFilters(), ["assistant", "old user", "pin", "summary", "system"]),
+        (SearchFilters(types=frozenset({RecordType.PIN, RecordType.SUMMARY})), ["pin", "summary"]),
+        (SearchFilters(roles=frozenset({Role.USER})), ["old user"]),
+        (SearchFilters(roles=frozenset({Role.USER, Role.SYSTEM})), ["old user", "system"]),
+        (SearchFilters(types=frozenset({RecordType.PIN}), roles=frozenset({Role.USER})), []),
+        (SearchFilters(since=START_MS), ["assistant", "pin", "summary", "system"]),
+        (SearchFilters(until=START_MS), ["assistant", "old user", "summary", "system"]),
+        (SearchFilters(since=START_MS, until=START_MS), ["assistant", "summary", "system"]),
+        (SearchFilters(since=START_MS + 1, until=START_MS), []),
+    ]:
+        assert await candidates(store, TRIP, filters) == expected, filters
+
+
+async def test_a_candidate_carries_what_decides_about_it(store: Store) -> None:
+    [appended] = await append(store, [drafts.message("hello", name="Ann", client_key="k")])
+    await add_pins(store, [drafts.pin("pinned", record_id="pin_1")])
+    async with store.read() as view:
+        found = await view.records.candidates(Scope(), [appended.id, appended.id + 1], SearchFilters())
+        [message, pin] = sorted(found, key=lambda candidate: candidate.key)
+    assert (message.key, message.record_id, message.type) == (appended.id, f"msg_{appended.id}", RecordType.MESSAGE)
+    assert (message.role, message.name, message.session_id) == (Role.USER, "Ann", "trip")
+    assert (message.text, message.created_at, message.seq, message.client_key) == ("hello", START_MS, 1, "k")
+    assert (pin.record_id, pin.type, pin.role, pin.seq) == ("pin_1", RecordType.PIN, None, None)
+
+
+async def test_candidates_are_those_of_the_session_or_of_the_agent_or_of_the_default_agent(store: Store) -> None:
+    for owner, agent, name in [
+        ("local", None, "home"),
+        ("local", None, "trip"),
+        ("local", "coach", "gym"),
+        ("ann", None, "home"),
+        ("ann", "coach", "gym"),
+    ]:
+        await append(store, [drafts.message(f"{owner} {name}")], Scope(owner=owner, agent=agent, session=name))
+    for scope, expected in [
+        (Scope(), ["local home", "local trip"]),
+        (Scope(agent="default"), ["local home", "local trip"]),
+        (Scope(agent="coach"), ["local gym"]),
+        (Scope(session="gym"), ["local gym"]),
+        (Scope(agent="coach", session="gym"), ["local gym"]),
+        (Scope(agent="default", session="gym"), []),
+        (Scope(owner="ann"), ["ann home"]),
+        (Scope(owner="ann", session="trip"), []),
+        (Scope(owner="bob", agent="coach"), []),
+    ]:
+        assert await candidates(store, scope, SearchFilters()) == expected, scope
+
+
+async def test_candidates_of_no_keys_are_none_and_of_repeated_keys_are_one(store: Store) -> None:
+    [one] = await append(store, [drafts.message("a")])
+    async with store.read() as view:
+        assert list(await view.records.candidates(Scope(), [], SearchFilters())) == []
+        assert len(await view.records.candidates(Scope(), [one.id] * 3, SearchFilters())) == 1

@@ -1,0 +1,262 @@
+"""`ports.sessions`: opening, counting, listing, and what sessions owe."""
+
+import pytest
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.ports.records import MessageDraft
+from kalito_mcp.ports.store import Store
+from tests import drafts
+from tests.scripted import START_MS
+
+pytestmark = pytest.mark.anyio
+TRIP = Scope(session="trip")
+
+
+async def opened(store: Store, scope: Scope = TRIP, *, now_ms: int = START_MS) -> Session:
+    async with store.write() as transaction:
+        return await transaction.sessions.ensure(scope, now_ms=now_ms)
+
+
+async def found(store: Store, scope: Scope = TRIP) -> Session:
+    async with store.read() as view:
+        session = await view.sessions.get(scope)
+    assert session is not None
+    return session
+
+
+async def recorded(store: Store, scope: Scope, *messages: MessageDraft, now_ms: int = START_MS) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+        await transaction.records.append_messages(session, messages, now_ms=now_ms)
+
+
+async def owing(store: Store, *, after_key: int = 0, limit: int = 100) -> list[str]:
+    async with store.read() as view:
+        sessions = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=after_key, limit=limit)
+    return [session.id for session in sessions]
+
+
+async def test_a_new_session_is_open_empty_and_of_the_default_agent(store: Store) -> None:
+    session = await opened(store)
+    assert (session.owner, session.id, session.agent) == ("local", "trip", "default")
+    assert session.state is SessionState.OPEN
+    assert session.model is None
+    assert (session.message_count, session.summary_count, session.pin_count) == (0, 0, 0)
+    assert (session.summarized_seq, session.pinned_seq, session.importance_sum) == (0, 0, 0.0)
+    assert (session.oldest_message_at, session.newest_message_at) == (None, None)
+    assert (session.created_at, session.updated_at) == (START_MS, START_MS)
+
+
+async def test_ensuring_a_known_session_changes_nothing(store: Store) -> None:
+    first = await opened(store)
+    assert await opened(store, now_ms=START_MS + 1) == first
+    assert await found(store) == first
+
+
+async def test_a_session_keeps_the_agent_it_was_opened_under_and_refuses_another(store: Store) -> None:
+    await opened(store, Scope(agent="coach", session="trip"))
+    assert (await opened(store)).agent == "coach"
+    assert (await opened(store, Scope(agent="coach", session="trip"))).agent == "coach"
+    with pytest.raises(InvalidInput, match="coach"):
+        await opened(store, Scope(agent="default", session="trip"))
+
+
+async def test_one_name_of_two_owners_is_two_sessions(store: Store) -> None:
+    ann = await opened(store, Scope(owner="ann", session="trip"))
+    bob = await opened(store, Scope(owner="bob", agent="coach", session="trip"))
+    assert ann.key != bob.key
+    assert (await found(store, Scope(owner="ann", session="trip"))).agent == "default"
+
+
+async def test_an_unknown_session_or_one_of_another_agent_or_owner_is_none(store: Store) -> None:
+    await opened(store, Scope(owner="ann", agent="coach", session="trip"))
+    async with store.read() as view:
+        for scope in (
+            Scope(owner="ann", session="trap"),
+            Scope(owner="bob", session="trip"),
+            Scope(owner="ann", agent="default", session="trip"),
+            Scope(owner="ann", session="TRIP"),
+            Scope(owner="ann"),
+        ):
+            assert await view.sessions.get(scope) is None
+        assert await view.sessions.get(Scope(owner="ann", session="trip")) is not None
+
+
+async def test_messages_move_the_counters_and_the_model_by_what_they_carry(store: Store) -> None:
+    await recorded(
+        store,
+        TRIP,
+        drafts.message("one", importance=0.5, created_at=START_MS + 5, model_id="llama3.2"),
+        drafts.message("two", importance=0.75, created_at=START_MS - 5, role=Role.ASSISTANT),
+        now_ms=START_MS + 9,
+    )
+    session = await found(store)
+    assert (session.message_count, session.importance_sum, session.model) == (2, 1.25, "llama3.2")
+    assert (session.oldest_message_at, session.newest_message_at) == (START_MS - 5, START_MS + 5)
+    assert session.updated_at == START_MS + 9
+    await recorded(store, TRIP, drafts.message("three", model_id="gpt-4o-mini", created_at=START_MS))
+    session = await found(store)
+    assert (session.model, session.message_count) == ("gpt-4o-mini", 3)
+    assert (session.oldest_message_at, session.newest_message_at) == (START_MS - 5, START_MS + 5)
+
+
+async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
+    await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(4)))
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        await transaction.records.add_pins(session, [drafts.pin("a"), drafts.pin("b")])
+        await transaction.records.add_summary(session, drafts.summary(1, 2))
+        await transaction.records.add_summary(session, drafts.summary(3, 4))
+        await transaction.records.add_summary(session, drafts.summary(1, 4, level=1))
+        await transaction.sessions.set_pinned_seq(session, 3)
+    session = await found(store)
+    assert (session.message_count, session.pin_count, session.summary_count) == (4, 2, 3)
+    assert (session.summarized_seq, session.pinned_seq) == (4, 3)
+    async with store.read() as view:
+        assert await view.sessions.totals() == {"sessions": 1, "messages": 4, "pins": 2, "summaries": 3}
+
+
+async def test_every_write_to_a_session_changes_its_revision(store: Store) -> None:
+    await recorded(store, TRIP, drafts.message("one"))
+    revisions = [(await found(store)).revision]
+
+    async def changed_by(what: str) -> None:
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            if what == "message":
+                await transaction.records.append_messages(session, [drafts.message("two")], now_ms=START_MS)
+            elif what == "pin":
+                await transaction.records.add_pins(session, [drafts.pin("a")])
+            elif what == "summary":
+                await transaction.records.add_summary(session, drafts.summary(1, 1))
+            elif what == "state":
+                await transaction.sessions.set_state(session, SessionState.FINALIZING, now_ms=START_MS)
+            else:
+                [message] = await transaction.records.messages(session, first_seq=1, last_seq=1)
+                await transaction.records.set_importance(session, [(message.id, 0.1)])
+        revisions.append((await found(store)).revision)
+
+    for what in ("message", "pin", "summary", "state", "importance"):
+        await changed_by(what)
+    assert revisions == sorted(set(revisions))
+
+
+async def test_a_session_moves_through_its_states(store: Store) -> None:
+    session = await opened(store)
+    for state in (SessionState.FINALIZING, SessionState.FINALIZED):
+        async with store.write() as transaction:
+            await transaction.sessions.set_state(session, state, now_ms=START_MS + 7)
+        assert (await found(store)).state is state
+    assert (await found(store)).updated_at == START_MS + 7
+
+
+async def test_the_mark_of_searched_messages_never_moves_back(store: Store) -> None:
+    session = await opened(store)
+    async with store.write() as transaction:
+        await transaction.sessions.set_pinned_seq(session, 9)
+        await transaction.sessions.set_pinned_seq(session, 4)
+    assert (await found(store)).pinned_seq == 9
+
+
+async def test_sessions_are_listed_last_written_first_by_owner_agent_and_prefix(store: Store) -> None:
+    for moment, (owner, agent, name) in enumerate(
+        [("local", None, "trip-1"), ("local", "coach", "trip-2"), ("local", None, "TRIP-3"), ("ann", None, "trip-4")]
+    ):
+        await opened(store, Scope(owner=owner, agent=agent, session=name), now_ms=START_MS + moment)
+    await recorded(store, Scope(session="trip-1"), drafts.message("hello"), now_ms=START_MS + 99)
+    async with store.read() as view:
+
+        async def names(scope: Scope, prefix: str = "", limit: int = 10) -> list[str]:
+            return [one.id for one in await view.sessions.list_recent(scope, prefix=prefix, limit=limit)]
+
+        assert await names(Scope()) == ["trip-1", "TRIP-3", "trip-2"]
+        assert await names(Scope(), limit=2) == ["trip-1", "TRIP-3"]
+        assert await names(Scope(), prefix="trip") == ["trip-1", "trip-2"]
+        assert await names(Scope(agent="coach")) == ["trip-2"]
+        assert await names(Scope(owner="ann")) == ["trip-4"]
+        assert await names(Scope(owner="nobody")) == []
+
+
+@pytest.mark.parametrize("prefix", ["%", "_", "trip%", "*", "[t]", "'", '"', "trip-1\x00", "\\"])
+async def test_a_prefix_is_taken_letter_by_letter_whatever_it_means_elsewhere(store: Store, prefix: str) -> None:
+    await opened(store, Scope(session="trip-1"))
+    async with store.read() as view:
+        assert [one.id for one in await view.sessions.list_recent(Scope(), prefix=prefix, limit=9)] == []
+
+
+async def test_sessions_written_at_one_moment_are_listed_newest_session_first(store: Store) -> None:
+    for number in range(5):
+        await opened(store, Scope(session=f"s{number}"))
+    async with store.read() as view:
+        listed = [one.id for one in await view.sessions.list_recent(Scope(), limit=9)]
+    assert listed == ["s4", "s3", "s2", "s1", "s0"]
+
+
+async def test_a_session_owes_pins_from_its_first_unsearched_message_on(store: Store) -> None:
+    await opened(store, Scope(session="empty"))
+    await recorded(store, TRIP, drafts.message("one"))
+    assert await owing(store) == ["trip"]
+    async with store.write() as transaction:
+        await transaction.sessions.set_pinned_seq(await transaction.sessions.ensure(TRIP, now_ms=0), 1)
+    assert await owing(store) == []
+
+
+@pytest.mark.parametrize(("messages", "owes"), [(14, False), (15, True), (16, True)])
+async def test_a_session_owes_a_summary_from_the_threshold_on(store: Store, messages: int, owes: bool) -> None:
+    await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(messages)))
+    async with store.write() as transaction:
+        await transaction.sessions.set_pinned_seq(await transaction.sessions.ensure(TRIP, now_ms=0), messages)
+    assert await owing(store) == (["trip"] if owes else [])
+
+
+@pytest.mark.parametrize(("summaries", "owes"), [(3, False), (4, True)])
+async def test_a_session_owes_a_fold_when_one_level_has_more_than_the_most(
+    store: Store, summaries: int, owes: bool
+) -> None:
+    await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(summaries)))
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=0)
+        await transaction.sessions.set_pinned_seq(session, summaries)
+        for seq in range(1, summaries + 1):
+            await transaction.records.add_summary(session, drafts.summary(seq, seq))
+    assert await owing(store) == (["trip"] if owes else [])
+
+
+async def test_a_fold_that_was_made_is_no_longer_owed(store: Store) -> None:
+    await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(4)))
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=0)
+        await transaction.sessions.set_pinned_seq(session, 4)
+        for seq in range(1, 5):
+            await transaction.records.add_summary(session, drafts.summary(seq, seq))
+        await transaction.records.add_summary(session, drafts.summary(1, 4, level=1))
+    assert await owing(store) == []
+
+
+@pytest.mark.parametrize("state", [SessionState.FINALIZING, SessionState.FINALIZED])
+async def test_a_session_that_is_no_longer_open_owes_nothing_in_the_background(
+    store: Store, state: SessionState
+) -> None:
+    await recorded(store, TRIP, drafts.message("one"))
+    async with store.write() as transaction:
+        await transaction.sessions.set_state(await transaction.sessions.ensure(TRIP, now_ms=0), state, now_ms=0)
+    assert await owing(store) == []
+
+
+async def test_pages_of_owing_sessions_join_to_all_of_them_of_every_owner(store: Store) -> None:
+    for number in range(23):
+        owner = ("local", "ann", "bob")[number % 3]
+        await recorded(store, Scope(owner=owner, session=f"s{number}"), drafts.message("one"))
+    seen: list[tuple[str, str]] = []
+    after_key = 0
+    while True:
+        async with store.read() as view:
+            page = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=after_key, limit=5)
+        seen += [(session.owner, session.id) for session in page]
+        if len(page) < 5:
+            break
+        after_key = page[-1].key
+    assert len(seen) == len(set(seen)) == 23

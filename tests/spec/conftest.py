@@ -1,0 +1,38 @@
+"""Memories as the tests of the specification use them: real files, a scripted clock, counted ids."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp import Memory, Settings, open_memory
+from kalito_mcp.engine.auto_pins import AutoPinPolicy
+from kalito_mcp.engine.importance import ImportancePolicy
+from kalito_mcp.engine.recorder import LimitsPolicy, Recorder
+from kalito_mcp.ports.tokens import TokenPolicy
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.scripted import CharacterCounter, CountedIds, ScriptedClock
+
+
+@pytest.fixture
+async def memory(database: Path, clock: ScriptedClock, ids: CountedIds) -> AsyncIterator[Memory]:
+    """As it comes, but that only the test makes pins; it has looked for debts when the test begins."""
+    settings = Settings(pins=AutoPinPolicy(enabled=False))
+    async with open_memory(database, settings, clock=clock, ids=ids) as opened:
+        await opened.settled()
+        yield opened
+
+
+@pytest.fixture
+async def counting_chars(database: Path, clock: ScriptedClock, ids: CountedIds) -> AsyncIterator[Memory]:
+    """Like `memory`, with the specification's estimate of tokens: ceil(characters x 0.75)."""
+    settings = Settings(pins=AutoPinPolicy(enabled=False), tokens=TokenPolicy(counter="chars"))
+    async with open_memory(database, settings, clock=clock, ids=ids) as opened:
+        await opened.settled()
+        yield opened
+
+
+@pytest.fixture
+async def elsewhere(store: SqliteStore, clock: ScriptedClock) -> Recorder:
+    """Another process on the same database, which records and summarises nothing."""
+    return Recorder(store, CharacterCounter(), clock, LimitsPolicy(), ImportancePolicy())
