@@ -34,7 +34,7 @@ _LAST_SECONDS: Final = 3.0
     help="stdio for a host that starts it; http (at /mcp) or sse (at /sse, deprecated by MCP) on this machine.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback only.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
 def command(
     database: Path | None, config: Path | None, transport: Literal["stdio", "http", "sse"], host: str, port: int
 ) -> None:
@@ -63,7 +63,7 @@ def command(
                 await serve_stdio(server)
             else:
                 await server.opened.memory()
-                await serve_http(server, transport, host=host, port=port)
+                await serve_http(server, transport, host=host, port=port, announce=_announce)
 
     try:
         anyio.run(run)
@@ -72,6 +72,10 @@ def command(
         watchdog = threading.Timer(_LAST_SECONDS, os._exit, (1,))
         watchdog.daemon = True
         watchdog.start()
+
+
+def _announce(url: str) -> None:
+    click.echo(f"kalito-mcp: serving at {url}", err=True)
 
 
 def _log_level(name: str) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance, PinType, Role
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
+from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.pin_rules import IMPORTANCE, PinKind, PinRule
 from kalito_mcp.engine.pin_shapes import ASSISTANT_RULES, USER_RULES
 from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
@@ -42,20 +43,20 @@ class FoundPin:
     client_key: str
 
 
-_TOKEN: Final = re.compile(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
-_DOUBT: Final = re.compile(
+_TOKEN: Final = lazy(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
+_DOUBT: Final = lazy(
     r"\b(?:if|unless|suppose|supposing|imagine|pretend|hypothetically|might|maybe|perhaps|possibly|probably|could|"
     r"wish|wished|wonder|wondering|hope|hoping|(?:not|n't) (?:really )?(?:sure|certain)|n't know|thinking (?:of|about)|"
     r"considering|should (?:i|we)|would (?:i|we|you)|want(?:ed)? to (?:know|ask)|for example|e\.g|joking|"
     r"kidding|used to be|said|says|told|asked|asks|claims|according to)\b",
     re.IGNORECASE,
 )
-_SECRET: Final = re.compile(
+_SECRET: Final = lazy(
     r"pass(?:word|phrase|code)|\bsecret|api[ _-]?key|\btoken\b|private key|\bpin (?:code|is|number)|\bssn\b|"
     r"social security|credit card|\bcvv\b|\biban\b",
     re.IGNORECASE,
 )
-_SECRET_VALUE: Final = re.compile(
+_SECRET_VALUE: Final = lazy(
     r"(?:key|token|secret|passw(?:or)?d|credential)\w{0,20}[\"']?\s{0,3}[:=]\s{0,3}[\"'][^\"'\s]{6,}[\"']",
     re.IGNORECASE,
 )
@@ -92,7 +93,7 @@ def pin_key(content: str) -> str:
 
     Numbers, signs, negations and names do: a number changed is another key. Not for code, where every sign counts.
     """
-    return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN.findall(content)))
+    return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN().findall(content)))
 
 
 def _key(folded: str) -> str:
@@ -120,10 +121,10 @@ def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: A
         return None
     plain = said.replace("’", "'")
     for rule in rules:
-        match = rule.pattern.search(plain)
-        if match is None or (rule.also and not rule.also.search(plain)):
+        match = rule.pattern().search(plain)
+        if match is None or (rule.also and not rule.also().search(plain)):
             continue
-        if _DOUBT.search(plain) or _SECRET.search(plain) or _is_quoted(plain, match.start()):
+        if _DOUBT().search(plain) or _SECRET().search(plain) or _is_quoted(plain, match.start()):
             return None
         prefix = f"{' '.join(name.split())}: " if name and name.strip() else ""
         content = cut(prefix + _from_clause(said, match.start(), policy.max_chars - len(prefix)), policy.max_chars)
@@ -165,4 +166,4 @@ def _code_content(block: CodeBlock, max_chars: int) -> str:
         if len(content) + 1 + len(line.rstrip()) > max_chars:
             break
         content += f"\n{line.rstrip()}"
-    return "" if _SECRET_VALUE.search(content) else content.rstrip()
+    return "" if _SECRET_VALUE().search(content) else content.rstrip()

@@ -3,10 +3,11 @@
 It recognises definitions by the shape of a line, in any of the common languages; it never parses or runs code.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+
+from kalito_mcp.engine.lazy_pattern import lazy
 
 FENCE: Final = "```"
 
@@ -15,8 +16,8 @@ _MAX_LINE: Final = 240
 _MAX_NAMES: Final = 3
 _MAX_SNIPPET: Final = 48
 
-_LANGUAGE: Final = re.compile(r"[ \t]*([A-Za-z][\w+#.-]{0,19})?[ \t]*(?:(?:\{|\w+=)[^\n]{0,80})?\r?\n")
-_DEFINITION: Final = re.compile(
+_LANGUAGE: Final = lazy(r"[ \t]*([A-Za-z][\w+#.-]{0,19})?[ \t]*(?:(?:\{|\w+=)[^\n]{0,80})?\r?\n")
+_DEFINITION: Final = lazy(
     r"\s*(?:(?:export|default|public|private|protected|internal|static|async|abstract|final|pub|override|unsafe)\s+)*"
     r"(?:"
     r"(?:def|class|function|fn|func|fun|interface|struct|enum|trait|record|protocol)\s+"
@@ -52,7 +53,7 @@ class CodeBlock:
             return []
         found: dict[str, Definition] = {}
         for number, line in enumerate(self.lines):
-            match = _DEFINITION.match(line[:_MAX_LINE])
+            match = _DEFINITION().match(line[:_MAX_LINE])
             if match:
                 name = next(group for group in match.groups() if group).strip('"`')
                 found.setdefault(name, Definition(name, number))
@@ -100,7 +101,7 @@ def collapse_code(text: str) -> str:
 
 
 def _block(code: str) -> CodeBlock:
-    head = _LANGUAGE.match(code)
+    head = _LANGUAGE().match(code)
     language = (head.group(1) or "").lower() if head else ""
     body = code[head.end() :] if head else code
     return CodeBlock(language, tuple(body.split("\n", _MAX_LINES)[:_MAX_LINES]))

@@ -7,13 +7,13 @@ Source: the head line is `createFallbackSummary` of the memory manager's referen
 maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998) by points per character.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Final
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Role, SummaryMethod
+from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.salience import Reading, addressed_names, points, read, tells_something, term_spread
 from kalito_mcp.engine.selection import Candidate, choose, lines, trimmed
 from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
@@ -33,11 +33,11 @@ _MIN_ROOM: Final = 24
 _MAX_SENTENCE: Final = 240
 _MIN_SENTENCE: Final = 80
 
-_HEAD: Final = re.compile(
+_HEAD: Final = lazy(
     r"(?:Conversation with \d+ messages?(?: \(\d+ user, \d+ assistant\))?|\d+ messages?"
     r"|Messages \d+-\d+(?: \(\d+ summar(?:y|ies)\))?)(?: about: ([^\n]*))?\.?"
 )
-_SPOKEN: Final = re.compile(rf"([^:]{{1,{_MAX_SPEAKER}}}): (.+)")
+_SPOKEN: Final = lazy(rf"([^:]{{1,{_MAX_SPEAKER}}}): (.+)")
 
 
 def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: int) -> str:
@@ -102,14 +102,14 @@ def _parse(summary: ConversationSummary) -> _Part:
         return _Part([], [""] * len(readings), readings)
     turns = _bounded(summary.summary).split("\n")
     topics: list[str] = []
-    head = _HEAD.fullmatch(turns[0])
+    head = _HEAD().fullmatch(turns[0])
     if head:
         turns = turns[1:]
         topics = [topic for topic in (head.group(1) or "").rstrip(".").split(", ") if topic]
     speakers: list[str] = []
     said: list[Reading] = []
     for turn in turns:
-        match = _SPOKEN.fullmatch(turn)
+        match = _SPOKEN().fullmatch(turn)
         speaker, text = match.groups() if match else ("", turn)
         found = _readings(split_sentences(text))
         said.extend(found)

@@ -6,10 +6,12 @@ rules themselves are in `pin_shapes`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from kalito_mcp.engine.lazy_pattern import lazy
 
 
 class PinKind(StrEnum):
@@ -47,9 +49,9 @@ class PinRule:
     kind: PinKind
     words: tuple[str, ...]
     phrase: str
-    opening: re.Pattern[str] | None
-    pattern: re.Pattern[str]
-    also: re.Pattern[str] | None
+    opening: Callable[[], re.Pattern[str]] | None
+    pattern: Callable[[], re.Pattern[str]]
+    also: Callable[[], re.Pattern[str]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class RuleSet:
     rules: tuple[PinRule, ...]
     by_word: Mapping[str, tuple[PinRule, ...]]
     by_phrase: tuple[tuple[str, PinRule], ...]
-    by_opening: tuple[tuple[re.Pattern[str], PinRule], ...]
+    by_opening: tuple[tuple[Callable[[], re.Pattern[str]], PinRule], ...]
 
     def worth_trying(self, text: str) -> list[PinRule]:
         """The rules that may hold in the message, in their order; most often none."""
@@ -79,7 +81,7 @@ class RuleSet:
             if phrase in flat:
                 found.append(rule)
         for opening, rule in self.by_opening:
-            if opening.search(flat):
+            if opening().search(flat):
                 found.append(rule)
         return [rule for rule in self.rules if rule in found] if found else found
 
@@ -93,9 +95,9 @@ def shape(
         kind,
         forms,
         phrase,
-        re.compile(opening) if opening else None,
-        re.compile(pattern, re.IGNORECASE),
-        re.compile(also, re.IGNORECASE) if also else None,
+        lazy(opening) if opening else None,
+        lazy(pattern, re.IGNORECASE),
+        lazy(also, re.IGNORECASE) if also else None,
     )
 
 

@@ -9,12 +9,12 @@ Points are whole numbers: sums of floats differ in their last bits between platf
 summary must not. Source: centrality by shared terms after Luhn 1958 and Radev et al. 2004; the cue words are ours.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.sentences import UNSPACED
 
 
@@ -47,13 +47,13 @@ DEFAULT_SALIENCE: Final = SaliencePolicy()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The words of one sentence. `words` and `folded` run in parallel; `names` were capitalised inside it."""
+    """The words of one sentence in order, folded; `names` were capitalised inside it, `numbers` have a digit."""
 
     text: str
-    words: tuple[str, ...]
     folded: tuple[str, ...]
     terms: frozenset[str]
     names: frozenset[str]
+    numbers: tuple[str, ...]
     is_question: bool
 
 
@@ -62,16 +62,12 @@ _PUNCTUATION: Final = (
     r"\u2000-\u206f\u2190-\u2bff\u3000-\u3004\u3008-\u3020\u3030\ufe00-\ufe0f\uff01-\uff0f\uff1a-\uff20"
     r"\uff3b-\uff40\uff5b-\uff65\U0001f000-\U0001faff"
 )
-_WORD: Final = re.compile(rf"[{UNSPACED}]++|[^{_PUNCTUATION}{UNSPACED}]++(?:[-'’._:/@][^{_PUNCTUATION}{UNSPACED}]++)*+")
-_UNSPACED: Final = re.compile(rf"[{UNSPACED}]")
-_BARE_LABEL: Final = re.compile(r"\[(?:[^\[\]\s]{1,20} )?code\]\.?")
-_ANY_DIGIT: Final = re.compile(r"\d")
+_WORD: Final = lazy(rf"[{UNSPACED}]++|[^{_PUNCTUATION}{UNSPACED}]++(?:[-'’._:/@][^{_PUNCTUATION}{UNSPACED}]++)*+")
+_UNSPACED: Final = lazy(rf"[{UNSPACED}]")
+_BARE_LABEL: Final = lazy(r"\[(?:[^\[\]\s]{1,20} )?code\]\.?")
+_ANY_DIGIT: Final = lazy(r"\d")
 
 _QUESTION_ENDS: Final = ("?", "？", "؟", '?"', "?”", "?)", "吗。", "か。", "か", "吗", "呢")
-_QUESTION_OPENERS: Final = frozenset(
-    "what what's how how's why who who's whose where where's when when's which do does did are is was were can could "
-    "would will should have has any anything".split()
-)
 
 STOPWORDS: Final = frozenset(
     "a about above after again all almost along already also although always am among an and another any anyone "
@@ -179,8 +175,10 @@ _NEGATIONS: Final = frozenset("not no never without nor neither none cannot nich
 
 def read(text: str) -> Reading:
     """The words of a sentence, folded, and what they name."""
-    words = tuple(_WORD.findall(text))
-    folded = tuple(map(_fold, words))
+    words = _WORD().findall(text)
+    folded = tuple(map(str.casefold, words))
+    if "’" in text:
+        folded = tuple(word.replace("’", "'") for word in folded)
     is_shouted = text.isupper()
     names: list[str] = []
     terms: list[str] = []
@@ -191,12 +189,14 @@ def read(text: str) -> Reading:
             names.append(low)
         if low in FILLER:
             continue
-        if len(word) >= _PAIR and not word.isascii() and _UNSPACED.match(word):
+        if len(word) >= _PAIR and not word.isascii() and _UNSPACED().match(word):
             terms.extend(word[at : at + _PAIR] for at in range(len(word) - 1))
         else:
             terms.append(stem(low))
+    has_digit = _ANY_DIGIT().search
+    numbers = tuple([word for word in folded if not word.isalpha() and has_digit(word)])
     is_question = text.endswith(_QUESTION_ENDS)
-    return Reading(text, words, folded, frozenset(terms), frozenset(names), is_question)
+    return Reading(text, folded, frozenset(terms), frozenset(names), numbers, is_question)
 
 
 def tells_something(reading: Reading, addressed: Collection[str] = ()) -> bool:
@@ -204,18 +204,17 @@ def tells_something(reading: Reading, addressed: Collection[str] = ()) -> bool:
 
     The names of those who are `addressed` do not count.
     """
-    if _BARE_LABEL.fullmatch(reading.text):
+    if _BARE_LABEL().fullmatch(reading.text):
         return False
     terms = sum(term not in addressed for term in reading.terms)
     if terms == 1:
-        is_measured = any(_ANY_DIGIT.search(word) for word in reading.folded)
-        return is_measured or any(name not in addressed for name in reading.names)
+        return bool(reading.numbers) or any(name not in addressed for name in reading.names)
     return terms > 1
 
 
 def addressed_names(speakers: Collection[str], groups: Sequence[Sequence[Reading]]) -> frozenset[str]:
     """How the speakers are called: the words of their names, and short forms (`mel` for `melanie`)."""
-    full = [word for speaker in speakers for word in _fold(speaker).split()]
+    full = [word for speaker in speakers for word in speaker.casefold().split()]
     named = {name: None for group in groups for reading in group for name in reading.names}
     short = (name for name in named if len(name) >= _MIN_SHORT_NAME and any(word.startswith(name) for word in full))
     return frozenset((*full, *short))
@@ -249,12 +248,13 @@ def points(
     for term in reading.terms:
         worth = policy.term + policy.shared_term * min(spread.get(term, 1) - 1, policy.shared_cap)
         # Of a script without spaces the terms are pairs of characters: twice as many for the same words.
-        total += worth // 2 if len(term) == _PAIR and _UNSPACED.match(term) else worth
-    names = {word: None for word in reading.folded if word in known_names and word not in speakers}
-    numbers = sum(not word.isalpha() and _ANY_DIGIT.search(word) is not None for word in reading.folded)
-    total += policy.number * min(numbers, policy.number_cap) + policy.name * min(len(names), policy.name_cap)
+        total += worth // 2 if len(term) == _PAIR and _UNSPACED().match(term) else worth
+    names = {word for word in reading.folded if word in known_names and word not in speakers}
+    total += policy.number * min(len(reading.numbers), policy.number_cap) + policy.name * min(
+        len(names), policy.name_cap
+    )
     total += policy.date * min(_dates(reading), policy.date_cap) + min(_cue_points(reading), policy.cue_cap)
-    if len(reading.folded) < _MIN_SENTENCE_WORDS and not numbers:
+    if len(reading.folded) < _MIN_SENTENCE_WORDS and not reading.numbers:
         total += policy.fragment
     if reading.folded and reading.folded[0] in _POINTING and not names:
         total += policy.pointing
@@ -262,15 +262,15 @@ def points(
 
 
 def _dates(reading: Reading) -> int:
-    count = sum(word in _DATE_WORDS for word in reading.folded)
+    count = len([word for word in reading.folded if word in _DATE_WORDS])
     if not _TIME_UNITS.isdisjoint(reading.folded) and not _TIME_LINKS.isdisjoint(reading.folded):
         count += 1
     return count
 
 
 def _cue_points(reading: Reading) -> int:
-    total = sum(_CUES.get(word, 0) for word in reading.folded)
-    if _UNSPACED.search(reading.text):
+    total = sum([_CUES[word] for word in reading.folded if word in _CUES])
+    if _UNSPACED().search(reading.text):
         total += sum(_UNSPACED_CUE for cue in _UNSPACED_CUES if cue in reading.text)
     return total
 
@@ -302,13 +302,5 @@ def stem(folded: str) -> str:
 
 def marks(reading: Reading) -> frozenset[str]:
     """The numbers and negations: sentences that differ here say different things, however alike they look."""
-    return frozenset(
-        word
-        for word in reading.folded
-        if word in _NEGATIONS or word.endswith("n't") or (not word.isalpha() and _ANY_DIGIT.search(word))
-    )
-
-
-def _fold(word: str) -> str:
-    folded = word.casefold()
-    return folded.replace("’", "'") if "’" in folded else folded
+    negations = [word for word in reading.folded if word in _NEGATIONS or word.endswith("n't")]
+    return frozenset(negations).union(reading.numbers)

@@ -5,11 +5,11 @@ Greedy: the most points per character first, less what the kept ones already say
 that the choice is the same on every platform; ties go to the earlier sentence.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.salience import Reading, marks, read
 from kalito_mcp.engine.sentences import ELLIPSIS, clauses, cut
 
@@ -23,8 +23,8 @@ _REDUNDANCY_WEIGHT: Final = 90
 # What each further sentence of one message (or part) is worth of its points, in percent.
 _GROUP_DISCOUNT: Final = 82
 
-_CLOSED: Final = re.compile(r"[.!?…。！？｡؟।॥။][\"'”’»)\]」』）】》]*$")
-_ENDS_IN_KANJI: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]$")
+_CLOSED: Final = lazy(r"[.!?…。！？｡؟।॥။][\"'”’»)\]」』）】》]*$")
+_ENDS_IN_KANJI: Final = lazy(r"[\u3040-\u30ff\u3400-\u9fff]$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +211,6 @@ def _order(candidate: Candidate) -> int:
 
 def _closed(text: str) -> str:
     """The sentence with an end, so that the next one on its line can be told apart again."""
-    if _CLOSED.search(text[-4:]):
+    if _CLOSED().search(text[-4:]):
         return text
-    return f"{text}{'。' if _ENDS_IN_KANJI.search(text) else '.'}"
+    return f"{text}{'。' if _ENDS_IN_KANJI().search(text) else '.'}"

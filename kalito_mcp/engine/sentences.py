@@ -12,19 +12,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from kalito_mcp.engine.code_blocks import collapse_code
+from kalito_mcp.engine.lazy_pattern import lazy
 
 ELLIPSIS: Final = "…"
 
 # Scripts written without spaces: kana, Han, Thai, Lao, Burmese, Khmer.
 UNSPACED: Final = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 
-_ENDER: Final = re.compile(
+_ENDER: Final = lazy(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？｡؟।॥።။]++[\"'”’」』）】》]*+|(?<=\])\s(?=[\"'A-Z])"
 )
-_LIST_MARK: Final = re.compile(r"(?:[-*+•‣◦·–]|\d{1,3}[.)]|\[[ xX]\]|>+)\s+")
-_HEADING: Final = re.compile(r"#{1,6}\s")
-_LINK: Final = re.compile(r"!?\[([^\[\]]{1,200})\]\((?:[^()\s]{1,400})\)")
-_TABLE_RULE: Final = re.compile(r"[|:\-=+ ]+")
+_LIST_MARK: Final = lazy(r"(?:[-*+•‣◦·–]|\d{1,3}[.)]|\[[ xX]\]|>+)\s+")
+_HEADING: Final = lazy(r"#{1,6}\s")
+_LINK: Final = lazy(r"!?\[([^\[\]]{1,200})\]\((?:[^()\s]{1,400})\)")
+_TABLE_RULE: Final = lazy(r"[|:\-=+ ]+")
 
 # A dot after these ends no sentence...
 _ABBREVIATIONS: Final = frozenset(
@@ -51,16 +52,16 @@ _INTERJECTIONS: Final = (
     "fantastic|good|lovely|sweet|that's great|that's awesome|sounds good|sounds great|good question|great question|"
     "good idea|great idea|you're right|bueno|claro|oui|ja"
 )
-_OPENER: Final = re.compile(
+_OPENER: Final = lazy(
     r"[^\w\s\"'“‘«(\[`$€£¥#@+\-~/.<]++\s*"
     rf"|(?:(?i:{_GREETINGS})\b(?: [A-Z][\w'’-]{{0,20}})?|(?i:{_INTERJECTIONS})\b)"
     r"(?:\s?[,!.…:;–—]|\s-(?=\s))++\s*"
 )
-_CLAUSE: Final = re.compile(r"[,;:]\s+|\s[-–—]{1,2}\s|—|[，；：、،؛]|\s(?=\()|(?<=\))\s")
+_CLAUSE: Final = lazy(r"[,;:]\s+|\s[-–—]{1,2}\s|—|[，；：、،؛]|\s(?=\()|(?<=\))\s")
 
 _ASKED: Final = r"(?:[,;–—]| -)\s(?:(?:so|and|but|then)\s)?(?:also\s)?"
-_REQUEST: Final = re.compile(rf"{_ASKED}(?:can|could|would|will)\s(?:you|someone|somebody)\b", re.IGNORECASE)
-_QUESTION: Final = re.compile(
+_REQUEST: Final = lazy(rf"{_ASKED}(?:can|could|would|will)\s(?:you|someone|somebody)\b", re.IGNORECASE)
+_QUESTION: Final = lazy(
     rf"{_ASKED}(?:(?:can|could|would|will|do|does|did|is|are|was|were|should)\s"
     r"(?:you|i|we|someone|somebody|it|that|this|there|they)\b|(?:what|what's|how|why|when|where|which|who)\b)",
     re.IGNORECASE,
@@ -87,7 +88,7 @@ def without_opener(sentence: str) -> str:
     """The sentence without the greetings, thanks and interjections before it; empty where it is nothing else."""
     start = 0
     for _ in range(_MAX_OPENERS):
-        match = _OPENER.match(sentence, start)
+        match = _OPENER().match(sentence, start)
         if match is None:
             break
         start = match.end()
@@ -99,7 +100,7 @@ def without_request(sentence: str) -> str:
 
     The sentence as it is, where it does not ask, or states nothing first.
     """
-    asks = _QUESTION if sentence.endswith(("?", "？")) else _REQUEST
+    asks = _QUESTION() if sentence.endswith(("?", "？")) else _REQUEST()
     match = asks.search(sentence, _MIN_STATEMENT)
     return sentence[: match.start()] + ELLIPSIS if match else sentence
 
@@ -108,7 +109,7 @@ def clauses(sentence: str) -> list[str]:
     """The sentence at its inner borders; joined again they are the sentence."""
     parts: list[str] = []
     start = 0
-    for match in _CLAUSE.finditer(sentence):
+    for match in _CLAUSE().finditer(sentence):
         parts.append(sentence[start : match.end()])
         start = match.end()
     parts.append(sentence[start:])
@@ -175,23 +176,23 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 def _plain_line(raw: str) -> tuple[str, bool]:
     line = " ".join(raw.split())
-    if _HEADING.match(line):
+    if _HEADING().match(line):
         return "", False
     start = 0
-    while match := _LIST_MARK.match(line, start):
+    while match := _LIST_MARK().match(line, start):
         start = match.end()
     is_item = start > 0
     line = line[start:]
     if line.startswith("|"):
-        line = "" if _TABLE_RULE.fullmatch(line) else line.strip("| ").replace(" | ", ", ")
+        line = "" if _TABLE_RULE().fullmatch(line) else line.strip("| ").replace(" | ", ", ")
     if "](" in line:
-        line = _LINK.sub(r"\1", line)
+        line = _LINK().sub(r"\1", line)
     return line.replace("**", "").replace("__", "") if "**" in line or " __" in line else line, is_item
 
 
 def _split_line(line: str) -> Iterator[str]:
     start = 0
-    for match in _ENDER.finditer(line):
+    for match in _ENDER().finditer(line):
         end = match.end()
         if match.group() == "." and not _ends_sentence(line, start, match.start()):
             continue

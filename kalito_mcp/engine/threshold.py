@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.engine.lazy_pattern import lazy
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ DEFAULT_SUMMARY_WINDOW: Final = SummaryWindowPolicy()
 _SATURATION: Final = 0.35
 
 _UNITS: Final = "ms|ns|us|µs|s|min|h|hz|khz|mhz|ghz|b|kb|mb|gb|tb|kib|mib|gib|px|em|rem|mg|g|kg|ml|mm|cm|m|km|v|w|kw|%"
-_WORD: Final = re.compile(r"\S+")
-_IDENTIFIER: Final = re.compile(
+_WORD: Final = lazy(r"\S+")
+_IDENTIFIER: Final = lazy(
     r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # snake_case
     r"|_*[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*"  # camelCase
     r"|(?:[A-Z][a-z0-9]+){2,}"  # PascalCase
@@ -47,9 +48,9 @@ _IDENTIFIER: Final = re.compile(
     r"|40[0-9]|42[29]|50[0-4]"  # HTTP status
     r"|v\d+(?:\.\d+)*|\d{1,3}\.\d{1,3}\.\d{1,3}"  # version
 )
-_MEASURED: Final = re.compile(rf"[<>~≈]?[-+]?\d+(?:[.,]\d+)?(?:{_UNITS})(?:/\w+)?", re.IGNORECASE)
-_BARE_NUMBER: Final = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
-_UNIT: Final = re.compile(_UNITS, re.IGNORECASE)
+_MEASURED: Final = lazy(rf"[<>~≈]?[-+]?\d+(?:[.,]\d+)?(?:{_UNITS})(?:/\w+)?", re.IGNORECASE)
+_BARE_NUMBER: Final = lazy(r"[-+]?\d+(?:[.,]\d+)?")
+_UNIT: Final = lazy(_UNITS, re.IGNORECASE)
 _TECHNICAL_WORDS: Final = frozenset(
     "error errors exception exceptions traceback stacktrace bug bugs crash crashes crashed segfault timeout timeouts "
     "fails failed failing failure undefined null nan stack compile compiler runtime deadlock regression leak "
@@ -89,13 +90,13 @@ def _share(texts: Iterable[str]) -> float:
         for part_number, part in enumerate(text.split("```")):
             is_code = part_number % 2 == 1
             previous = ""
-            for match in _WORD.finditer(part):
+            for match in _WORD().finditer(part):
                 raw = match.group()
                 total += len(raw)
                 word = raw.strip(_EDGE)
                 if is_code or _is_technical(raw, word):
                     technical += len(raw)
-                elif previous and _UNIT.fullmatch(word) and _BARE_NUMBER.fullmatch(previous):
+                elif previous and _UNIT().fullmatch(word) and _BARE_NUMBER().fullmatch(previous):
                     technical += len(previous) + len(raw)
                 previous = word
     return min(technical / (_SATURATION * total), 1.0) if total else 0.0
@@ -109,7 +110,7 @@ def _is_technical(raw: str, word: str) -> bool:
         return word.isascii()
     return bool(
         word.lower() in _TECHNICAL_WORDS
-        or _MEASURED.fullmatch(word)
-        or _IDENTIFIER.fullmatch(word)
+        or _MEASURED().fullmatch(word)
+        or _IDENTIFIER().fullmatch(word)
         or (raw.startswith("`") and raw.rstrip(_EDGE).endswith("`"))
     )

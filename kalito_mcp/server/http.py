@@ -1,11 +1,16 @@
 """MCP over streamable HTTP, and over the older HTTP with server-sent events. Loopback only: there is no login."""
 
+import os
+import socket
+from collections.abc import Callable
 from typing import Final, Literal
 
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.server.build import KalitoServer
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_GRACE_S: Final = 2
+"""How long open requests may go on after the process was told to end; a subscription would never end by itself."""
 
 
 def check_address(host: str) -> None:
@@ -21,11 +26,36 @@ def check_address(host: str) -> None:
         )
 
 
-async def serve_http(server: KalitoServer, transport: Literal["http", "sse"], *, host: str, port: int) -> None:
-    """Serve until interrupted, at /mcp (http) or /sse (sse). The SDK checks the Host and Origin of every request
-    against the loopback names, which keeps web pages from reaching it through DNS rebinding."""
+async def serve_http(
+    server: KalitoServer,
+    transport: Literal["http", "sse"],
+    *,
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+) -> None:
+    """Serve until interrupted. `announce` gets the URL as soon as it can be connected to; port 0 takes a free one.
+
+    The SDK checks the Host and Origin of every request against the loopback names, which keeps web pages from
+    reaching it through DNS rebinding.
+
+    Raises:
+        ConfigurationError: the address is not loopback, or the port is taken.
+    """
+    import uvicorn  # noqa: PLC0415 - stdio does without
+
     check_address(host)
-    if transport == "http":
-        await server.run_streamable_http_async(host=host, port=port)
-    else:
-        await server.run_sse_async(host=host, port=port)
+    app = server.streamable_http_app(host=host) if transport == "http" else server.sse_app(host=host)
+    config = uvicorn.Config(app, log_config=None, log_level="warning", timeout_graceful_shutdown=_GRACE_S)
+    with _listening(host, port) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        announce(f"http://{shown}:{listening.getsockname()[1]}/{'mcp' if transport == 'http' else 'sse'}")
+        await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise ConfigurationError(f"cannot listen on {host}, port {port}: {reason}; use another --port") from error

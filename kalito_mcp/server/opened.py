@@ -36,7 +36,7 @@ class OpenedMemory:
         """Begin to open the memory, and close it when the block ends; inside another such block, do neither.
 
         Raises:
-            KalitoError: it could not be opened; the block was cancelled.
+            KalitoError: it could not be opened, and the block was cancelled; or the block raised it.
         """
         if self._ready is not None:
             yield
@@ -46,7 +46,10 @@ class OpenedMemory:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._hold, self._ready, done, failure, tasks.cancel_scope)
-                yield
+                try:
+                    yield
+                except KalitoError as error:  # out of the task group, which would wrap it
+                    failure.append(error)
                 done.set()
         finally:
             self._ready = None

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import SessionNotFound
@@ -40,6 +41,8 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
         title="Session statistics",
         description="One session in numbers: messages, summaries, pins, oldest and newest message, mean importance.",
         mime_type="application/json",
+        # An id is no path: it may begin with a slash or hold two dots, and is only ever a parameter of a query.
+        security=ResourceSecurity(exempt_params={"session_id"}),
     )
     async def session_stats(session_id: str) -> str:
         with protocol_errors("resource session-stats"):

@@ -10,7 +10,9 @@ SESSION = "session_123"
 """The session of the specification's examples."""
 
 
-def turns(count: int, *, first: int = 1, text: str = "Turn {}: the lake was calm and we stayed until dark.") -> list[NewMessage]:
+def turns(
+    count: int, *, first: int = 1, text: str = "Turn {}: the lake was calm and we stayed until dark."
+) -> list[NewMessage]:
     """Messages of user and assistant in turn, the user's first, each with its number in it."""
     roles = (Role.USER, Role.ASSISTANT)
     return [NewMessage(roles[(number - 1) % 2], text.format(number)) for number in range(first, first + count)]

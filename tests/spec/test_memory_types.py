@@ -139,9 +139,7 @@ async def test_a_context_has_all_four_parts(memory: Memory) -> None:
     assert {"recent_messages", "semantic_pins", "summaries", "total_tokens"} <= fields
 
 
-async def test_a_summary_request_names_the_session_both_ends_and_the_count(
-    memory: Memory, elsewhere: Recorder
-) -> None:
+async def test_a_summary_request_names_the_session_both_ends_and_the_count(memory: Memory, elsewhere: Recorder) -> None:
     """memory-types, CreateSummaryRequest: all four fields.
 
     Departure: the count may be left out; a wrong one is refused.

@@ -113,7 +113,9 @@ UPDATE_COVERED: Final = """
 UPDATE records SET is_covered = 1
 WHERE session_key = :session_key AND type = 'summary' AND level = :level - 1 AND seq BETWEEN :start_seq AND :end_seq
 """
-SELECT_HASHED: Final = f"SELECT {HASHED_COLUMNS} FROM records WHERE key = :key AND session_key = :session_key"
+SELECT_HASHED: Final = f"""
+SELECT {HASHED_COLUMNS} FROM records WHERE key = :key AND session_key = :session_key AND type = 'message'
+"""
 UPDATE_IMPORTANCE: Final = "UPDATE records SET importance = :importance, hash = :hash WHERE key = :key"
 UPDATE_IMPORTANCE_SUM: Final = """
 UPDATE sessions SET importance_sum = importance_sum + :change, revision = revision + 1 WHERE key = :session_key

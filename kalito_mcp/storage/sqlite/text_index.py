@@ -57,21 +57,38 @@ class TextIndexQueries:
     async def postings(
         self, scope: Scope, terms: Sequence[str], *, types: frozenset[RecordType], cap: int
     ) -> Sequence[Posting]:
+        in_session = ""
+        is_wide = False
         if scope.session is None:
             agents = await self._agent(scope)
             if not agents:
                 return []
-            [(agent_key, _)], narrowing = agents, ""
+            [(agent_key, _)] = agents
         else:
             sessions = await self._session(scope)
             if not sessions:
                 return []
-            [(agent_key, records, session_key, in_session)] = sessions
-            narrowing = f' AND "s:{session_key}"' if in_session < _WIDE_SHARE * records else ""
+            [(agent_key, records, session_key, session_records)] = sessions
+            in_session = f' AND "s:{session_key}"'
+            is_wide = session_records >= _WIDE_SHARE * records
+        of_types = ""
         if types and RecordType.MESSAGE not in types:
             # Pins and summaries are few beside messages: their lists are short.
             wanted = " OR ".join(f'"{agent_key}:t:{kind}"' for kind in sorted(types))
-            narrowing += f" AND ({wanted})"
+            of_types = f" AND ({wanted})"
+        if not is_wide:
+            return await self._postings(agent_key, terms, in_session + of_types, cap)
+        found = await self._postings(agent_key, terms, of_types, cap)
+        # What the cap left of a common term may be newer records of other sessions, and of this one nothing.
+        cut = [posting.term for posting in found if not posting.is_complete]
+        within = {p.term: p for p in await self._postings(agent_key, cut, in_session + of_types, cap)} if cut else {}
+        return [within.get(posting.term, posting) for posting in found]
+
+    async def record_count(self, scope: Scope) -> int:
+        rows = await self._agent(scope) if scope.session is None else await self._session(scope)
+        return sum(row[1] for row in rows)
+
+    async def _postings(self, agent_key: int, terms: Sequence[str], narrowing: str, cap: int) -> Sequence[Posting]:
         found = await self._connection.execute_fetchall(
             SELECT_POSTINGS,
             {
@@ -85,10 +102,6 @@ class TextIndexQueries:
             Posting(term=term, keys=tuple(keys[:cap]), is_complete=len(keys) <= cap)
             for term, keys in ((term, json.loads(keys)) for term, keys in found)
         ]
-
-    async def record_count(self, scope: Scope) -> int:
-        rows = await self._agent(scope) if scope.session is None else await self._session(scope)
-        return sum(row[1] for row in rows)
 
     async def _session(self, scope: Scope) -> Sequence[tuple[int, int, int, int]]:
         rows = await self._connection.execute_fetchall(

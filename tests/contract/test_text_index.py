@@ -1,0 +1,168 @@
+"""`ports.text_index`: which records hold a term, newest first, with the work bounded by the cap."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from kalito_mcp.domain.analysis import index_terms
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Posting, SearchFilters
+from kalito_mcp.ports.store import Store
+from tests import drafts
+from tests.scripted import START_MS
+
+pytestmark = pytest.mark.anyio
+EVERY_TYPE: frozenset[RecordType] = frozenset()
+
+
+async def append(store: Store, scope: Scope, *texts: str) -> list[int]:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        batch = [drafts.message(text) for text in texts]
+        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        return [one.id for one in appended]
+
+
+async def postings(
+    store: Store, scope: Scope, *terms: str, types: frozenset[RecordType] = EVERY_TYPE, cap: int = 100
+) -> Sequence[Posting]:
+    async with store.read() as view:
+        return await view.text.postings(scope, terms, types=types, cap=cap)
+
+
+async def holding(
+    store: Store, scope: Scope, term: str, *, types: frozenset[RecordType] = EVERY_TYPE, cap: int = 100
+) -> list[int]:
+    """The records of the scope that a posting leads to, newest first."""
+    async with store.read() as view:
+        keys = [
+            key
+            for posting in await view.text.postings(scope, [term], types=types, cap=cap)
+            for key in posting.keys
+        ]
+        found = await view.records.candidates(scope, keys, SearchFilters(types=types))
+    return sorted((candidate.key for candidate in found), reverse=True)
+
+
+async def test_a_posting_holds_the_records_of_its_term_newest_first(store: Store) -> None:
+    keys = await append(store, Scope(session="trip"), "apple pear", "pear", "apple", "plum")
+    [apple, pear, none] = await postings(store, Scope(), "appl", "pear", "quince")
+    assert (apple.term, apple.keys, apple.is_complete) == ("appl", (keys[2], keys[0]), True)
+    assert (pear.term, pear.keys) == ("pear", (keys[1], keys[0]))
+    assert (none.term, none.keys, none.is_complete) == ("quince", (), True)
+
+
+async def test_no_terms_have_no_postings(store: Store) -> None:
+    await append(store, Scope(session="trip"), "apple")
+    assert list(await postings(store, Scope())) == []
+
+
+async def test_an_agent_or_a_session_that_nobody_has_holds_nothing(store: Store) -> None:
+    await append(store, Scope(session="trip"), "pear")
+    for scope in (Scope(owner="bob"), Scope(agent="coach"), Scope(session="gym"), Scope(agent="coach", session="trip")):
+        assert all(posting.keys == () for posting in await postings(store, scope, "pear")), scope
+        assert await holding(store, scope, "pear") == []
+
+
+@pytest.mark.parametrize(("cap", "is_complete"), [(1, False), (4, False), (5, True), (6, True)])
+async def test_a_posting_is_cut_at_the_cap_to_the_newest_and_says_so(store: Store, cap: int, is_complete: bool) -> None:
+    keys = await append(store, Scope(session="trip"), *["pear"] * 5)
+    [posting] = await postings(store, Scope(), "pear", cap=cap)
+    assert posting.keys == tuple(reversed(keys))[:cap]
+    assert posting.is_complete is is_complete
+
+
+async def test_a_term_is_held_once_however_often_the_text_has_it(store: Store) -> None:
+    [key] = await append(store, Scope(session="trip"), "pear pear PEARS pear")
+    [posting] = await postings(store, Scope(), "pear")
+    assert posting.keys == (key,)
+
+
+async def test_the_speaker_is_found_too(store: Store) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        batch = [drafts.message("hello", name="Zoë")]
+        [appended] = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+    assert await holding(store, Scope(), "zoe") == [appended.id]
+
+
+async def test_a_session_finds_its_own_records_however_few_they_are_beside_the_others(store: Store) -> None:
+    few = await append(store, Scope(session="few"), "pear", "plum")
+    many = await append(store, Scope(session="many"), *["pear"] * 40)
+    assert await holding(store, Scope(session="few"), "pear", cap=5) == few[:1]
+    assert await holding(store, Scope(session="many"), "pear", cap=100) == list(reversed(many))
+
+
+async def test_a_large_session_is_not_hidden_by_newer_records_of_another(store: Store) -> None:
+    old = await append(store, Scope(session="old"), *["pear"] * 20)
+    await append(store, Scope(session="new"), *["pear"] * 20)
+    assert await holding(store, Scope(session="old"), "pear", cap=5) == list(reversed(old))[:5]
+
+
+async def test_pins_are_found_among_many_messages_when_the_types_are_narrowed(store: Store) -> None:
+    await append(store, Scope(session="trip"), "first")
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        await transaction.records.add_pins(session, [drafts.pin("pear pin")])
+        await transaction.records.add_summary(session, drafts.summary(1, 1, text="pear summary"))
+    await append(store, Scope(session="trip"), *["pear message"] * 30)
+    pins = frozenset({RecordType.PIN})
+    derived = frozenset({RecordType.PIN, RecordType.SUMMARY})
+    for scope in (Scope(), Scope(session="trip")):
+        assert len(await holding(store, scope, "pear", types=pins, cap=3)) == 1
+        assert len(await holding(store, scope, "pear", types=derived, cap=3)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "日本語の文章",
+        "ภาษาไทย",
+        "한국어 문장",
+        "كتاب",
+        "Łódź straße",
+        "x86 mp3 2026",
+        "I'm O'Brien's",
+        "e\u0301te\u0301",
+        "中'abc",
+        "NEAR AND OR NOT",
+        "s:1 1:t:message t:pin",
+    ],
+)
+async def test_every_term_of_a_text_leads_to_it(store: Store, text: str) -> None:
+    [key] = await append(store, Scope(session="trip"), text)
+    await append(store, Scope(session="trip"), "nothing of the sort")
+    found = index_terms(text)
+    assert found
+    for term in found:
+        assert await holding(store, Scope(), term) == [key], term
+
+
+@pytest.mark.parametrize("term", ["t", "s", "1", "message", "pin", "summari"])
+async def test_what_the_index_keeps_beside_the_terms_is_no_term(store: Store, term: str) -> None:
+    await append(store, Scope(session="trip"), "pear")
+    assert await holding(store, Scope(), term) == []
+
+
+async def test_records_without_a_single_term_are_counted_and_never_found(store: Store) -> None:
+    await append(store, Scope(session="trip"), "!!!", "👍", "…")
+    async with store.read() as view:
+        assert await view.text.record_count(Scope()) == 3
+
+
+async def test_the_record_count_is_that_of_the_agent_whose_session_it_is(store: Store) -> None:
+    await append(store, Scope(session="home"), "a", "b")
+    await append(store, Scope(agent="coach", session="gym"), "a", "b", "c")
+    await append(store, Scope(owner="ann", session="home"), "a")
+    async with store.read() as view:
+        for scope, expected in [
+            (Scope(), 2),
+            (Scope(agent="coach"), 3),
+            (Scope(session="home"), 2),
+            (Scope(session="gym"), 3),
+            (Scope(agent="coach", session="gym"), 3),
+            (Scope(owner="ann"), 1),
+            (Scope(owner="bob"), 0),
+        ]:
+            assert await view.text.record_count(scope) == expected, scope

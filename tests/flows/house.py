@@ -1,0 +1,131 @@
+"""A server in this process and a client of it: what the flows are driven through."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+from mcp import Client, MCPError
+from mcp.types import CallToolResult, TextContent, TextResourceContents
+
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.server.build import KalitoServer, build_server
+from kalito_mcp.wiring import open_memory
+
+ERAS: Final = ("legacy", "2026-07-28")
+"""The client's modes: the handshake of 2025-11-25, and the requests of 2026-07-28 that stand by themselves."""
+
+
+@dataclass(frozen=True)
+class House:
+    """A connected client, and the server that it talks to."""
+
+    client: Client
+    server: KalitoServer
+
+    async def call(self, tool: str, **arguments: Any) -> CallToolResult:
+        result = await self.client.call_tool(tool, arguments)
+        assert isinstance(result, CallToolResult)
+        return result
+
+    async def text(self, tool: str, **arguments: Any) -> str:
+        """The text of a call that succeeds."""
+        result = await self.call(tool, **arguments)
+        assert not result.is_error, text_of(result)
+        return text_of(result)
+
+    async def facts(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The structured content of a call that succeeds, once its text was found to state the same."""
+        result = await self.call(tool, **arguments)
+        assert not result.is_error, text_of(result)
+        assert result.structured_content is not None
+        assert_states(text_of(result), result.structured_content)
+        return result.structured_content
+
+    async def refusal(self, tool: str, **arguments: Any) -> str:
+        """The text of a call that is refused."""
+        result = await self.call(tool, **arguments)
+        assert result.is_error, text_of(result)
+        assert result.structured_content is None
+        return text_of(result)
+
+    async def resource(self, uri: str) -> dict[str, Any]:
+        result = await self.client.read_resource(uri, cache_mode="bypass")
+        [content] = result.contents
+        assert isinstance(content, TextResourceContents)
+        assert content.mime_type == "application/json"
+        found: dict[str, Any] = json.loads(content.text)
+        return found
+
+    async def stats(self, session_id: str) -> dict[str, Any]:
+        return await self.resource(stats_uri(session_id))
+
+    async def resource_error(self, uri: str) -> MCPError:
+        with pytest.raises(MCPError) as caught:
+            await self.client.read_resource(uri, cache_mode="bypass")
+        return caught.value
+
+    async def prompt(self, **arguments: str) -> str:
+        result = await self.client.get_prompt("resume_session", arguments)
+        [message] = result.messages
+        assert isinstance(message.content, TextContent)
+        return message.content.text
+
+    async def settled(self) -> None:
+        """Wait until the owed work is done."""
+        await (await self.server.opened.memory()).settled()
+
+
+@asynccontextmanager
+async def house(
+    database: Path,
+    era: str,
+    *,
+    default_session: str | None = None,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+) -> AsyncIterator[House]:
+    """A memory, served to a client of the given era."""
+    server = build_server(lambda: open_memory(database, clock=clock, ids=ids), default_session=default_session)
+    async with Client(server, mode=era) as client:
+        yield House(client, server)
+
+
+def said(*texts: str, role: str = "user") -> list[dict[str, Any]]:
+    """Messages with these texts, with a client_key each."""
+    return [{"role": role, "text": text, "client_key": f"key-{text[:50]}"} for text in texts]
+
+
+def stats_uri(session_id: str) -> str:
+    return f"memory://sessions/{quote(session_id, safe='')}/stats"
+
+
+def text_of(result: CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def assert_states(text: str, structured: Any) -> None:
+    """Every leaf of the structured content stands in the text, a number as a number of its own."""
+    for leaf in _leaves(structured):
+        if isinstance(leaf, str):
+            assert leaf in text
+        else:
+            assert re.search(rf"(?<![\d.]){re.escape(json.dumps(leaf))}(?!\d)", text), f"{leaf} is not in: {text}"
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from _leaves(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield value
