@@ -1,0 +1,11 @@
+"""What every flow shares: the two protocol eras."""
+
+import pytest
+
+from tests.flows.house import ERAS
+
+
+@pytest.fixture(params=ERAS)
+def era(request: pytest.FixtureRequest) -> str:
+    """The protocol of the client. Every flow runs in both."""
+    return str(request.param)

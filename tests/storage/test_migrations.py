@@ -1,0 +1,256 @@
+"""Migrations: applied once, whole or not at all, with a backup first; what is not ours is left alone."""
+
+import hashlib
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.errors import SchemaTooNew, StorageDamaged, StorageError
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, migrations
+
+pytestmark = pytest.mark.anyio
+NEXT = len(migrations()) + 1
+ADDS_A_TABLE = Migration(NEXT, "notes", "CREATE TABLE notes (text TEXT) STRICT;\nINSERT INTO notes VALUES ('a;b');\n")
+FAILS_HALFWAY = Migration(NEXT, "broken", "CREATE TABLE notes (text TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);\n")
+
+
+def query(path: Path, statement: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def version(path: Path) -> object:
+    return query(path, "PRAGMA user_version")[0][0]
+
+
+def schema(path: Path) -> list[tuple[object, ...]]:
+    return query(path, "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+async def open_and_close(path: Path, steps: list[Migration] | None = None) -> list[int]:
+    store = await SqliteStore.open(path, steps=steps)
+    await store.close()
+    return list(store.applied_migrations)
+
+
+async def test_a_new_database_has_the_schema_that_the_migrations_spell(database: Path, tmp_path: Path) -> None:
+    await open_and_close(database)
+    with closing(sqlite3.connect(tmp_path / "by hand.db")) as by_hand:
+        for step in migrations():
+            by_hand.executescript(step.sql)
+    expected = schema(tmp_path / "by hand.db")
+    assert [row for row in schema(database) if row[2] != "migrations"] == expected
+    assert version(database) == len(migrations())
+    assert query(database, "PRAGMA application_id") == [(APPLICATION_ID,)]
+
+
+def test_migrations_are_numbered_from_one_without_gaps() -> None:
+    assert [step.number for step in migrations()] == list(range(1, NEXT))
+    assert len({step.name for step in migrations()}) == len(migrations())
+
+
+async def test_opening_again_applies_nothing_and_makes_no_backup(database: Path) -> None:
+    assert await open_and_close(database) == list(range(1, NEXT))
+    before = digest(database)
+    assert await open_and_close(database) == []
+    assert digest(database) == before
+    assert not list(database.parent.glob("*.backup"))
+
+
+async def test_opening_a_new_database_from_many_sides_at_once_creates_it_once(database: Path) -> None:
+    stores: list[SqliteStore] = []
+
+    async def open_one() -> None:
+        stores.append(await SqliteStore.open(database))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(open_one)
+    assert sorted(len(store.applied_migrations) for store in stores) == [0] * 7 + [len(migrations())]
+    assert len({await store.secret() for store in stores}) == 1
+    for store in stores:
+        await store.close()
+
+
+async def test_a_later_migration_is_applied_once_with_a_backup_of_what_was_before(copy: Path) -> None:
+    before = query(copy, "SELECT * FROM records ORDER BY key")
+    assert await open_and_close(copy, [*migrations(), ADDS_A_TABLE]) == [NEXT]
+    assert query(copy, "SELECT * FROM notes") == [("a;b",)]
+    assert query(copy, "SELECT * FROM records ORDER BY key") == before
+    assert await open_and_close(copy, [*migrations(), ADDS_A_TABLE]) == []
+    [backup] = copy.parent.glob("*.backup")
+    assert backup.name == f"memory.db.before-{NEXT}.backup"
+    assert version(backup) == NEXT - 1
+    assert query(backup, "SELECT * FROM records ORDER BY key") == before
+    assert query(backup, "PRAGMA integrity_check") == [("ok",)]
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+
+
+async def test_the_backup_can_be_opened_in_the_databases_place(copy: Path) -> None:
+    await open_and_close(copy, [*migrations(), ADDS_A_TABLE])
+    [backup] = copy.parent.glob("*.backup")
+    backup.rename(copy)
+    store = await SqliteStore.open(copy)
+    async with store.read() as view:
+        assert (await view.sessions.totals())["sessions"] == 2
+    await store.close()
+
+
+async def test_nobody_else_can_read_the_backup_while_it_is_written(copy: Path) -> None:
+    umask = os.umask(0)
+    modes: list[int] = []
+
+    class Watching(str):
+        """Looks at the backup when the migration after it begins."""
+
+        __slots__ = ()
+
+        def splitlines(self, keepends: bool = False) -> list[str]:
+            modes.extend(stat.S_IMODE(found.stat().st_mode) for found in copy.parent.glob("*.backup"))
+            return super().splitlines(keepends)
+
+    try:
+        await open_and_close(copy, [*migrations(), replace(ADDS_A_TABLE, sql=Watching(ADDS_A_TABLE.sql))])
+    finally:
+        os.umask(umask)
+    assert modes == [0o600]
+
+
+async def test_a_failing_migration_leaves_the_old_version_and_the_next_try_succeeds(copy: Path) -> None:
+    before = schema(copy), version(copy)
+    with pytest.raises(StorageError):
+        await open_and_close(copy, [*migrations(), FAILS_HALFWAY])
+    assert (schema(copy), version(copy)) == before
+    assert await open_and_close(copy) == []
+    assert await open_and_close(copy, [*migrations(), ADDS_A_TABLE]) == [NEXT]
+
+
+async def test_of_two_migrations_the_one_before_the_failing_one_stays(copy: Path) -> None:
+    second = replace(FAILS_HALFWAY, number=NEXT + 1, sql="CREATE TABLE more (x);\nINSERT INTO nowhere VALUES (1);\n")
+    with pytest.raises(StorageError):
+        await open_and_close(copy, [*migrations(), ADDS_A_TABLE, second])
+    assert version(copy) == NEXT
+    assert [row[1] for row in schema(copy) if row[1] in {"notes", "more"}] == ["notes"]
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE notes (x)", "CREATE TABLE notes (x); -- the last\n"])
+async def test_a_last_statement_is_executed_whatever_stands_after_it(copy: Path, sql: str) -> None:
+    await open_and_close(copy, [*migrations(), replace(ADDS_A_TABLE, sql=sql)])
+    assert any(row[1] == "notes" for row in schema(copy))
+
+
+async def test_a_migration_that_was_applied_in_another_form_is_refused(copy: Path) -> None:
+    before = digest(copy)
+    steps = [replace(migrations()[0], sql=migrations()[0].sql + "-- changed\n"), *migrations()[1:]]
+    with pytest.raises(StorageDamaged, match="another form"):
+        await open_and_close(copy, steps)
+    assert digest(copy) == before
+
+
+async def test_a_newer_schema_is_refused_and_the_file_stays_as_it_is(copy: Path) -> None:
+    await open_and_close(copy, [*migrations(), ADDS_A_TABLE])
+    before = digest(copy)
+    for may_write in (True, False):
+        with pytest.raises(SchemaTooNew, match="upgrade"):
+            await SqliteStore.open(copy, may_write=may_write)
+    assert digest(copy) == before
+
+
+async def test_a_newer_schema_beside_unfinished_work_is_refused_and_both_stay_as_they_are(copy: Path) -> None:
+    await open_and_close(copy, [*migrations(), ADDS_A_TABLE])
+    wal = leave_a_wal_behind(copy)
+    before = digest(copy), digest(wal)
+    with pytest.raises(SchemaTooNew):
+        await SqliteStore.open(copy)
+    assert (digest(copy), digest(wal)) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE TABLE theirs (x)", "PRAGMA user_version = 7", "PRAGMA application_id = 252006674"],
+)
+async def test_another_programs_database_is_refused_and_stays_as_it_is(database: Path, statement: str) -> None:
+    with closing(sqlite3.connect(database)) as theirs:
+        theirs.execute(statement)
+        theirs.commit()
+    before = digest(database)
+    with pytest.raises(StorageDamaged, match="another program"):
+        await SqliteStore.open(database)
+    assert digest(database) == before
+    assert {path.name for path in database.parent.iterdir()} <= {database.name, f"{database.name}.lock"}
+
+
+async def test_another_programs_wal_is_not_merged_into_its_database(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as theirs:
+        theirs.execute("PRAGMA journal_mode = WAL")
+        theirs.execute("CREATE TABLE theirs (x)")
+    wal = leave_a_wal_behind(database, "INSERT INTO theirs VALUES (1)")
+    before = digest(database), digest(wal)
+    with pytest.raises(StorageDamaged, match="another program"):
+        await SqliteStore.open(database)
+    assert (digest(database), digest(wal)) == before
+
+
+@pytest.mark.parametrize("statement", [0, 1, 2])
+def test_a_process_killed_inside_a_migration_leaves_the_old_schema_and_can_be_resumed(
+    copy: Path, statement: int
+) -> None:
+    program = f"""
+import anyio, os, pathlib, signal, sqlite3
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.schema import Migration, migrations
+
+class Fatal(Migration):
+    def statements(self):
+        for place, statement in enumerate(super().statements()):
+            if place == {statement}:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield statement
+        os.kill(os.getpid(), signal.SIGKILL)
+
+anyio.run(SqliteStore.open, pathlib.Path({str(copy)!r}), None, [*migrations(), Fatal({NEXT}, "notes", {ADDS_A_TABLE.sql!r})])
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=30).returncode == -signal.SIGKILL
+    assert version(copy) == NEXT - 1
+    assert anyio.run(open_and_close, copy, [*migrations(), ADDS_A_TABLE]) == [NEXT]
+    assert query(copy, "SELECT count(*) FROM notes") == [(1,)]
+
+
+def leave_a_wal_behind(path: Path, statement: str = "UPDATE sessions SET updated_at = updated_at + 1") -> Path:
+    """Commit something in a process that dies before it can move it from the -wal into the database."""
+    program = f"""
+import os, signal, sqlite3
+connection = sqlite3.connect({str(path)!r}, isolation_level=None)
+connection.execute({statement!r})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=30).returncode == -signal.SIGKILL
+    wal = path.with_name(f"{path.name}-wal")
+    assert wal.stat().st_size > 0
+    return wal
+
+
+async def test_opening_for_reading_on_purpose_changes_neither_the_file_nor_its_wal(copy: Path) -> None:
+    wal = leave_a_wal_behind(copy)
+    before = digest(copy), digest(wal)
+    store = await SqliteStore.open(copy, may_write=False)
+    async with store.read() as view:
+        session = await view.sessions.get(Scope(session="trip"))
+        assert session is not None
+    await store.close()
+    assert (digest(copy), digest(wal)) == before

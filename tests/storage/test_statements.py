@@ -1,0 +1,145 @@
+"""Every SQL statement of the package against the migrated schema: it can be prepared, and the hot ones use an index."""
+
+import importlib
+import pkgutil
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kalito_mcp.storage.sqlite as package
+from kalito_mcp.storage.sqlite.records import (
+    SELECT_CANDIDATES,
+    SELECT_HASHED,
+    SELECT_KNOWN_CLIENT_KEYS,
+    SELECT_LEVEL_END,
+    SELECT_MESSAGE,
+    SELECT_MESSAGES,
+    SELECT_MESSAGES_BY_KEY,
+    SELECT_PIN_BY_CLIENT_KEY,
+    SELECT_SUMMARIES,
+    SELECT_UNCOVERED_SUMMARIES,
+    SELECT_VIEW,
+    UPDATE_COUNTERS_OF_MESSAGES,
+    UPDATE_COUNTERS_OF_PINS,
+    UPDATE_COUNTERS_OF_SUMMARY,
+    UPDATE_COVERED,
+    UPDATE_IMPORTANCE,
+)
+from kalito_mcp.storage.sqlite.sessions import SELECT_OWING_SESSIONS, SELECT_RECENT_SESSIONS, SELECT_SESSION
+from kalito_mcp.storage.sqlite.text_index import (
+    SELECT_AGENT,
+    SELECT_FOR_INDEX,
+    SELECT_POSTINGS,
+    SELECT_SESSION_AGENT,
+)
+
+_STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
+_TABLE_SCAN = re.compile(r"^SCAN (?:records|sessions|agents|r|s|a)\b(?! USING)")
+_SCAN_OF_AN_INDEX = re.compile(r"^SCAN (?:records|sessions|agents|r|s|a) USING (?:COVERING )?INDEX (\w+)")
+# Partial: they hold what is owed and nothing else.
+_SMALL_INDEXES = {"sessions_unsummarized", "sessions_unpinned", "records_uncovered"}
+
+HOT = {
+    "view": SELECT_VIEW,
+    "messages": SELECT_MESSAGES,
+    "message": SELECT_MESSAGE,
+    "messages by key": SELECT_MESSAGES_BY_KEY,
+    "candidates": SELECT_CANDIDATES,
+    "postings": SELECT_POSTINGS,
+    "known client keys": SELECT_KNOWN_CLIENT_KEYS,
+    "pin by client key": SELECT_PIN_BY_CLIENT_KEY,
+    "summaries": SELECT_SUMMARIES,
+    "uncovered summaries": SELECT_UNCOVERED_SUMMARIES,
+    "end of a level": SELECT_LEVEL_END,
+    "covering": UPDATE_COVERED,
+    "hashed": SELECT_HASHED,
+    "importance": UPDATE_IMPORTANCE,
+    "count messages": UPDATE_COUNTERS_OF_MESSAGES,
+    "count pins": UPDATE_COUNTERS_OF_PINS,
+    "count summary": UPDATE_COUNTERS_OF_SUMMARY,
+    "session": SELECT_SESSION,
+    "recent sessions": SELECT_RECENT_SESSIONS,
+    "owing sessions": SELECT_OWING_SESSIONS,
+    "agent": SELECT_AGENT,
+    "agent of a session": SELECT_SESSION_AGENT,
+    "rows for the index": SELECT_FOR_INDEX,
+}
+
+
+class Anything(dict[str, Any]):
+    """Binds every parameter."""
+
+    def __missing__(self, name: str) -> str:
+        return "1"
+
+
+def statements() -> Iterator[tuple[str, str]]:
+    """Every upper-case constant of the package that is a statement, or a tuple of statements, with its name."""
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if not name.isupper():
+                continue
+            for text in value if isinstance(value, tuple) else (value,):
+                if isinstance(text, str) and _STATEMENT.match(text):
+                    yield f"{module.name.rpartition('.')[2]}.{name}", text
+
+
+def parameters(statement: str) -> Any:
+    return Anything() if ":" in statement.replace("'ascii tokenchars", "") and "?" not in statement else None
+
+
+@pytest.fixture
+def connection(copy: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(copy)) as opened:
+        opened.execute("CREATE VIRTUAL TABLE temp.terms_of USING fts5vocab('main', 'records_text', 'instance')")
+        yield opened
+
+
+def plan(connection: sqlite3.Connection, statement: str) -> list[str]:
+    bound = parameters(statement) or ["1"] * statement.count("?")
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", bound)]
+
+
+def test_the_package_has_its_statements_in_upper_case_constants() -> None:
+    found = {name for name, _ in statements()}
+    assert len(found) >= 35
+    assert {"records.SELECT_VIEW", "database.SELECT_SECRET", "schema._CREATE_MIGRATIONS"} <= found
+    assert set(HOT.values()) <= {text for _, text in statements()}
+
+
+@pytest.mark.parametrize(("name", "statement"), [pytest.param(n, s, id=n) for n, s in sorted(set(statements()))])
+def test_every_statement_can_be_prepared(connection: sqlite3.Connection, name: str, statement: str) -> None:
+    if name == "inspection._CREATE_TERMS_OF":
+        connection.execute("DROP TABLE temp.terms_of")
+    connection.execute(f"EXPLAIN {statement}", parameters(statement) or ["1"] * statement.count("?"))
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_statement_never_scans_a_table(connection: sqlite3.Connection, name: str) -> None:
+    steps = plan(connection, HOT[name])
+    assert steps
+    assert not [step for step in steps if _TABLE_SCAN.match(step)]
+    scanned = {found.group(1) for step in steps if (found := _SCAN_OF_AN_INDEX.match(step))}
+    assert scanned <= _SMALL_INDEXES
+
+
+def test_every_index_is_used_by_some_hot_statement_or_keeps_something_unique(connection: sqlite3.Connection) -> None:
+    used = {
+        found.group(1)
+        for statement in HOT.values()
+        for step in plan(connection, statement)
+        if (found := re.search(r"USING (?:COVERING )?INDEX (\w+)", step))
+    }
+    indexes = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
+    idle = [name for name, sql in indexes if name not in used and "UNIQUE" not in sql]
+    assert idle == []
+
+
+def test_the_text_index_is_asked_by_term_and_never_scanned(connection: sqlite3.Connection) -> None:
+    steps = plan(connection, SELECT_POSTINGS)
+    assert any("records_text VIRTUAL TABLE INDEX" in step and "M" in step.rpartition(":")[2] for step in steps)
