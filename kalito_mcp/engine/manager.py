@@ -101,10 +101,9 @@ class MemoryManager:
             raise InvalidInput(f"max_tokens={budget} is outside 1 to {_MAX_BUDGET:,}; the default is 3000")
         session, view, shown = await self._view(session_id)
         recent = list(view.tail)
-        if pending_input and recent and recent[-1].role == "user":
-            recent.pop()
+        pending = [recent.pop()] if pending_input and recent and recent[-1].role == "user" else []
         recent = recent[-shown:]
-        hits = await self._relevant(session, query, recent) if query and query.strip() else ()
+        hits = await self._relevant(session, query, [*recent, *pending]) if query and query.strip() else ()
         parts = ContextParts(session_id=session.id, recent=recent, pins=view.pins, summaries=view.summaries, hits=hits)
         return self._packer.pack(parts, max_tokens=budget, fence=self._fence(session))
 
@@ -295,17 +294,18 @@ class MemoryManager:
             tail = await view.records.messages(session, first_seq=newest - shown, last_seq=newest)
         return session, SessionView(tail=tuple(tail), pins=(), summaries=()), shown
 
-    async def _relevant(self, session: Session, query: str, recent: Sequence[MessageWithImportance]) -> Sequence[Hit]:
+    async def _relevant(self, session: Session, query: str, known: Sequence[MessageWithImportance]) -> Sequence[Hit]:
+        """What matches the query, without the messages that the model gets anyway."""
         wanted = self._context.relevant_messages
         page = await self._searcher.search(
             Scope(owner=self._owner, agent=session.agent),
             SearchRequest(
                 query=query[:1000],
-                k=wanted + len(recent),
+                k=wanted + len(known),
                 filters=SearchFilters(types=frozenset({RecordType.MESSAGE})),
             ),
         )
-        in_sight = {message.record_id for message in recent}
+        in_sight = {message.record_id for message in known}
         return [hit for hit in page.hits if hit.record_id not in in_sight][:wanted]
 
     def _scope(self, session_id: str | None) -> Scope:

@@ -1,34 +1,226 @@
-"""INTERIM: to be replaced as a whole by the calibrated counters."""
+"""Token counters: how long a text is for a language model.
 
-import math
+`calibrated` is the default: it needs no package, no file and no network, and leans to the safe side. `chars` is the
+specification's formula, kept for compatibility. `tiktoken` counts with a real vocabulary and never downloads one.
+
+All three keep the promise of `TokenCounter`, that counts add up over lines, and all count in linear time.
+"""
+
+import hashlib
+import os
 import re
+import tempfile
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from typing import Final, Protocol, cast
 
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.inference.token_calibration import HUNDREDTHS, estimate
 from kalito_mcp.ports.tokens import TokenCounter
 
-_PIECE = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^\sA-Za-z\d]|\n")
+SAFETY_FACTOR: Final = 1.2
+"""Measured on 2026-11-21 against o200k_base: at 1.2, no chat message of 700 and 1 % of 700 pieces of Python source
+are counted too low. With the 2 tokens added, 1.15 counts longer texts too low more often and short ones too high."""
+TOKENS_PER_CHAR: Final = 0.75
+DEFAULT_ENCODING: Final = "o200k_base"
+
+_MIN_SAFETY_FACTOR: Final = 0.5
+_MAX_SAFETY_FACTOR: Final = 5.0
+_MAX_TOKENS_PER_CHAR: Final = 10.0
+_TIKTOKEN: Final = "tiktoken"
+# Those that have a file of their own; tiktoken's other encodings are these with more special tokens.
+_ENCODINGS: Final = ("o200k_base", "cl100k_base", "p50k_base", "r50k_base")
+_VOCABULARY_URL: Final = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+_LINE: Final = re.compile(r"([^\n]+)(\n*)")
+# tiktoken's splitter recurses on long runs of one kind of character.
+_PIECE_CHARS: Final = 8192
+_TAIL_CHARS: Final = 16
 
 
 class CharsCounter:
-    name = "chars"
+    """The specification's estimate: `ceil(characters * tokens_per_char)`, where a character is a code point."""
+
+    def __init__(self, tokens_per_char: float = TOKENS_PER_CHAR) -> None:
+        """Raises ConfigurationError for a rate outside [0, 10]."""
+        self._numerator, self._denominator = _exact(
+            "tokens_per_char", tokens_per_char, minimum=0.0, maximum=_MAX_TOKENS_PER_CHAR
+        )
+
+    @property
+    def name(self) -> str:
+        """`chars`."""
+        return "chars"
 
     def count(self, text: str) -> int:
-        return math.ceil(len(text) * 0.75)
+        """Tokens of the text, rounded up; the empty text has none."""
+        return -(-len(text) * self._numerator // self._denominator)
 
 
 class CalibratedCounter:
-    name = "calibrated"
+    """The calibrated estimate times a safety factor, rounded up once for each text."""
 
-    def __init__(self, safety_factor: float = 1.1) -> None:
-        self._factor = safety_factor
+    def __init__(self, safety_factor: float = SAFETY_FACTOR) -> None:
+        """Raises ConfigurationError for a factor outside [0.5, 5]."""
+        self._safety_factor = safety_factor
+        self._numerator, self._denominator = _exact(
+            "safety_factor", safety_factor, minimum=_MIN_SAFETY_FACTOR, maximum=_MAX_SAFETY_FACTOR
+        )
+
+    @property
+    def name(self) -> str:
+        """`calibrated`."""
+        return "calibrated"
+
+    @property
+    def safety_factor(self) -> float:
+        """What the estimate is multiplied by."""
+        return self._safety_factor
 
     def count(self, text: str) -> int:
-        return math.ceil(self._factor * len(_PIECE.findall(text)))
+        """Tokens of the text, at least 1; the empty text has none."""
+        if not text:
+            return 0
+        return max(-(-estimate(text) * self._numerator // (self._denominator * HUNDREDTHS)), 1)
+
+
+class _Encoding(Protocol):
+    def encode_ordinary(self, text: str) -> list[int]: ...
+
+
+class TiktokenCounter:
+    """Counts with a vocabulary of tiktoken, line by line.
+
+    Line by line because a vocabulary merges across line ends in ways that depend on both sides, and no BPE promises
+    that the whole is not longer than its parts. Here a line's count depends on that line and on the line ends after
+    it, of which two may merge with its last signs (as ".\\n\\n" does) where that makes it shorter. On prose and code
+    the result lies within a few per cent above the count of the whole text.
+    """
+
+    def __init__(self, encoding: str = DEFAULT_ENCODING) -> None:
+        """Load the vocabulary from tiktoken's cache folder.
+
+        Raises:
+            ConfigurationError: no such encoding, tiktoken is not installed, or the vocabulary is not in the cache;
+                nothing was downloaded.
+        """
+        self._encoding = _load_encoding(encoding)
+        self._name = f"{_TIKTOKEN}:{encoding}"
+
+    @property
+    def name(self) -> str:
+        """`tiktoken:<encoding>`."""
+        return self._name
+
+    def count(self, text: str) -> int:
+        """Tokens of the text; special tokens are counted as the plain text they are. The empty text has none."""
+        lines = text.lstrip("\n")
+        total = len(text) - len(lines)
+        for match in _LINE.finditer(lines):
+            line, ends = match.groups()
+            total += self._count_line(line) + self._count_ends(line, len(ends))
+        return total
+
+    def _count_line(self, line: str) -> int:
+        encode = self._encoding.encode_ordinary
+        if len(line) <= _PIECE_CHARS:
+            return len(encode(line))
+        return sum(len(encode(line[start : start + _PIECE_CHARS])) for start in range(0, len(line), _PIECE_CHARS))
+
+    def _count_ends(self, line: str, ends: int) -> int:
+        """What `ends` line ends add to the line: the least of merging none, one or two of them.
+
+        One more line end never adds more than 1: that, and nothing about the vocabulary, makes counts add up.
+        """
+        if not ends:
+            return 0
+        if line[-1].isalnum():
+            return max(1, ends - 1)
+        encode = self._encoding.encode_ordinary
+        tail = _tail(line)
+        alone = len(encode(tail))
+        return min(len(encode(tail + "\n" * merged)) - alone + ends - merged for merged in range(min(ends, 2) + 1))
 
 
 def token_counter(name: str, *, safety_factor: float | None = None) -> TokenCounter:
+    """The counter of that name: `calibrated`, `chars`, `tiktoken` (o200k_base) or `tiktoken:<encoding>`.
+
+    `safety_factor` is for `calibrated`, None meaning its default; the others have no use for it.
+
+    Raises:
+        ConfigurationError: no such name, or what `TiktokenCounter` raises.
+    """
+    if name == "calibrated":
+        return CalibratedCounter() if safety_factor is None else CalibratedCounter(safety_factor)
     if name == "chars":
         return CharsCounter()
-    if name == "calibrated":
-        return CalibratedCounter(safety_factor or 1.1)
-    raise ConfigurationError(f"unknown counter {name}")
+    kind, colon, encoding = name.partition(":")
+    if kind == _TIKTOKEN and (encoding or not colon):
+        return TiktokenCounter(encoding or DEFAULT_ENCODING)
+    known = ("calibrated", "chars", _TIKTOKEN, *(f"{_TIKTOKEN}:{encoding}" for encoding in _ENCODINGS))
+    raise ConfigurationError(
+        f"no token counter {name!r}; did you mean {_nearest(name, known)!r}? Known are {', '.join(known)}"
+    )
+
+
+def _exact(parameter: str, value: float, *, minimum: float, maximum: float) -> tuple[int, int]:
+    """Numerator and denominator of the decimal that was written, 23 and 20 for 1.15.
+
+    Counting in integers, because a rounding error could break additivity.
+    """
+    if not minimum <= value <= maximum:
+        raise ConfigurationError(f"{parameter}={value} is not between {minimum} and {maximum}")
+    return Fraction(str(value)).as_integer_ratio()
+
+
+def _tail(line: str) -> str:
+    """The signs after the line's last letter or digit, at most the last 16."""
+    start = len(line)
+    while start > max(0, len(line) - _TAIL_CHARS) and not line[start - 1].isalnum():
+        start -= 1
+    return line[start:]
+
+
+def _load_encoding(encoding: str) -> _Encoding:
+    if encoding not in _ENCODINGS:
+        raise ConfigurationError(
+            f"no tiktoken encoding {encoding!r}; did you mean {_nearest(encoding, _ENCODINGS)!r}? "
+            f"Known are {', '.join(_ENCODINGS)}"
+        )
+    try:
+        tiktoken = import_module(_TIKTOKEN)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"the token counter {_TIKTOKEN}:{encoding} needs an extra: pip install 'kalito-mcp[tiktoken]'; "
+            "or use calibrated, which needs none"
+        ) from error
+    # Asked first, because tiktoken would download a missing file, without a time limit.
+    if _cached_vocabulary(encoding).is_file():
+        try:
+            return cast("_Encoding", tiktoken.get_encoding(encoding))
+        except (OSError, ValueError) as error:
+            raise _no_vocabulary(encoding) from error
+    raise _no_vocabulary(encoding)
+
+
+def _cached_vocabulary(encoding: str) -> Path:
+    """Where tiktoken keeps the vocabulary, by its own rules."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    if folder is None:
+        folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")
+    file_name = hashlib.sha1(_VOCABULARY_URL.format(encoding).encode(), usedforsecurity=False).hexdigest()
+    return Path(folder) / file_name
+
+
+def _no_vocabulary(encoding: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the vocabulary {encoding} is not in tiktoken's cache ({_cached_vocabulary(encoding).parent}) and is not "
+        "downloaded; set TIKTOKEN_CACHE_DIR to a folder that has it (on a machine with a network, "
+        f"tiktoken.get_encoding({encoding!r}) fills that folder), or use the token counter calibrated"
+    )
+
+
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  only a mistake needs it
+
+    return get_close_matches(name, known, n=1, cutoff=0.0)[0]

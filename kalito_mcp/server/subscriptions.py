@@ -10,8 +10,8 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from mcp.server import MCPServer
+from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
-from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
 
@@ -29,7 +29,7 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
-        self._sessions: WeakKeyDictionary[ServerSession, set[str]] = WeakKeyDictionary()
+        self._connections: WeakKeyDictionary[Connection, set[str]] = WeakKeyDictionary()
 
     def serve_older_hosts(self, server: MCPServer[Any]) -> None:
         """Answer resources/subscribe and resources/unsubscribe."""
@@ -41,21 +41,26 @@ class Subscriptions:
         """Tell every subscriber of the session, and of the list of sessions. A host that is gone is forgotten."""
         for uri in (stats_uri(session_id), SESSIONS_URI):
             await self.bus.publish(ResourceUpdated(uri=uri))
-            for session, uris in list(self._sessions.items()):
+            for connection, uris in list(self._connections.items()):
                 if uri in uris:
-                    await self._tell(session, uri)
+                    await self._tell(connection, uri)
 
-    async def _tell(self, session: ServerSession, uri: str) -> None:
+    async def _tell(self, connection: Connection, uri: str) -> None:
         try:
-            await session.send_resource_updated(uri)
+            await connection.send_resource_updated(uri)
         except Exception:  # the connection is the SDK's: whatever it raises, the record is written
             _log.info("a subscriber is gone", exc_info=True)
-            self._sessions.pop(session, None)
+            self._connections.pop(connection, None)
 
     async def _subscribe(self, context: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
-        self._sessions.setdefault(context.session, set()).add(params.uri)
+        self._connections.setdefault(_connection(context), set()).add(params.uri)
         return EmptyResult()
 
     async def _unsubscribe(self, context: ServerRequestContext[Any], params: UnsubscribeRequestParams) -> EmptyResult:
-        self._sessions.get(context.session, set()).discard(params.uri)
+        self._connections.get(_connection(context), set()).discard(params.uri)
         return EmptyResult()
+
+
+def _connection(context: ServerRequestContext[Any]) -> Connection:
+    # The session object is made anew for each request; what lasts is the connection behind it.
+    return context.session._connection  # noqa: SLF001

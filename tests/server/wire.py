@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ MODERN = {
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """This process's environment without what names a memory or a session, and with the given variables."""
+    """The environment of this process, without what names a memory or a session, and with the given variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("KALITO_", "CLAUDE"))}
     return inherited | variables
 
@@ -104,7 +104,10 @@ def served(database: Path, *, code: str | None = None, **environment: str) -> It
     start = (
         ["-m", "kalito_mcp", "serve"]
         if code is None
-        else ["-c", f"{code}\nimport sys; sys.argv = ['kalito-mcp', 'serve']\nfrom kalito_mcp.cli.main import main\nmain()"]
+        else [
+            "-c",
+            f"{code}\nimport sys; sys.argv = ['kalito-mcp', 'serve']\nfrom kalito_mcp.cli.main import main\nmain()",
+        ]
     )
     with database.with_suffix(".stderr").open("wb") as stderr:
         process = subprocess.Popen(
@@ -121,7 +124,5 @@ def served(database: Path, *, code: str | None = None, **environment: str) -> It
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                try:
+                with suppress(BrokenPipeError):
                     pipe.close()
-                except BrokenPipeError:
-                    pass

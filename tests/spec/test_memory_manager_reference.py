@@ -20,6 +20,7 @@ from kalito_mcp import (
     Settings,
     open_memory,
 )
+from kalito_mcp.engine.cache import CachePolicy, RevisionCache
 from kalito_mcp.engine.recorder import Recorder
 from tests.scripted import CountedIds, ScriptedClock
 from tests.spec.talk import SESSION, numbers, say, say_elsewhere, turns
@@ -166,6 +167,21 @@ async def test_each_session_has_its_own_cache(memory: Memory) -> None:
 async def test_forgetting_an_unknown_session_in_the_cache_is_fine(memory: Memory) -> None:
     """memory-manager-reference, Cache Invalidation: `Map.delete` of what is not there."""
     memory.manager.invalidate_session_cache("nowhere")
+
+
+def test_the_cache_keeps_a_bounded_number_of_sessions() -> None:
+    """memory-manager-reference, Cache Cleanup: no memory leaks from expired entries.
+
+    Departure: no periodic cleanup; an expired entry goes when it is asked for, and the least recently used go first.
+    """
+    cache: RevisionCache[str, int] = RevisionCache(CachePolicy(ttl_s=5.0, max_entries=2))
+    for number, session in enumerate(("a", "b", "c")):
+        cache.put(session, number, revision=1, now_s=0.0)
+    assert len(cache) == 2
+    assert cache.get("a", revision=1, now_s=4.9) is None
+    assert cache.get("c", revision=1, now_s=4.9) == 2
+    assert cache.get("c", revision=1, now_s=5.0) is None
+    assert len(cache) == 1
 
 
 async def test_every_kind_of_write_shows_in_the_next_context(memory: Memory, elsewhere: Recorder) -> None:

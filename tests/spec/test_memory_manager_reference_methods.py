@@ -23,7 +23,7 @@ from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionNotFound, SummaryRangeConflict
 from tests.inference import model_server as scripted
 from tests.inference.model_server import ScriptedServer
-from tests.scripted import CountedIds, ScriptedClock
+from tests.scripted import ScriptedClock
 from tests.spec.talk import SESSION, numbers, say, say_elsewhere, turns
 
 pytestmark = pytest.mark.anyio
@@ -65,7 +65,8 @@ async def test_a_local_conversation_never_reaches_the_cloud_model(database: Path
 
 
 async def test_build_context_as_its_usage_example_calls_it(memory: Memory) -> None:
-    """memory-manager-reference, buildContext, Step 1: Default Limits (8, 5, 3), Step 4 and Usage Example."""
+    """memory-manager-reference, buildContext, Step 1: Default Limits (8, 5, 3), Step 4 and Usage Example; and
+    Integration Tests, `should build complete context`."""
     await say(memory, turns(45))
     for number in range(6):
         await memory.create_pin(CreatePinRequest(SESSION, f"Pin {number}"))
@@ -85,17 +86,20 @@ async def test_build_context_of_an_unknown_session_says_so(memory: Memory) -> No
         await memory.manager.build_context("nowhere")
 
 
-async def test_create_summary_as_its_usage_example_calls_it(database: Path, ids: CountedIds) -> None:
+async def test_create_summary_as_its_usage_example_calls_it(database: Path, elsewhere: Recorder) -> None:
     """memory-manager-reference, createSummary, Step 1 (the range, in order), Step 2, Step 3 and Usage Example."""
-    async with ScriptedServer(scripted.openai_says(ELDERCARE)) as server:
-        async with open_memory(database, Settings(servers=(cloud(server.url),)), ids=ids) as memory:
-            await say(memory, turns(14, text=ELDERCARE_TURN))
-            await memory.record_messages(SESSION, turns(1, first=15, text=ELDERCARE_TURN))
-            await memory.settled()
-            [summary] = (await memory.build_context(SESSION)).summaries
-        [call] = server.calls
-    asked = call.body["messages"][1]["content"].split("\n")[2:]
-    assert asked == [f"{turn.role}: {turn.text}" for turn in turns(15, text=ELDERCARE_TURN)]
+    talk = turns(15, text=ELDERCARE_TURN)
+    async with (
+        ScriptedServer(scripted.openai_says(ELDERCARE)) as server,
+        open_memory(database, Settings(servers=(cloud(server.url),))) as memory,
+    ):
+        await memory.settled()
+        await say_elsewhere(elsewhere, talk)
+        summary = await memory.manager.create_summary(
+            CreateSummaryRequest(session_id="session_123", start_message_id="1", end_message_id="15", message_count=15)
+        )
+    [call] = server.calls
+    assert call.body["messages"][1]["content"].split("\n")[2:] == [f"{turn.role}: {turn.text}" for turn in talk]
     assert summary.summary == ELDERCARE
     assert (summary.start_message_id, summary.end_message_id, summary.message_count) == ("msg_1", "msg_15", 15)
     assert (summary.model_id, summary.importance_score) == ("gpt-4.1-mini", 0.7)
@@ -194,11 +198,13 @@ async def test_the_threshold_is_a_setting(database: Path, elsewhere: Recorder) -
 async def test_needs_summarization_and_auto_summarize_as_the_usage_example_calls_them(
     memory: Memory, elsewhere: Recorder
 ) -> None:
-    """memory-manager-reference, needsSummarization, Usage Example; and Best Practices 2."""
+    """memory-manager-reference, needsSummarization, Usage Example; Best Practices 2; and Integration Tests, `should
+    auto-summarize when threshold reached`."""
     await say_elsewhere(elsewhere, turns(15))
-    if await memory.manager.needs_summarization("session_123"):
-        await memory.manager.auto_summarize_session("session_123")
-    assert (await memory.session_stats(SESSION)).total_summaries == 1
+    assert await memory.manager.needs_summarization("session_123")
+    summary = await memory.manager.auto_summarize_session("session_123")
+    assert summary is not None
+    assert summary.message_count == 15
     assert not await memory.manager.needs_summarization("session_123")
 
 

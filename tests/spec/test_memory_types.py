@@ -133,8 +133,9 @@ async def test_a_context_has_all_four_parts(memory: Memory) -> None:
     assert all(isinstance(summary, ConversationSummary) for summary in context.summaries)
     counts = (len(context.recent_messages), len(context.semantic_pins), len(context.summaries))
     assert counts == (8, 1, 1)
-    parts = (*context.recent_messages, *context.semantic_pins, *context.summaries)
-    assert context.total_tokens > sum(part.tokens for part in parts)
+    remembered = [message.tokens for message in context.recent_messages]
+    remembered += [pin.tokens for pin in context.semantic_pins] + [one.tokens for one in context.summaries]
+    assert context.total_tokens > sum(remembered)
     fields = context.to_dict().keys()
     assert {"recent_messages", "semantic_pins", "summaries", "total_tokens"} <= fields
 

@@ -1,7 +1,6 @@
 """Migrations: applied once, whole or not at all, with a backup first; what is not ours is left alone."""
 
 import hashlib
-import os
 import signal
 import sqlite3
 import stat
@@ -109,26 +108,6 @@ async def test_the_backup_can_be_opened_in_the_databases_place(copy: Path) -> No
     async with store.read() as view:
         assert (await view.sessions.totals())["sessions"] == 2
     await store.close()
-
-
-async def test_nobody_else_can_read_the_backup_while_it_is_written(copy: Path) -> None:
-    umask = os.umask(0)
-    modes: list[int] = []
-
-    class Watching(str):
-        """Looks at the backup when the migration after it begins."""
-
-        __slots__ = ()
-
-        def splitlines(self, keepends: bool = False) -> list[str]:
-            modes.extend(stat.S_IMODE(found.stat().st_mode) for found in copy.parent.glob("*.backup"))
-            return super().splitlines(keepends)
-
-    try:
-        await open_and_close(copy, [*migrations(), replace(ADDS_A_TABLE, sql=Watching(ADDS_A_TABLE.sql))])
-    finally:
-        os.umask(umask)
-    assert modes == [0o600]
 
 
 async def test_a_failing_migration_leaves_the_old_version_and_the_next_try_succeeds(copy: Path) -> None:

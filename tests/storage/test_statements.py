@@ -71,13 +71,6 @@ HOT = {
 }
 
 
-class Anything(dict[str, Any]):
-    """Binds every parameter."""
-
-    def __missing__(self, name: str) -> str:
-        return "1"
-
-
 def statements() -> Iterator[tuple[str, str]]:
     """Every upper-case constant of the package that is a statement, or a tuple of statements, with its name."""
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
@@ -90,7 +83,8 @@ def statements() -> Iterator[tuple[str, str]]:
 
 
 def parameters(statement: str) -> Any:
-    return Anything() if ":" in statement.replace("'ascii tokenchars", "") and "?" not in statement else None
+    """Something for every parameter."""
+    return dict.fromkeys(re.findall(r":([a-z_]+)", statement), "1") or ["1"] * statement.count("?")
 
 
 @pytest.fixture
@@ -101,8 +95,7 @@ def connection(copy: Path) -> Iterator[sqlite3.Connection]:
 
 
 def plan(connection: sqlite3.Connection, statement: str) -> list[str]:
-    bound = parameters(statement) or ["1"] * statement.count("?")
-    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", bound)]
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters(statement))]
 
 
 def test_the_package_has_its_statements_in_upper_case_constants() -> None:
@@ -116,7 +109,7 @@ def test_the_package_has_its_statements_in_upper_case_constants() -> None:
 def test_every_statement_can_be_prepared(connection: sqlite3.Connection, name: str, statement: str) -> None:
     if name == "inspection._CREATE_TERMS_OF":
         connection.execute("DROP TABLE temp.terms_of")
-    connection.execute(f"EXPLAIN {statement}", parameters(statement) or ["1"] * statement.count("?"))
+    connection.execute(f"EXPLAIN {statement}", parameters(statement))
 
 
 @pytest.mark.parametrize("name", HOT)

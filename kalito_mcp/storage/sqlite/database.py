@@ -30,6 +30,9 @@ from kalito_mcp.storage.sqlite.text_index import TextIndexQueries, TextIndexStat
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 SELECT_SECRET: Final = "SELECT secret FROM identity"
+_READ_WRITE: Final = "?mode=rw"
+_READ_ONLY: Final = "?mode=ro"
+_IMMUTABLE: Final = "?immutable=1"
 _COMMON_PRAGMAS: Final = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA trusted_schema = OFF",
@@ -80,7 +83,7 @@ class SqliteStore:
         self._mutex = WriteMutex(path.with_name(path.name + ".lock"), timeout_s=policy.busy_timeout_s)
         self._writer: aiosqlite.Connection | None = None
         self._write_lock = anyio.Lock()
-        self._reader_mode = ""
+        self._reader_mode = _READ_WRITE
         self._idle_readers: list[aiosqlite.Connection] = []
         self._reader_slots = anyio.Semaphore(policy.readers)
         self._watcher: aiosqlite.Connection | None = None
@@ -164,7 +167,7 @@ class SqliteStore:
         with explained(self.path):
             async with self._watcher_lock:
                 if self._watcher is None:
-                    self._watcher = await self._connect()
+                    self._watcher = await self._connect(self._reader_mode)
                 [[version]] = await self._watcher.execute_fetchall("PRAGMA data_version")
         return int(version)
 
@@ -200,11 +203,14 @@ class SqliteStore:
     async def _open(self, steps: Sequence[Migration], *, may_write: bool) -> None:
         if self.path.is_dir():
             raise StorageDamaged(f"{self.path} is a folder; name a file in it, such as {self.path / 'memory.db'}")
-        if not may_write and not self.path.exists():
-            raise StorageReadOnly(f"{self.path} does not exist yet; `kalito-mcp serve` creates it")
-        if may_write:
+        if not may_write:
+            if not self.path.exists():
+                raise StorageReadOnly(f"{self.path} does not exist yet; `kalito-mcp serve` creates it")
+            await self._open_for_reading(StorageReadOnly(f"{self.path} is open for reading only"))
+        else:
             try:
                 self._create_private()
+                await self._refuse_unknown(steps)
                 await self._open_writer(steps)
             except StorageReadOnly as error:
                 await self._fall_back_to_reading(error)
@@ -213,11 +219,9 @@ class SqliteStore:
                     raise
                 await self._fall_back_to_reading(explain(error, self.path))
         if self._writer is None:
-            reader = await self._open_reader()
+            reader = self._idle_readers[0]
             if not await is_current(reader, steps, self.path):
-                await reader.close()
                 raise StorageReadOnly(f"{self.path} needs a migration, and cannot be written; make it writable")
-            self._idle_readers.append(reader)
 
     def _create_private(self) -> None:
         """Make the folder (0700) and an empty file (0600) where they are missing; SQLite gives its side files the
@@ -234,8 +238,23 @@ class SqliteStore:
                 f"cannot create {self.path}: {error.strerror}; point KALITO_DATABASE at a folder you can write to"
             ) from error
 
+    async def _refuse_unknown(self, steps: Sequence[Migration]) -> None:
+        """Look at the file through a connection that cannot change it: one that can would merge the -wal file of a
+        database that is not ours, or not ours yet, when it is closed again."""
+        try:
+            looking = await self._connect(_READ_ONLY)
+            try:
+                await is_current(looking, steps, self.path)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await looking.close()
+        except sqlite3.Error as error:
+            # A read-only folder, or an interrupted creation that must be rolled back first: the writer finds out.
+            if not is_read_only(error):
+                raise
+
     async def _open_writer(self, steps: Sequence[Migration]) -> None:
-        writer = await self._connect()
+        writer = await self._connect(_READ_WRITE)
         try:
             for pragma in _WRITER_PRAGMAS:
                 await writer.execute_fetchall(pragma)
@@ -257,9 +276,12 @@ class SqliteStore:
         self._writer = writer
 
     async def _fall_back_to_reading(self, error: KalitoError) -> None:
-        """Open as it is: first with the -wal file, then, where that cannot be had, without."""
         self.warning = f"opened for reading only: {error}"
-        for mode in ("?mode=ro", "?immutable=1"):
+        await self._open_for_reading(error)
+
+    async def _open_for_reading(self, error: KalitoError) -> None:
+        """Open as it is: first with the -wal file, then, where that cannot be had, without."""
+        for mode in (_READ_ONLY, _IMMUTABLE):
             self._reader_mode = mode
             try:
                 self._idle_readers.append(await self._open_reader())
@@ -267,11 +289,18 @@ class SqliteStore:
                 if not is_read_only(reason):
                     raise
             else:
+                if mode == _IMMUTABLE and self._has_wal():
+                    newest = "what was written last, and is in its -wal file, cannot be read"
+                    self.warning = f"{self.warning or 'opened as it is'}; {newest}"
                 return
         raise StorageReadOnly(str(error)) from error
 
+    def _has_wal(self) -> bool:
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        return wal.exists() and wal.stat().st_size > 0
+
     async def _open_reader(self) -> aiosqlite.Connection:
-        reader = await self._connect()
+        reader = await self._connect(self._reader_mode)
         try:
             await reader.execute_fetchall("PRAGMA query_only = ON")
             await reader.execute_fetchall("PRAGMA user_version")
@@ -281,13 +310,12 @@ class SqliteStore:
             raise
         return reader
 
-    async def _connect(self) -> aiosqlite.Connection:
-        target = self.path.absolute().as_uri() + self._reader_mode if self._reader_mode else str(self.path)
+    async def _connect(self, mode: str) -> aiosqlite.Connection:
         # Shielded: a connection that nobody got would keep its thread, and with it the process, for ever.
         with anyio.CancelScope(shield=True):
             connection = await aiosqlite.connect(
-                target,
-                uri=bool(self._reader_mode),
+                self.path.absolute().as_uri() + mode,
+                uri=True,
                 isolation_level=None,
                 timeout=self._policy.busy_timeout_s,
                 cached_statements=64,

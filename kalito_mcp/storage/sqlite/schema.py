@@ -6,6 +6,7 @@ refused, never touched.
 """
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class Migration:
             if sqlite3.complete_statement(pending):
                 yield pending
                 pending = ""
+        if pending.strip():
+            yield pending
 
 
 def migrations() -> list[Migration]:
@@ -128,8 +131,15 @@ async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], 
 async def _back_up(connection: aiosqlite.Connection, path: Path, number: int) -> None:
     target = path.with_name(f"{path.name}.before-{number}.backup")
     target.unlink(missing_ok=True)
-    await connection.execute("VACUUM INTO :target", {"target": str(target)})
-    target.chmod(0o600)
+    # Created first, so that nobody else can read it while it is filled; SQLite takes an empty file.
+    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        await connection.execute("VACUUM INTO :target", {"target": str(target)})
+        with target.open("rb+") as written:
+            os.fsync(written.fileno())  # SQLite does not, and the migration that follows is on disk at once
+    except BaseException:
+        target.unlink(missing_ok=True)  # half a backup is none
+        raise
 
 
 async def _pragma(connection: aiosqlite.Connection, statement: str) -> int:

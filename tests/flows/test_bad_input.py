@@ -1,0 +1,309 @@
+"""Whatever is sent: a right answer, or a refusal that names the field and says what to do, and nothing is lost."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flows.house import House, house, said
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def keeping(database: Path, era: str) -> AsyncIterator[House]:
+    """A house that already remembers something, and after the block remembers the same, also when reopened."""
+    async with house(database, era) as h:
+        await h.facts("record_messages", session_id="kept", messages=said("The spare key hangs in the shed.", "Good."))
+        await h.facts("create_pin", session_id="kept", content="Prefers the window seat.", client_key="pin")
+        await h.settled()
+        before = await remembered(h)
+        yield h
+        assert await remembered(h) == before
+    async with house(database, era) as h:
+        assert await remembered(h) == before
+
+
+async def remembered(h: House) -> Any:
+    context = await h.facts("build_context", session_id="kept", format="structured")
+    found = await h.facts("search_memory", query="spare key shed", session_id="kept")
+    return context, found, await h.stats("kept")
+
+
+async def texts(h: House, session_id: str) -> list[str]:
+    context = await h.facts("build_context", session_id=session_id, format="structured", max_tokens=1_000_000)
+    return [message["text"] for message in context["recent_messages"]]
+
+
+TEXTS = (
+    "a\0b", "\0", "🧑‍🚀👩‍👩‍👧‍👦🇧🇷", "שלום \u202eעולם\u202c", "e\u0301 and \u00e9", "\u200b", "\ufeff\ufffe", "\t\r\n ",
+    "\U0010ffff", "<system-reminder>", "x" * 262_144, "é" * 131_072, "NULL'; DROP TABLE records;--",
+)  # fmt: skip
+
+
+async def test_a_text_comes_back_as_it_was_sent(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for place, text in enumerate(TEXTS):
+            messages = [{"role": "user", "text": text, "client_key": "k"}]
+            first = await h.facts("record_messages", session_id=f"s{place}", messages=messages)
+            assert (first["recorded"], first["total_messages"]) == (1, 1)
+            assert await texts(h, f"s{place}") == [text]
+            again = await h.facts("record_messages", session_id=f"s{place}", messages=messages)
+            assert (again["recorded"], again["message_ids"]) == (0, first["message_ids"])
+
+
+WRONG_MESSAGES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"text": ""}, "messages[1].text is empty"),
+    ({"text": "x" * 1_048_576}, "messages[1]: text has 1,048,576 bytes and the limit is 262,144"),
+    ({"text": "é" * 131_073}, "messages[1]: text has 262,146 bytes and the limit is 262,144"),
+    ({"text": "a\ud800b"}, "messages[1].text holds an unpaired surrogate"),
+    ({"text": None}, "messages[1].text must be a string"),
+    ({"role": "tool"}, "messages[1].role must be 'user', 'assistant' or 'system'"),
+    ({"role": "User"}, "messages[1].role must be 'user', 'assistant' or 'system'"),
+    ({"name": ""}, "messages[1]: name is empty"),
+    ({"name": "a\nb"}, "messages[1]: name contains control characters"),
+    ({"client_key": "\0"}, "messages[1]: client_key contains control characters"),
+    ({"client_key": "x" * 201}, "messages[1].client_key is longer than 200 characters"),
+    ({"token_usage": -1}, "messages[1].token_usage must be at least 0"),
+    ({"created_at": ""}, "messages[1].created_at='' is not an ISO 8601 time"),
+    ({"created_at": "0000-01-01T00:00:00Z"}, "messages[1].created_at='0000-01-01T00:00:00Z' is not"),
+    ({"created_at": "10000-01-01"}, "messages[1].created_at='10000-01-01' is not"),
+    ({"created_at": "2026-02-30"}, "messages[1].created_at='2026-02-30' is not"),
+)
+
+
+async def test_one_bad_message_refuses_the_batch_by_its_place(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for message, refusal in WRONG_MESSAGES:
+            batch = [{"role": "user", "text": "good"}, {"role": "user", "text": "x"} | message]
+            for session_id in ("kept", "fresh"):
+                answer = await h.refusal("record_messages", session_id=session_id, messages=batch)
+                assert refusal in answer
+        assert "no session 'fresh'" in await h.refusal("build_context", session_id="fresh")
+
+
+async def test_moments_may_lie_anywhere_between_the_years_1_and_9999_and_never_decide_the_order(
+    tmp_path: Path, era: str
+) -> None:
+    moments = ["2099-01-01", "0001-01-01", "9999-12-31T23:59:59.999Z", "2020-02-29T12:00:00+05:30", "1969-07-20T20:17Z"]
+    async with keeping(tmp_path / "memory.db", era) as h:
+        batch = [{"role": "user", "text": f"said {moment}", "created_at": moment} for moment in moments]
+        await h.facts("record_messages", session_id="s", messages=[*batch, {"role": "user", "text": "said now"}])
+        assert await texts(h, "s") == [*(f"said {moment}" for moment in moments), "said now"]
+        stats = await h.stats("s")
+        assert (stats["oldest_message"], stats["newest_message"]) == (
+            "0001-01-01T00:00:00.000Z",
+            "9999-12-31T23:59:59.999Z",
+        )
+        assert len((await h.facts("search_memory", query="said", session_id="s"))["hits"]) == 6
+        assert "0001-01-01" in await h.text("build_context", session_id="s")
+        await h.facts("finalize_session", session_id="s")
+
+
+@pytest.mark.xfail(reason="from_iso looks at the year before it converts to UTC: what it lets in, to_iso cannot write")
+async def test_a_moment_outside_the_years_1_to_9999_in_utc_is_refused(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for moment in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
+            batch = [{"role": "user", "text": "x", "created_at": moment}]
+            assert "is not an ISO 8601 time" in await h.refusal("record_messages", session_id="kept", messages=batch)
+
+
+async def test_the_same_batch_twice_is_stored_twice_without_keys_and_once_with_them(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for keyed, total in ((False, 6), (True, 3)):
+            batch: list[dict[str, Any]] = [{"role": "user", "text": f"line {n}"} for n in range(3)]
+            if keyed:
+                batch = [message | {"client_key": f"k{n}"} for n, message in enumerate(batch)]
+            for _ in range(2):
+                facts = await h.facts("record_messages", session_id=f"keyed {keyed}", messages=batch)
+            assert facts["total_messages"] == total
+
+
+async def test_one_key_twice_in_a_batch_is_one_message(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        batch = [{"role": "user", "text": "x", "client_key": "k"}] * 2
+        facts = await h.facts("record_messages", session_id="s", messages=batch)
+        assert (facts["recorded"], facts["duplicates"], facts["message_ids"]) == (1, 1, ["msg_4"] * 2)
+
+
+async def test_ten_thousand_messages_are_taken_in_one_call_and_one_more_is_not(tmp_path: Path, era: str) -> None:
+    batch = [{"role": "user", "text": f"entry {n} of the ledger"} for n in range(10_000)]
+    async with keeping(tmp_path / "memory.db", era) as h:
+        refusal = await h.refusal("record_messages", session_id="s", messages=[*batch, batch[0]])
+        assert "messages has 10001 items; send at most 10000 in one call" in refusal
+        result = await h.call("record_messages", session_id="s", messages=batch)
+        assert result.structured_content is not None
+        assert result.structured_content["recorded"] == len(set(result.structured_content["message_ids"])) == 10_000
+        hits = (await h.facts("search_memory", query="entry 9999 of the ledger", k=1))["hits"]
+        assert hits[0]["text"] == "entry 9999 of the ledger"
+
+
+async def test_a_k_out_of_range_is_refused_with_its_range(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for k in (0, -1, 101, 10**9, 10**30):
+            bound = "least 1" if k < 1 else "most 100"
+            assert f"k must be at {bound}, not" in await h.refusal("search_memory", query="x", k=k)
+
+
+async def test_a_budget_out_of_range_is_refused_with_its_range(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for budget in (0, -5, 10**7 + 1, 10**12):
+            bound = "least 1" if budget < 1 else "most 10000000"
+            refusal = await h.refusal("build_context", session_id="kept", max_tokens=budget)
+            assert f"max_tokens must be at {bound}, not {budget}" in refusal
+
+
+async def test_a_budget_too_small_says_the_least_and_that_one_is_enough(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        refusal = await h.refusal("build_context", session_id="kept", max_tokens=1)
+        assert refusal.startswith("budget_too_small: max_tokens=1 cannot hold")
+        least = int(refusal.rpartition("at least ")[2].split()[0])
+        for budget in (least, least + 1, least + 50):
+            facts = await h.facts("build_context", session_id="kept", max_tokens=budget, format="structured")
+            assert facts["total_tokens"] <= budget
+
+
+QUERIES = (
+    "multi-agent", '"', '"unbalanced', "*", "shed*", "NEAR(", "NEAR(a b, 3)", "col:shed", "text:shed", "' OR 1=1--",
+    "%", "_", "^shed", "{a b}:c", "(", ")", "AND", "OR NOT", "a AND", "-shed", "+shed", "shed; DROP TABLE records",
+    "\\", "/", "\0", "a\0b", "🧑‍🚀", "\u202e", "shed " * 800, "?", ":x", "@x", "$x",
+)  # fmt: skip
+
+
+async def test_no_query_is_read_as_a_language(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for query in QUERIES:
+            hits = {hit["text"] for hit in (await h.facts("search_memory", query=query))["hits"]}
+            assert ("The spare key hangs in the shed." in hits) == ("shed" in query), query
+            await h.text("build_context", session_id="kept", query=query)
+
+
+async def test_a_query_of_stop_words_alone_looks_for_them(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        await h.facts("record_messages", session_id="s", messages=said("To be or not to be"))
+        hits = (await h.facts("search_memory", query="to be or not"))["hits"]
+        assert hits[0]["text"] == "To be or not to be"
+
+
+async def test_a_query_of_white_space_is_refused(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        assert "query is empty; say in a few words what to look for" in await h.refusal("search_memory", query=" \n")
+
+
+async def test_a_cursor_of_no_search_is_refused(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for cursor in ("", "x", "10-00000000", "-1-ab", "9" * 40, "1e3-aaaaaaaa", "١-00000000"):
+            refusal = await h.refusal("search_memory", query="shed", cursor=cursor)
+            assert "cursor belongs to another search" in refusal
+
+
+async def test_a_wrong_moment_of_a_search_is_refused(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for arguments, refusal in (
+            ({"since": "soon"}, "since='soon' is not an ISO 8601 time"),
+            ({"until": "-5d"}, "until='-5d' is not"),
+            ({"now": "7d"}, "now='7d' is not"),
+            ({"since": "2026-01-02", "until": "2026-01-01"}, "since is later than until; swap them"),
+        ):
+            assert refusal in await h.refusal("search_memory", query="shed", **arguments)
+
+
+async def test_an_unknown_session_is_refused_and_not_opened(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for tool in ("build_context", "summarize_session", "finalize_session"):
+            for session_id in ("nobody", "KEPT", "kept ", "' OR 1=1--"):
+                refusal = await h.refusal(tool, session_id=session_id)
+                assert refusal.startswith("session_not_found: no session ")
+                assert "read memory://sessions" in refusal
+        assert [one["session_id"] for one in (await h.resource("memory://sessions"))["sessions"]] == ["kept"]
+
+
+async def test_a_finalized_session_takes_nothing_more_and_keeps_what_it_has(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        await h.facts("record_messages", session_id="done", messages=said("The well is 40 m deep.", "Noted."))
+        await h.facts("finalize_session", session_id="done")
+        before, shown = await h.stats("done"), await h.text("build_context", session_id="done")
+        for tool, arguments in (
+            ("record_messages", {"messages": said("more")}),
+            ("create_pin", {"content": "more"}),
+            ("summarize_session", {"start_message_id": "msg_4", "end_message_id": "msg_5", "summary": "more"}),
+        ):
+            refusal = await h.refusal(tool, session_id="done", **arguments)
+            assert refusal == (
+                "session_finalized: session 'done' is FINALIZED and takes no more records; go on under a new session_id"
+            )
+        assert (await h.facts("summarize_session", session_id="done", summary="more"))["summaries_made"] == 0
+        assert await h.stats("done") == before
+        assert await h.text("build_context", session_id="done") == shown
+
+
+WRONG_RANGES: tuple[tuple[str | None, str | None, str], ...] = (
+    ("msg_6", "msg_4", "invalid_input: start_message_id comes after end_message_id; swap them"),
+    ("msg_5", "msg_6", "summary_range_conflict: "),
+    ("msg_1", "msg_4", "record_not_found: start_message_id='msg_1' is not a message of session 's'"),
+    ("msg_4", "msg_2", "record_not_found: end_message_id='msg_2' is not a message of session 's'"),
+    ("msg_4", "msg_999", "record_not_found: end_message_id='msg_999' is not a message of session 's'"),
+    ("msg_4", None, "invalid_input: send start_message_id and end_message_id together, or neither"),
+    (None, "msg_4", "invalid_input: send start_message_id and end_message_id together, or neither"),
+    ("first", "msg_4", "invalid_input: start_message_id='first' is not a message id"),
+    ("msg_-4", "msg_4", "invalid_input: start_message_id='msg_-4' is not a message id"),
+    ("9" * 39, "msg_4", f"invalid_input: start_message_id='{'9' * 39}' is not a message id"),
+    ("", "", "invalid_input: start_message_id='' is not a message id"),
+)
+
+
+async def test_a_wrong_range_is_not_summarised(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        await h.facts("record_messages", session_id="s", messages=said("one", "two", "three"))
+        for start, end, refusal in WRONG_RANGES:
+            answer = await h.refusal("summarize_session", session_id="s", start_message_id=start, end_message_id=end)
+            assert answer.startswith(refusal)
+        assert (await h.stats("s"))["total_summaries"] == 0
+
+
+WRONG_PINS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"content": ""}, "content is empty"),
+    ({"content": "x" * 65_537}, "content is longer than 65536 characters"),
+    ({"content": "a\udc00"}, "content holds an unpaired surrogate"),
+    ({"content": "x", "source_message_id": "msg_999"}, "source_message_id='msg_999' is not a message of session"),
+    ({"content": "x", "source_message_id": "x"}, "source_message_id='x' is not a message id"),
+    ({"content": "x", "pin_type": "note"}, "pin_type must be 'manual', 'auto', 'code', 'concept' or 'system'"),
+    ({"content": "x", "importance_score": "0,5"}, "importance_score must be a number"),
+    ({"content": "x", "client_key": ""}, "client_key is empty"),
+)
+
+
+async def test_a_wrong_pin_is_refused(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for arguments, refusal in WRONG_PINS:
+            assert refusal in await h.refusal("create_pin", session_id="kept", **arguments)
+
+
+async def test_an_importance_is_clamped(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for given, stored in ((-1, 0.0), (0, 0.0), (0.25, 0.25), (7, 1.0), (1e300, 1.0)):
+            facts = await h.facts("create_pin", session_id="s", content="x", importance_score=given)
+            assert facts["pin"]["importance_score"] == stored
+
+
+async def test_a_name_that_is_none_is_refused_by_every_tool(tmp_path: Path, era: str) -> None:
+    calls: dict[str, dict[str, Any]] = {
+        "record_messages": {"messages": said("x")},
+        "build_context": {},
+        "create_pin": {"content": "x"},
+        "summarize_session": {},
+        "finalize_session": {},
+    }
+    async with keeping(tmp_path / "memory.db", era) as h:
+        for tool, arguments in calls.items():
+            for session_id in ("\0", "a\nb", " ", "\ud800", "x" * 201):
+                refusal = await h.refusal(tool, session_id=session_id, **arguments)
+                assert refusal.startswith("invalid_input: session_id ")
+
+
+async def test_a_session_of_another_agent_is_refused_and_named(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        refusal = await h.refusal("record_messages", session_id="kept", agent_id="other", messages=said("x"))
+        assert "session 'kept' belongs to agent 'default', not 'other'" in refusal
