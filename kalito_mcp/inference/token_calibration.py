@@ -176,7 +176,7 @@ def estimate(text: str) -> int:
         total += 83 * shape(b"N") - 152 * shape(b"NN") + 83 * shape(b"T") - 153 * shape(b"TT")
     if strip:
         total += _beyond_ascii(octets, shapes)
-    return max(total, 0)
+    return total if total > 0 else 0
 
 
 def _beyond_ascii(octets: bytes, shapes: bytes) -> int:

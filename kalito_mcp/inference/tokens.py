@@ -6,11 +6,8 @@ specification's formula, kept for compatibility. `tiktoken` counts with a real v
 All three keep the promise of `TokenCounter`, that counts add up over lines, and all count in linear time.
 """
 
-import hashlib
 import os
 import re
-import tempfile
-from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol, cast
@@ -25,6 +22,8 @@ are counted too low. With the 2 tokens added, 1.15 counts longer texts too low m
 TOKENS_PER_CHAR: Final = 0.75
 DEFAULT_ENCODING: Final = "o200k_base"
 
+_THOUSAND: Final = 1000
+_SCALE: Final = _THOUSAND * HUNDREDTHS
 _MIN_SAFETY_FACTOR: Final = 0.5
 _MAX_SAFETY_FACTOR: Final = 5.0
 _MAX_TOKENS_PER_CHAR: Final = 10.0
@@ -42,10 +41,8 @@ class CharsCounter:
     """The specification's estimate: `ceil(characters * tokens_per_char)`, where a character is a code point."""
 
     def __init__(self, tokens_per_char: float = TOKENS_PER_CHAR) -> None:
-        """Raises ConfigurationError for a rate outside [0, 10]."""
-        self._numerator, self._denominator = _exact(
-            "tokens_per_char", tokens_per_char, minimum=0.0, maximum=_MAX_TOKENS_PER_CHAR
-        )
+        """The rate is taken to the nearest thousandth; ConfigurationError outside [0, 10]."""
+        self._rate = _thousandths("tokens_per_char", tokens_per_char, minimum=0.0, maximum=_MAX_TOKENS_PER_CHAR)
 
     @property
     def name(self) -> str:
@@ -54,16 +51,15 @@ class CharsCounter:
 
     def count(self, text: str) -> int:
         """Tokens of the text, rounded up; the empty text has none."""
-        return -(-len(text) * self._numerator // self._denominator)
+        return -(-len(text) * self._rate // _THOUSAND)
 
 
 class CalibratedCounter:
     """The calibrated estimate times a safety factor, rounded up once for each text."""
 
     def __init__(self, safety_factor: float = SAFETY_FACTOR) -> None:
-        """Raises ConfigurationError for a factor outside [0.5, 5]."""
-        self._safety_factor = safety_factor
-        self._numerator, self._denominator = _exact(
+        """The factor is taken to the nearest thousandth; ConfigurationError outside [0.5, 5]."""
+        self._factor = _thousandths(
             "safety_factor", safety_factor, minimum=_MIN_SAFETY_FACTOR, maximum=_MAX_SAFETY_FACTOR
         )
 
@@ -75,13 +71,13 @@ class CalibratedCounter:
     @property
     def safety_factor(self) -> float:
         """What the estimate is multiplied by."""
-        return self._safety_factor
+        return self._factor / _THOUSAND
 
     def count(self, text: str) -> int:
         """Tokens of the text, at least 1; the empty text has none."""
         if not text:
             return 0
-        return max(-(-estimate(text) * self._numerator // (self._denominator * HUNDREDTHS)), 1)
+        return -(-estimate(text) * self._factor // _SCALE) or 1
 
 
 class _Encoding(Protocol):
@@ -163,14 +159,11 @@ def token_counter(name: str, *, safety_factor: float | None = None) -> TokenCoun
     )
 
 
-def _exact(parameter: str, value: float, *, minimum: float, maximum: float) -> tuple[int, int]:
-    """Numerator and denominator of the decimal that was written, 23 and 20 for 1.15.
-
-    Counting in integers, because a rounding error could break additivity.
-    """
+def _thousandths(parameter: str, value: float, *, minimum: float, maximum: float) -> int:
+    """The value as a whole number of thousandths: a count in integers has no rounding error to break additivity."""
     if not minimum <= value <= maximum:
         raise ConfigurationError(f"{parameter}={value} is not between {minimum} and {maximum}")
-    return Fraction(str(value)).as_integer_ratio()
+    return round(value * _THOUSAND)
 
 
 def _tail(line: str) -> str:
@@ -205,6 +198,9 @@ def _load_encoding(encoding: str) -> _Encoding:
 
 def _cached_vocabulary(encoding: str) -> Path:
     """Where tiktoken keeps the vocabulary, by its own rules."""
+    import hashlib  # noqa: PLC0415  only this counter needs it
+    import tempfile  # noqa: PLC0415
+
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     if folder is None:
         folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")

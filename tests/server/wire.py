@@ -71,10 +71,9 @@ class Wire:
         """Everything up to the end of stdout."""
         return list(self._messages())
 
-    def read_everything(self) -> bytes:
-        """All that came out, and comes out until stdout ends."""
-        self.rest()
-        return b"".join(self.lines)
+    def parsed(self) -> list[dict[str, Any]]:
+        """Everything that was read so far."""
+        return [json.loads(one) for one in self.lines]
 
     def exit_code(self) -> int:
         return self.process.wait(PATIENCE_S)

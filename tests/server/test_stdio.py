@@ -1,0 +1,362 @@
+"""The stdio transport at its wire: what no well-behaved client sends, and how the process ends."""
+
+import os
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.wire import PATIENCE_S, Wire, call, clean_environment, line, request, served
+
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "wire", "version": "1"},
+}
+NINES = b"9" * 5000
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+# A line, the id of its answer, its code, and words of its message.
+WRONG_LINES = {
+    "cut short": (b'{"jsonrpc":"2.0","id":7,"method":"tools/li', 7, -32700, "not valid JSON"),
+    "malformed": (b'{"jsonrpc":"2.0","id":7,"method":}', 7, -32700, "not valid JSON"),
+    "malformed, id last": (b'{"method":tools,"jsonrpc":"2.0","id":"a-1"}', "a-1", -32700, "not valid JSON"),
+    "malformed, no id": (b'{"method":', None, -32700, "not valid JSON"),
+    "two on a line": (b'{"jsonrpc":"2.0","id":7,"method":"a"}{"jsonrpc":"2.0","id":8}', 7, -32700, "not valid JSON"),
+    "no JSON": (b"hello", None, -32700, "not valid JSON"),
+    "NUL": (b'{"jsonrpc":"2.0","id":7,"method":"x"\0}', 7, -32700, "not valid JSON"),
+    "not UTF-8": (b'{"jsonrpc":"2.0","id":7,"method":"caf\xe9"}', 7, -32700, "in UTF-8"),
+    "UTF-16": ('{"jsonrpc":"2.0","id":7,"method":"x"}'.encode("utf-16-be"), None, -32700, "in UTF-8"),
+    "deep": (b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":' + DEEP + b"}}", 7, -32700, "not valid JSON"),
+    "deep and open": (b"[" * 100_000, None, -32700, "not valid JSON"),
+    "nested": (
+        b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":' + b"[" * 300 + b"]" * 300 + b"}}",
+        7,
+        -32600,
+        "nested too deeply",
+    ),
+    "a batch": (b'[{"jsonrpc":"2.0","id":7,"method":"tools/list"}]', None, -32600, "batches are not supported"),
+    "an empty batch": (b"[]", None, -32600, "batches are not supported"),
+    "a number": (b"5", None, -32600, "not a JSON-RPC 2.0 message"),
+    "id null": (b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}', None, -32600, "an id (a string or an integer)"),
+    "id a float": (b'{"jsonrpc":"2.0","id":1.5,"method":"tools/list"}', 1.5, -32600, "an id (a string or an integer)"),
+    "id true": (b'{"jsonrpc":"2.0","id":true,"method":"tools/list"}', None, -32600, "an id (a string or an integer)"),
+    "id an object": (
+        b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}',
+        None,
+        -32600,
+        "an id (a string or an integer)",
+    ),
+    "id infinite": (b'{"jsonrpc":"2.0","id":1e999,"method":"tools/list"}', None, -32600, "an id"),
+    "id of 5,000 digits": (b'{"jsonrpc":"2.0","id":' + NINES + b',"method":"tools/list"}', None, -32600, "an id"),
+    "5,000 digits": (
+        b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"k":' + NINES + b"}}",
+        7,
+        -32600,
+        "a number that is too long",
+    ),
+    "no version": (b'{"id":7,"method":"tools/list"}', 7, -32600, "it needs jsonrpc"),
+    "version 1": (b'{"jsonrpc":"1.0","id":7,"method":"tools/list"}', 7, -32600, "it needs jsonrpc"),
+    "no method": (b'{"jsonrpc":"2.0","id":7}', 7, -32600, "a method"),
+    "method a number": (b'{"jsonrpc":"2.0","id":7,"method":5}', 7, -32600, "a method"),
+    "params a list": (b'{"jsonrpc":"2.0","id":7,"method":"x","params":[]}', 7, -32600, "params is not an object"),
+    "a lone surrogate": (
+        b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"text":"a\\ud800b"}}',
+        7,
+        -32600,
+        "an unpaired surrogate",
+    ),
+    "a lone surrogate as id": (b'{"jsonrpc":"2.0","id":"\\ud800","method":"x"}', "\ud800", -32600, "surrogate"),
+    "a lone surrogate as key": (
+        b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"\\udfff":1}}',
+        7,
+        -32600,
+        "surrogate",
+    ),
+}
+# Lines that are messages all the same, or none at all: their answer's id, or nothing.
+STRANGE_LINES = {
+    "CRLF": (request(7, "tools/list").rstrip() + b"\r", 7),
+    "a BOM": (b"\xef\xbb\xbf" + request(7, "tools/list").rstrip(), 7),
+    "the same key twice": (request(6, "tools/list").rstrip().replace(b'"id": 6', b'"id": 6, "id": 7'), 7),
+    "an id of 30 digits": (request(int("9" * 30), "tools/list").rstrip(), int("9" * 30)),
+    "an empty id": (request("", "tools/list").rstrip(), ""),
+    "NaN": (call(7, "create_pin", session_id="s", content="x", importance_score=float("nan")).rstrip(), 7),
+    "an unknown method": (request(7, "tools/burn").rstrip(), 7),
+    "no parameters": (b'{"jsonrpc":"2.0","id":7,"method":"tools/call"}', 7),
+    "an empty line": (b"", None),
+    "white space": (b" \t\r", None),
+    "an answer that nobody waits for": (b'{"jsonrpc":"2.0","id":99,"result":{}}', None),
+    "an unknown notification": (b'{"jsonrpc":"2.0","method":"notifications/nothing"}', None),
+    "a cancellation of nothing": (
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x"}}',
+        None,
+    ),
+    "a wrong cancellation": (b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}', None),
+}
+
+
+class Connected:
+    """A wire whose server answers `probe`, so that all that came before is known to have been read."""
+
+    def __init__(self, wire: Wire, era: str) -> None:
+        self.wire = wire
+        self._era = era
+        self._probes = 0
+        if era == "legacy":
+            wire.send(line({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}))
+            assert wire.answer(0)["result"]["protocolVersion"] == "2025-11-25"
+            wire.send(line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+
+    def answers_to(self, sent: bytes) -> list[dict[str, Any]]:
+        """What came back between this line and the probe behind it."""
+        self._probes += 1
+        number = f"probe {self._probes}"
+        before = len(self.wire.lines)
+        ping = line({"jsonrpc": "2.0", "id": number, "method": "ping"})
+        self.wire.send(sent + b"\n", ping if self._era == "legacy" else request(number, "prompts/list"))
+        assert "result" in self.wire.answer(number)
+        return self.wire.parsed()[before:-1]
+
+
+@pytest.fixture(scope="module", params=["legacy", "2026-07-28"])
+def connected(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connected]:
+    with served(tmp_path_factory.mktemp("wire") / "memory.db") as wire:
+        yield Connected(wire, request.param)
+
+
+@pytest.mark.parametrize("name", WRONG_LINES)
+def test_a_line_that_is_no_message_is_answered_with_its_id(connected: Connected, name: str) -> None:
+    sent, number, code, words = WRONG_LINES[name]
+    [answer] = connected.answers_to(sent)
+    assert (answer["id"], answer["error"]["code"]) == (number, code)
+    assert words in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("name", STRANGE_LINES)
+def test_a_strange_line_is_answered_once_or_needs_no_answer(connected: Connected, name: str) -> None:
+    sent, number = STRANGE_LINES[name]
+    answers = [answer["id"] for answer in connected.answers_to(sent)]
+    assert answers == ([] if number is None else [number])
+
+
+def test_messages_are_found_however_they_are_cut(tmp_path: Path) -> None:
+    messages = [request(number, "prompts/list") for number in range(1, 6)]
+    with served(tmp_path / "memory.db") as wire:
+        wire.send(messages[0], messages[1])
+        assert {wire.answer(1)["id"], wire.answer(2)["id"]} == {1, 2}
+        for byte in messages[2] + messages[3]:
+            wire.send(bytes([byte]))
+        wire.answer(3)
+        wire.answer(4)
+        wire.send(messages[4].rstrip(b"\n"))
+        wire.close_stdin()
+        assert [answer["id"] for answer in wire.rest()] == [5]
+        assert wire.exit_code() == 0
+
+
+def test_a_line_of_five_megabytes_is_a_message_like_any(tmp_path: Path) -> None:
+    with served(tmp_path / "memory.db") as wire:
+        messages = [{"role": "user", "text": "é" * 125_000}] * 20
+        sent = call(1, "record_messages", session_id="s", messages=messages)
+        assert len(sent) > 5_000_000
+        wire.send(sent)
+        assert wire.answer(1)["result"]["structuredContent"]["recorded"] == 20
+
+
+def test_a_line_of_seventy_megabytes_is_refused_and_not_kept(tmp_path: Path) -> None:
+    with served(tmp_path / "memory.db") as wire:
+        wire.send(request(1, "prompts/list"))
+        wire.answer(1)
+        before = memory_of(wire)
+        wire.send(b'{"jsonrpc":"2.0","id":2,"method":"')
+        for _ in range(70):
+            wire.send(b"x" * 1_048_576)
+        wire.send(b'"}\n', request(3, "prompts/list"))
+        wire.answer(3)
+        [refused] = [one for one in wire.parsed() if "error" in one]
+        assert refused["id"] is None
+        assert "longer than 67108864 bytes" in refused["error"]["message"]
+        assert memory_of(wire) < before + 32 * 1_048_576
+
+
+def memory_of(wire: Wire) -> int:
+    """Bytes that the process has in memory now."""
+    pages = int(Path(f"/proc/{wire.process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_nothing_but_messages_reaches_the_host(tmp_path: Path) -> None:
+    noise = """
+import atexit, os, subprocess, sys, threading
+import kalito_mcp.server.tools.search as search
+found = search.plural
+def noisy(*arguments):
+    print("from print")
+    os.write(1, b"from a descriptor\\n")
+    sys.__stdout__.write("from stdout\\n"); sys.__stdout__.flush()
+    subprocess.run([sys.executable, "-c", "print('from a child')"])
+    return found(*arguments)
+search.plural = noisy
+atexit.register(print, "from the end")
+"""
+    database = tmp_path / "memory.db"
+    with served(database, code=noise) as wire:
+        wire.send(call(1, "search_memory", query="x"))
+        assert wire.answer(1)["result"]["structuredContent"] == {"hits": []}
+        wire.close_stdin()
+        wire.rest()
+        assert wire.exit_code() == 0
+        assert all(one["jsonrpc"] == "2.0" for one in wire.parsed())
+    errors = database.with_suffix(".stderr").read_text()
+    for words in ("from print", "from a descriptor", "from stdout", "from a child", "from the end"):
+        assert words in errors
+
+
+def test_a_child_of_the_process_does_not_read_what_the_host_sends(tmp_path: Path) -> None:
+    reader = """
+import subprocess, sys
+import kalito_mcp.server.tools.search as search
+found = search.plural
+def reading(*arguments):
+    subprocess.run([sys.executable, "-c", "import sys; sys.stdin.read()"], timeout=20)
+    return found(*arguments)
+search.plural = reading
+"""
+    with served(tmp_path / "memory.db", code=reader) as wire:
+        wire.send(call(1, "search_memory", query="x"), call(2, "build_context", session_id="nobody"))
+        assert "result" in wire.answer(1)
+        assert any(one["id"] == 2 for one in wire.parsed()) or wire.answer(2)
+
+
+def test_what_was_asked_before_the_host_closed_stdin_is_still_done(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    with served(database) as wire:
+        wire.send(
+            *(
+                call(n, "record_messages", session_id="s", messages=[{"role": "user", "text": f"line {n}"}])
+                for n in range(1, 51)
+            )
+        )
+        wire.close_stdin()
+        answers = wire.rest()
+        assert sorted(one["id"] for one in answers) == list(range(1, 51))
+        assert all(not one["result"]["isError"] for one in answers)
+        assert wire.exit_code() == 0
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT count(*) FROM records").fetchone() == (50,)
+
+
+def test_answers_that_fill_the_pipe_come_out_whole_when_the_host_reads_late(tmp_path: Path) -> None:
+    messages = [{"role": "user", "text": "word " * 20_000}] * 5
+    with served(tmp_path / "memory.db") as wire:
+        wire.send(call(1, "record_messages", session_id="s", messages=messages))
+        wire.answer(1)
+        wire.send(call(2, "search_memory", query="word"))
+        wire.close_stdin()
+        [answer] = wire.rest()
+        assert len(answer["result"]["structuredContent"]["hits"]) == 5
+        assert wire.exit_code() == 0
+
+
+def test_a_call_that_runs_on_does_not_keep_the_process_when_stdin_is_closed(tmp_path: Path) -> None:
+    endless = """
+import anyio
+from kalito_mcp.memory import Memory
+async def endless(self, *arguments, **more):
+    await anyio.sleep(3600)
+Memory.search_memory = endless
+"""
+    with served(tmp_path / "memory.db", code=endless) as wire:
+        wire.send(call(1, "search_memory", query="x"), call(2, "build_context", session_id="nobody"))
+        wire.answer(2)
+        wire.close_stdin()
+        assert [one["id"] for one in wire.rest()] == [1]
+        assert wire.exit_code() == 0
+
+
+def test_a_thread_that_does_not_end_does_not_keep_the_process(tmp_path: Path) -> None:
+    stuck = "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,)).start()"
+    with served(tmp_path / "memory.db", code=stuck) as wire:
+        wire.send(request(1, "prompts/list"))
+        wire.answer(1)
+        wire.close_stdin()
+        assert wire.exit_code() == 1
+
+
+def test_the_process_ends_when_the_host_closes_stdout(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    with served(database) as wire:
+        wire.send(request(1, "prompts/list"))
+        wire.answer(1)
+        assert wire.process.stdout is not None
+        wire.process.stdout.close()
+        wire.send(request(2, "prompts/list"))
+        assert wire.exit_code() == 0
+    assert database.with_suffix(".stderr").read_text() == ""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process(tmp_path: Path, sent: signal.Signals) -> None:
+    database = tmp_path / "memory.db"
+    with served(database) as wire:
+        wire.send(call(1, "record_messages", session_id="s", messages=[{"role": "user", "text": "kept"}]))
+        wire.answer(1)
+        wire.process.send_signal(sent)
+        assert wire.exit_code() == (-signal.SIGTERM if sent == signal.SIGTERM else 130)
+    assert database.with_suffix(".stderr").read_text().strip() == ""
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT text FROM records").fetchall() == [("kept",)]
+
+
+def test_no_process_is_left_when_the_host_is_killed(tmp_path: Path) -> None:
+    host = """
+import subprocess, sys, time
+server = subprocess.Popen([sys.executable, "-m", "kalito_mcp", "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+server.stdin.write(sys.stdin.buffer.readline()); server.stdin.flush()
+server.stdout.readline()
+print(server.pid, flush=True)
+time.sleep(3600)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", host],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=clean_environment(KALITO_DATABASE=str(tmp_path / "memory.db")),
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        process.stdin.write(request(1, "prompts/list"))
+        process.stdin.flush()
+        server = os.pidfd_open(int(process.stdout.readline()))
+        process.kill()
+        process.wait()
+        try:
+            assert ends(server)
+        finally:
+            os.close(server)
+
+
+def ends(descriptor: int) -> bool:
+    """Whether the process behind a pidfd ends while we wait."""
+    readable, _, _ = select.select([descriptor], [], [], PATIENCE_S)
+    return bool(readable)
+
+
+def test_a_database_that_cannot_be_opened_ends_the_process_in_one_line(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    database.mkdir()
+    with served(database) as wire:
+        assert wire.rest() == []
+        assert wire.exit_code() == 1
+    assert database.with_suffix(".stderr").read_text() == (
+        f"kalito-mcp: {database} is a folder; name a file in it, such as {database}/memory.db\n"
+    )
