@@ -192,14 +192,14 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
     Raises:
         ConfigurationError: an unknown key, or a value of the wrong type or below the least.
     """
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - only where something is set
-
     names = [one.name for one in fields(policy)]
     for key in values:
         if key not in names:
             raise ConfigurationError(f"unknown setting {section}.{key}{_nearest(key, names)}")
     if not values and section in _SECTIONS:
         return policy()
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - only where something is set
+
     try:
         built = TypeAdapter(policy).validate_python(dict(values))
     except ValidationError as error:

@@ -54,7 +54,7 @@ def commands() -> None:
 def main() -> None:
     """Run the command line. Errors of ours are one line on stderr and exit code 1, never a traceback."""
     try:
-        sys.exit(commands.main(standalone_mode=False))
+        sys.exit(commands.main(prog_name="kalito-mcp", standalone_mode=False))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

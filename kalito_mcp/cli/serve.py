@@ -68,7 +68,12 @@ def command(
     try:
         anyio.run(run)
     finally:
-        # A driver's thread that does not end would leave a process behind that keeps the database open.
+        _end_for_certain()
+
+
+def _end_for_certain() -> None:
+    """A driver's thread that does not end would leave a process behind that keeps the database open."""
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         watchdog = threading.Timer(_LAST_SECONDS, os._exit, (1,))
         watchdog.daemon = True
         watchdog.start()

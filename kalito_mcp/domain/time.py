@@ -7,6 +7,9 @@ from kalito_mcp.errors import InvalidInput
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+OLDEST_MS: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+NEWEST_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+"""The moments that have a date: the years 1 to 9999."""
 
 
 def to_iso(moment_ms: int) -> str:
@@ -25,9 +28,13 @@ def from_iso(text: str, field: str = "created_at") -> int:
         moment = datetime.fromisoformat(text.strip())
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MILLISECOND
+        moment_ms = (moment - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
+        moment_ms = NEWEST_MS + 1
+    # The offset may carry a moment of these years out of them.
+    if not OLDEST_MS <= moment_ms <= NEWEST_MS:
         raise InvalidInput(
             f"{field}={text[:40]!r} is not an ISO 8601 time between the years 1 and 9999; "
             "write it like 2026-03-04T05:06:07Z"
-        ) from None
+        )
+    return moment_ms

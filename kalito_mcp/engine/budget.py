@@ -1,7 +1,7 @@
 """What of a session goes into a context of so many tokens. Pure.
 
 In this order, each while it fits: the frame; the newest `min_recent` messages, which always stay and are shortened
-in the middle where they are too long; pins, most important first; summaries, newest first; further recent messages,
+in the middle where they are too long, and where they would leave the pins less than a fifth; pins, most important first; summaries, newest first; further recent messages,
 newest first and without gaps; older messages that match the query, best first. The result is rendered and counted
 whole, so that the budget holds for the text as it is given out, its frame and headings included.
 """
@@ -17,6 +17,7 @@ from kalito_mcp.engine import render
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.ports.tokens import TokenCounter
 
+_PINS_SHARE: Final = 0.2
 _CHARS_PER_TOKEN_AT_MOST: Final = 16
 """No text that is worth keeping has longer tokens: where the search for a shortened message begins."""
 
@@ -110,7 +111,7 @@ class Packer:
 
     def _packed(self, parts: ContextParts, allowance: int) -> _Packing | None:
         packing = _Packing(left=allowance)
-        if not self._take_protected(packing, parts.recent):
+        if not self._take_protected(packing, parts.recent, reserved=self._reserve(parts.pins, allowance)):
             return None
         self._take_each(
             packing,
@@ -148,12 +149,22 @@ class Packer:
         for place, piece in pieces:
             packing.take(part, place, piece, self._cost(piece) + (0 if part else self._headings[heading]))
 
-    def _take_protected(self, packing: _Packing, recent: Sequence[MessageWithImportance]) -> bool:
-        """Take the newest `min_recent` messages, shortened where they are too long together; fewer, at least one,
-        where not even their stubs fit. False when that one does not."""
+    def _reserve(self, pins: Sequence[SemanticPin], allowance: int) -> int:
+        """What the pins need, at most `_PINS_SHARE` of the allowance: three long messages must not push out an
+        allergy."""
+        if not pins:
+            return 0
+        needed = self._headings[render.PINS_HEADING] + sum(self._cost(render.pin_piece(pin)) for pin in pins)
+        return min(needed, int(allowance * _PINS_SHARE))
+
+    def _take_protected(self, packing: _Packing, recent: Sequence[MessageWithImportance], *, reserved: int) -> bool:
+        """Take the newest `min_recent` messages, shortened where they are too long together for what is left beside
+        `reserved`; fewer, at least one, where not even their stubs fit. False when that one does not."""
         if not recent:
             return packing.left >= 0
         room = packing.left - self._headings[render.RECENT_HEADING]
+        # The newest message comes before any pin: what its stub needs is not reserved.
+        room = max(room - reserved, min(room, self._smallest_message(recent[-1])))
         places = range(len(recent) - 1, max(-1, len(recent) - 1 - self._policy.min_recent), -1)
         pieces = {place: render.message_piece(recent[place]) for place in places}
         while pieces:
@@ -192,10 +203,11 @@ class Packer:
         """Tokens beyond the frame that the smallest context takes."""
         if not parts.recent:
             return 0
-        newest = render.message_piece(parts.recent[-1])
-        return self._headings[render.RECENT_HEADING] + min(
-            self._cost(newest), self._cost(self._shortened(newest, share=0))
-        )
+        return self._headings[render.RECENT_HEADING] + self._smallest_message(parts.recent[-1])
+
+    def _smallest_message(self, message: MessageWithImportance) -> int:
+        piece = render.message_piece(message)
+        return min(self._cost(piece), self._cost(self._shortened(piece, share=0)))
 
     def _cost(self, piece: render.Piece) -> int:
         if piece.tokens is None:

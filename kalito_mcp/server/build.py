@@ -1,7 +1,7 @@
 """One MCP server over one memory, the same on every transport and for both protocol eras."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from mcp.server import CacheHint, MCPServer
@@ -72,6 +72,7 @@ class KalitoServer(MCPServer[None]):
         tool = self._tools_by_name.get(name)
         if tool is None:
             raise unknown("tool", name, self._tools_by_name)
+        arguments = _in_snake_case(arguments, tool.parameters["properties"])
         fault = unknown_arguments(arguments, list(tool.parameters["properties"]))
         if fault is not None:
             raise ToolError(f"invalid_input: {fault}")
@@ -95,6 +96,15 @@ class KalitoServer(MCPServer[None]):
         if fault is not None:
             raise MCPError(code=INVALID_PARAMS, message=fault)
         return await super().get_prompt(name, arguments, context)
+
+
+def _in_snake_case(arguments: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
+    """The arguments with `sessionId` as `session_id`, where that is known and not given as well."""
+    renamed: dict[str, Any] = {}
+    for name, value in arguments.items():
+        snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+        renamed[snake if snake in known and snake not in arguments else name] = value
+    return renamed
 
 
 def build_server(opener: MemoryOpener, *, default_session: str | None = None) -> KalitoServer:

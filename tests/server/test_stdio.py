@@ -171,6 +171,7 @@ def test_a_line_of_five_megabytes_is_a_message_like_any(tmp_path: Path) -> None:
         assert wire.answer(1)["result"]["structuredContent"]["recorded"] == 20
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_line_of_seventy_megabytes_is_refused_and_not_kept(tmp_path: Path) -> None:
     with served(tmp_path / "memory.db") as wire:
         wire.send(request(1, "prompts/list"))
@@ -232,8 +233,8 @@ search.plural = reading
 """
     with served(tmp_path / "memory.db", code=reader) as wire:
         wire.send(call(1, "search_memory", query="x"), call(2, "build_context", session_id="nobody"))
-        assert "result" in wire.answer(1)
-        assert any(one["id"] == 2 for one in wire.parsed()) or wire.answer(2)
+        wire.close_stdin()
+        assert {one["id"] for one in wire.rest()} == {1, 2}
 
 
 def test_what_was_asked_before_the_host_closed_stdin_is_still_done(tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ def test_what_was_asked_before_the_host_closed_stdin_is_still_done(tmp_path: Pat
         assert all(not one["result"]["isError"] for one in answers)
         assert wire.exit_code() == 0
     with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("SELECT count(*) FROM records").fetchone() == (50,)
+        assert connection.execute("SELECT count(*) FROM records WHERE type = 'message'").fetchone() == (50,)
 
 
 def test_answers_that_fill_the_pipe_come_out_whole_when_the_host_reads_late(tmp_path: Path) -> None:
@@ -313,9 +314,10 @@ def test_a_signal_ends_the_process(tmp_path: Path, sent: signal.Signals) -> None
         assert wire.exit_code() == (-signal.SIGTERM if sent == signal.SIGTERM else 130)
     assert database.with_suffix(".stderr").read_text().strip() == ""
     with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("SELECT text FROM records").fetchall() == [("kept",)]
+        assert connection.execute("SELECT text FROM records WHERE type = 'message'").fetchall() == [("kept",)]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is no child")
 def test_no_process_is_left_when_the_host_is_killed(tmp_path: Path) -> None:
     host = """
 import subprocess, sys, time

@@ -22,9 +22,9 @@ MODERN = {
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """The environment of this process, without what names a memory or a session, and with the given variables."""
+    """The environment of this process, without what names a memory, a session or settings; and these variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("KALITO_", "CLAUDE"))}
-    return inherited | variables
+    return inherited | {"KALITO_CONFIG": os.devnull} | variables
 
 
 def line(message: Any) -> bytes:

@@ -52,6 +52,10 @@ async def test_long_messages_are_summarised_by_ten(database: Path, elsewhere: Re
         await memory.settled()
         await say_elsewhere(elsewhere, turns(10, text=long))
         assert await memory.manager.needs_summarization(SESSION)
+        await say_elsewhere(elsewhere, turns(6, first=11, text=long))
+        summary = await memory.manager.auto_summarize_session(SESSION)
+    assert summary is not None
+    assert summary.message_count == 10
     fixed = Settings(window=SummaryWindowPolicy(is_adaptive=False, dense_threshold=15))
     async with open_memory(database, fixed) as memory:
         await memory.settled()

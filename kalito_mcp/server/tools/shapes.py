@@ -51,7 +51,9 @@ class MessageInput(BaseModel):
         str | None, Field(description="When it was sent, ISO 8601; now unless given.", max_length=40)
     ] = None
     model_id: Annotated[str | None, Field(description="The model that wrote it.", max_length=200)] = None
-    token_usage: Annotated[int | None, Field(description="Tokens it took, as the model reported.", ge=0)] = None
+    token_usage: Annotated[
+        int | None, Field(description="Tokens it took, as the model reported.", ge=0, le=1_000_000_000)
+    ] = None
     client_key: Annotated[
         str | None,
         Field(

@@ -18,6 +18,7 @@ from typing import Final, Self
 
 import aiosqlite
 import anyio
+import anyio.to_thread
 
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageDamaged, StorageReadOnly
 from kalito_mcp.ports.store import StoragePolicy
@@ -313,7 +314,7 @@ class SqliteStore:
     async def _connect(self, mode: str) -> aiosqlite.Connection:
         # Shielded: a connection that nobody got would keep its thread, and with it the process, for ever.
         with anyio.CancelScope(shield=True):
-            connection = await aiosqlite.connect(
+            connection = aiosqlite.connect(
                 self.path.absolute().as_uri() + mode,
                 uri=True,
                 isolation_level=None,
@@ -321,9 +322,12 @@ class SqliteStore:
                 cached_statements=64,
             )
             try:
+                await connection
                 for pragma in _COMMON_PRAGMAS:
                     await connection.execute_fetchall(pragma)
             except BaseException:
                 await connection.close()
+                # One that did not open only asks its thread to end; a loop that is closed before would be missed.
+                await anyio.to_thread.run_sync(connection._thread.join)
                 raise
         return connection

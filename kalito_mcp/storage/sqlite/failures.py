@@ -14,13 +14,31 @@ _READ_ONLY_CODES: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CAN
 _DAMAGED_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 
 
+_UNDECODABLE: Final = "Could not decode to UTF-8"
+
+
+class UnreadableRow(sqlite3.DatabaseError):
+    """A row does not hold what can only have been written: its bytes have changed since."""
+
+
+@contextmanager
+def intact_rows() -> Iterator[None]:
+    """Take whatever goes wrong while rows become values for damage."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise UnreadableRow("a row is not as it was written") from error
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Raise what went wrong with the database at `path` as a StorageError that says what to do."""
     try:
         yield
     except sqlite3.Error as error:
-        raise explain(error, path) from error
+        explanation = explain(error, path)
+        # Python's own words quote the text that it could not decode, and remembered text is not for a log.
+        raise explanation from (None if _is_undecodable(error) else error)
 
 
 def explain(error: sqlite3.Error, path: Path) -> StorageError:
@@ -40,9 +58,10 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
         )
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StorageBusy(f"{path} is locked by another program; close it and try again")
-    if primary in _DAMAGED_CODES:
+    if primary in _DAMAGED_CODES or isinstance(error, UnreadableRow) or _is_undecodable(error):
+        reason = "a text is not UTF-8" if _is_undecodable(error) else error
         return StorageDamaged(
-            f"{path} is not a readable database ({error}); run `kalito-mcp doctor --deep`, "
+            f"{path} is not a readable database ({reason}); run `kalito-mcp doctor --deep`, "
             "and move the file aside or restore a backup; nothing was overwritten"
         )
     return StorageError(f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'no code')})")
@@ -51,6 +70,10 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
 def is_read_only(error: sqlite3.Error) -> bool:
     """Whether the failure says that the file or its folder cannot be written."""
     return ((getattr(error, "sqlite_errorcode", 0) or 0) & _PRIMARY_CODE_MASK) in _READ_ONLY_CODES
+
+
+def _is_undecodable(error: sqlite3.Error) -> bool:
+    return str(error).startswith(_UNDECODABLE)
 
 
 def _free_bytes(path: Path) -> int | None:

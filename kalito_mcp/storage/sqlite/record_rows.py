@@ -15,7 +15,9 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.search import Candidate
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.ports.records import MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.row_hash import row_hash
 
 RECORD_COLUMNS: Final = """
@@ -39,10 +41,10 @@ def message_row(key: int, session_key: int, seq: int, draft: MessageDraft) -> Ro
     if draft.model_id is not None or draft.token_usage is not None:
         attributes = _packed({"model_id": draft.model_id, "token_usage": draft.token_usage})
     hashed = (session_key, "message", None, seq, None, None, draft.role.value, draft.name, draft.text)
-    kept = (draft.importance, draft.created_at, draft.client_key, attributes)
+    kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
     return (
         *(key, session_key, "message", None, seq, None, None, None),
-        *(draft.role.value, draft.name, draft.text, draft.importance, draft.tokens, draft.created_at),
+        *(draft.role.value, draft.name, draft.text, real(draft.importance), draft.tokens, draft.created_at),
         *(draft.client_key, attributes, row_hash(*hashed, *kept)),
     )
 
@@ -51,10 +53,10 @@ def pin_row(key: int, session_key: int, draft: PinDraft) -> Row:
     """The parameters of INSERT_RECORD for a pin."""
     attributes = _packed({"pin_type": str(draft.pin_type), "source_message_id": draft.source_message_id})
     hashed = (session_key, "pin", draft.id, None, None, None, None, None, draft.content)
-    kept = (draft.importance, draft.created_at, draft.client_key, attributes)
+    kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
     return (
         *(key, session_key, "pin", draft.id, None, None, None, None, None, None),
-        *(draft.content, draft.importance, draft.tokens, draft.created_at),
+        *(draft.content, real(draft.importance), draft.tokens, draft.created_at),
         *(draft.client_key, attributes, row_hash(*hashed, *kept)),
     )
 
@@ -73,91 +75,112 @@ def summary_row(key: int, session_key: int, draft: SummaryDraft) -> Row:
     )
     place = (draft.id, draft.start_seq, draft.end_seq, draft.level)
     hashed = (session_key, "summary", *place, None, None, draft.text)
-    kept = (draft.importance, draft.created_at, None, attributes)
+    kept = (real(draft.importance), draft.created_at, None, attributes)
     return (
         *(key, session_key, "summary", *place, 0, None, None),
-        *(draft.text, draft.importance, draft.tokens, draft.created_at),
+        *(draft.text, real(draft.importance), draft.tokens, draft.created_at),
         *(None, attributes, row_hash(*hashed, *kept)),
     )
 
 
 def messages(session_id: str, rows: Iterable[Row]) -> list[MessageWithImportance]:
     """Rows of RECORD_COLUMNS as messages."""
-    return [
-        MessageWithImportance(
-            id=row[0],
-            session_id=session_id,
-            role=_ROLES[row[6]],
-            text=row[8],
-            model_id=None if row[13] is None else json.loads(row[13]).get("model_id"),
-            token_usage=None if row[13] is None else json.loads(row[13]).get("token_usage"),
-            created_at=row[11],
-            importance_score=row[9],
-            seq=row[3],
-            tokens=row[10],
-            name=row[7],
-            client_key=row[12],
-        )
-        for row in rows
-    ]
+    with intact_rows():
+        return [
+            MessageWithImportance(
+                id=row[0],
+                session_id=session_id,
+                role=_ROLES[row[6]],
+                text=_text(row[8]),
+                model_id=None if row[13] is None else json.loads(row[13]).get("model_id"),
+                token_usage=None if row[13] is None else json.loads(row[13]).get("token_usage"),
+                created_at=_moment(row[11]),
+                importance_score=row[9],
+                seq=row[3],
+                tokens=row[10],
+                name=row[7],
+                client_key=row[12],
+            )
+            for row in rows
+        ]
 
 
 def pins(session: Session, rows: Iterable[Row]) -> list[SemanticPin]:
     """Rows of RECORD_COLUMNS as pins."""
-    return [
-        SemanticPin(
-            id=row[2],
-            session_id=session.id,
-            content=row[8],
-            source_message_id=attributes.get("source_message_id"),
-            importance_score=row[9],
-            pin_type=PinType(attributes["pin_type"]),
-            created_at=row[11],
-            tokens=row[10],
-        )
-        for row, attributes in ((row, json.loads(row[13])) for row in rows)
-    ]
+    with intact_rows():
+        return [
+            SemanticPin(
+                id=row[2],
+                session_id=session.id,
+                content=_text(row[8]),
+                source_message_id=attributes.get("source_message_id"),
+                importance_score=row[9],
+                pin_type=PinType(attributes["pin_type"]),
+                created_at=_moment(row[11]),
+                tokens=row[10],
+            )
+            for row, attributes in ((row, json.loads(row[13])) for row in rows)
+        ]
 
 
 def summaries(session: Session, rows: Iterable[Row]) -> list[ConversationSummary]:
     """Rows of RECORD_COLUMNS as summaries."""
-    return [
-        ConversationSummary(
-            id=row[2],
-            session_id=session.id,
-            summary=row[8],
-            message_count=row[4] - row[3] + 1,
-            start_message_id=attributes["start_message_id"],
-            end_message_id=attributes["end_message_id"],
-            importance_score=row[9],
-            created_at=row[11],
-            tokens=row[10],
-            level=row[5],
-            start_seq=row[3],
-            end_seq=row[4],
-            started_at=attributes["started_at"],
-            ended_at=attributes["ended_at"],
-            method=SummaryMethod(attributes["method"]),
-            model_id=attributes.get("model_id"),
-        )
-        for row, attributes in ((row, json.loads(row[13])) for row in rows)
-    ]
+    with intact_rows():
+        return [
+            ConversationSummary(
+                id=row[2],
+                session_id=session.id,
+                summary=_text(row[8]),
+                message_count=row[4] - row[3] + 1,
+                start_message_id=attributes["start_message_id"],
+                end_message_id=attributes["end_message_id"],
+                importance_score=row[9],
+                created_at=_moment(row[11]),
+                tokens=row[10],
+                level=row[5],
+                start_seq=row[3],
+                end_seq=row[4],
+                started_at=_moment(attributes["started_at"]),
+                ended_at=_moment(attributes["ended_at"]),
+                method=SummaryMethod(attributes["method"]),
+                model_id=attributes.get("model_id"),
+            )
+            for row, attributes in ((row, json.loads(row[13])) for row in rows)
+        ]
 
 
 def candidate(row: Row, record_id: str) -> Candidate:
     """A row of SELECT_CANDIDATES."""
-    return Candidate(
-        key=row[0],
-        record_id=record_id,
-        type=RecordType(row[1]),
-        session_id=row[3],
-        role=None if row[4] is None else _ROLES[row[4]],
-        name=row[5],
-        text=row[6],
-        created_at=row[7],
-        seq=row[8],
-        client_key=row[9],
-    )
+    with intact_rows():
+        return Candidate(
+            key=row[0],
+            record_id=record_id,
+            type=RecordType(row[1]),
+            session_id=row[3],
+            role=None if row[4] is None else _ROLES[row[4]],
+            name=row[5],
+            text=_text(row[6]),
+            created_at=_moment(row[7]),
+            seq=row[8],
+            client_key=row[9],
+        )
+
+
+def real(value: float) -> float:
+    """The number as it comes back: SQLite keeps no -0.0, and the hash is of what is read again."""
+    return float(value) + 0.0
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _moment(value: Any) -> int:
+    if not OLDEST_MS <= value <= NEWEST_MS:
+        raise ValueError
+    return int(value)
 
 
 def _packed(attributes: Mapping[str, Any]) -> str:

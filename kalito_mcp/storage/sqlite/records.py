@@ -256,8 +256,8 @@ class RecordStatements(RecordQueries):
             for row in await self._all(SELECT_HASHED, key=key, session_key=session.key):
                 fields = list(row)
                 change += importance - fields[_IMPORTANCE_PLACE]
-                fields[_IMPORTANCE_PLACE] = importance
-                await self._all(UPDATE_IMPORTANCE, importance=importance, hash=row_hash(*fields), key=key)
+                fields[_IMPORTANCE_PLACE] = rows.real(importance)
+                await self._all(UPDATE_IMPORTANCE, importance=rows.real(importance), hash=row_hash(*fields), key=key)
         await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=session.key)
 
     async def _insert(

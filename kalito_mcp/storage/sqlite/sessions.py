@@ -8,6 +8,7 @@ import aiosqlite
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.storage.sqlite.failures import intact_rows
 
 _COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.model, s.message_count, s.summary_count, s.pin_count, s.importance_sum,
@@ -115,5 +116,6 @@ class SessionStatements(SessionQueries):
 def _sessions(rows: Iterable[Any]) -> Iterator[Session]:
     for row in rows:
         fields = list(row)
-        fields[_STATE_PLACE] = SessionState(fields[_STATE_PLACE])
+        with intact_rows():
+            fields[_STATE_PLACE] = SessionState(fields[_STATE_PLACE])
         yield Session(*fields)

@@ -1,0 +1,129 @@
+"""The command line as a whole: what it prints, what it imports, how it fails."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.version import __version__
+from tests.cli.conftest import Invoke
+from tests.server.wire import clean_environment
+
+HEAVY = ("mcp", "mcp_types", "pydantic", "httpx2", "starlette", "uvicorn", "numpy")
+COMMANDS = ("serve", "demo", "stats", "doctor", "reindex")
+
+
+def imported_by(*arguments: str, database: Path) -> set[str]:
+    """The top-level packages that a command has imported when it ends."""
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "kalito_mcp", *arguments],
+        env=clean_environment(KALITO_DATABASE=str(database)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    names = [row.rpartition("|")[2].strip() for row in result.stderr.splitlines() if row.startswith("import time:")]
+    assert "click" in names
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["serve", "--help"], ["stats"], ["doctor", "--deep"]])
+def test_a_command_that_does_not_serve_never_imports_the_protocol(remembered: Path, arguments: list[str]) -> None:
+    assert not imported_by(*arguments, database=remembered) & set(HEAVY)
+
+
+def test_the_help_names_every_command_and_imports_none(invoke: Invoke) -> None:
+    outcome = invoke("--help")
+    assert outcome.code == 0
+    for command in COMMANDS:
+        assert f"  {command} " in outcome.out
+    assert invoke("-h").out == outcome.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(invoke: Invoke, command: str) -> None:
+    outcome = invoke(command, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"Usage: kalito-mcp {command}")
+
+
+def test_the_version_is_the_packages(invoke: Invoke) -> None:
+    assert invoke("--version").out == f"kalito-mcp, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sevre"], "No such command 'sevre'"),
+        (["stats", "--sesion", "x"], "No such option"),
+        (["serve", "--port", "70000"], "70000 is not in the range"),
+        (["serve", "--transport", "carrier-pigeon"], "is not one of 'stdio', 'http', 'sse'"),
+    ],
+)
+def test_a_mistyped_command_line_is_exit_code_2_and_points_to_the_help(
+    invoke: Invoke, arguments: list[str], words: str
+) -> None:
+    outcome = invoke(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert words in outcome.err
+    assert "--help" in outcome.err
+
+
+@pytest.mark.parametrize("command", ["stats", "doctor", "reindex"])
+@pytest.mark.parametrize(
+    ("database", "words"),
+    [
+        ("x" * 300, "cannot be reached: File name too long"),
+        ("~nobody-of-that-name/memory.db", "no such user; write the whole path"),
+        ("", "cannot be a database; name a file"),
+        ("/", "cannot be a database; name a file"),
+    ],
+)
+def test_a_path_that_cannot_be_one_is_said_so_in_one_line(
+    invoke: Invoke, command: str, database: str, words: str
+) -> None:
+    outcome = invoke(command, "--database", database)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith("kalito-mcp: ")
+    assert words in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["stats", "reindex"])
+@pytest.mark.parametrize("kind", ["a folder", "no database", "cut short", "below a file"])
+def test_a_file_that_is_no_database_is_said_so_in_one_line_and_left_alone(
+    invoke: Invoke, remembered: Path, command: str, kind: str
+) -> None:
+    path = remembered.with_name("other.db")
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "no database":
+        path.write_bytes(b"Dear diary, " * 1000)
+    elif kind == "cut short":
+        path.write_bytes(remembered.read_bytes()[:5000])
+    else:
+        path = remembered / "memory.db"
+    before = path.read_bytes() if path.is_file() else b""
+    outcome = invoke(command, "--database", str(path))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(("kalito-mcp: ", f"kalito-mcp: {path}"))
+    assert str(path) in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_a_closed_pipe_is_no_error(remembered: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run(
+        [sys.executable, "-m", "kalito_mcp", "stats"],
+        env=clean_environment(KALITO_DATABASE=str(remembered)),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(write)
+    assert b"Traceback" not in result.stderr

@@ -1,0 +1,53 @@
+"""`kalito-mcp stats`: for people, for programs, and never more than a look."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Invoke
+
+
+def test_the_memory_in_numbers_and_its_sessions_newest_first(invoke: Invoke, remembered: Path) -> None:
+    outcome = invoke("stats", "--database", str(remembered))
+    assert (outcome.code, outcome.err) == (0, "")
+    path, totals, *sessions = outcome.out.splitlines()
+    assert path == f"{remembered}  ({remembered.stat().st_size:,} bytes)"
+    assert totals == "2 sessions, 3 messages, 1 pins, 0 summaries"
+    assert [line.split()[-1] for line in sessions] == ["tax", "trip/oslo"]
+
+
+def test_json_is_one_object_with_the_same_numbers(invoke: Invoke, remembered: Path) -> None:
+    stats = json.loads(invoke("stats", "--json", KALITO_DATABASE=str(remembered)).out)
+    assert {name: stats[name] for name in ("sessions", "messages", "pins", "summaries")} == {
+        "sessions": 2,
+        "messages": 3,
+        "pins": 1,
+        "summaries": 0,
+    }
+    assert [session["session_id"] for session in stats["newest"]] == ["tax", "trip/oslo"]
+
+
+def test_one_session_in_detail(invoke: Invoke, remembered: Path) -> None:
+    outcome = invoke("stats", "--database", str(remembered), "--session", "trip/oslo")
+    assert "total messages  1" in outcome.out
+    assert "total pins  1" in outcome.out
+    stats = json.loads(invoke("stats", "--database", str(remembered), "--session", "trip/oslo", "--json").out)
+    assert (stats["session_id"], stats["state"], stats["total_messages"]) == ("trip/oslo", "OPEN", 1)
+
+
+def test_an_unknown_session_is_an_error(invoke: Invoke, remembered: Path) -> None:
+    outcome = invoke("stats", "--database", str(remembered), "--session", "nobody")
+    assert outcome.code == 1
+    assert outcome.err.startswith("kalito-mcp: no session 'nobody'")
+
+
+def test_a_missing_database_is_not_created(invoke: Invoke, tmp_path: Path) -> None:
+    outcome = invoke("stats", "--database", str(tmp_path / "none" / "memory.db"))
+    assert outcome.code == 1
+    assert "does not exist yet; `kalito-mcp serve` creates it" in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_changes_nothing(invoke: Invoke, remembered: Path) -> None:
+    before = remembered.read_bytes()
+    invoke("stats", "--database", str(remembered))
+    assert remembered.read_bytes() == before

@@ -1,0 +1,143 @@
+"""What hosts, models and programs see of kalito, held by a stored snapshot: no part of it changes by accident."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.types import Tool
+
+import kalito_mcp
+from kalito_mcp.inference.tokens import token_counter
+from kalito_mcp.server.build import build_server
+from kalito_mcp.wiring import open_memory
+
+SNAPSHOT: Final = Path(__file__).with_name("public_face.json")
+RENEW: Final = "RENEW_PUBLIC_FACE"
+MOST_LISTING_TOKENS: Final = 6_000
+MOST_PROSE_BYTES: Final = 2_048
+"""What Claude Code shows of a tool's description and of a server's instructions."""
+HINTS: Final = ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
+
+
+@pytest.fixture(scope="module")
+def face(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The lists as they go over the wire, and the names that the package exports."""
+
+    async def listed() -> dict[str, Any]:
+        server = build_server(lambda: open_memory(tmp_path_factory.mktemp("face") / "memory.db"))
+        async with Client(server, mode="legacy") as client:
+            lists: dict[str, Sequence[Any]] = {
+                "tools": (await client.list_tools()).tools,
+                "resources": (await client.list_resources()).resources,
+                "resource templates": (await client.list_resource_templates()).resource_templates,
+                "prompts": (await client.list_prompts()).prompts,
+            }
+            written = {
+                name: {one.name: one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in entries}
+                for name, entries in lists.items()
+            }
+            return written | {
+                "instructions": {"instructions": client.instructions},
+                "exports": dict.fromkeys(sorted(kalito_mcp.__all__), "exported"),
+            }
+
+    return anyio.run(listed)
+
+
+@pytest.fixture(scope="module")
+def tools(face: dict[str, Any]) -> list[Tool]:
+    return [Tool.model_validate(tool) for tool in face["tools"].values()]
+
+
+def test_the_public_face_is_as_it_was_agreed_on(face: dict[str, Any]) -> None:
+    if os.environ.get(RENEW):
+        SNAPSHOT.write_text(json.dumps(face, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    agreed = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    changed = [
+        f"{part} {name!r}"
+        for part in sorted(agreed.keys() | face.keys())
+        for name in sorted(agreed.get(part, {}).keys() | face.get(part, {}).keys())
+        if agreed.get(part, {}).get(name) != face.get(part, {}).get(name)
+    ]
+    assert not changed, (
+        f"changed: {', '.join(changed)}. Where that is on purpose, say so in the changelog and renew the snapshot: "
+        f"{RENEW}=1 python -m pytest tests/server/{Path(__file__).name}"
+    )
+
+
+def test_every_exported_name_is_there() -> None:
+    for name in kalito_mcp.__all__:
+        assert getattr(kalito_mcp, name) is not None
+
+
+def test_listing_all_tools_costs_at_most_6000_tokens(face: dict[str, Any]) -> None:
+    listing = json.dumps(list(face["tools"].values()), ensure_ascii=False, separators=(",", ":"))
+    assert token_counter("calibrated").count(listing) <= MOST_LISTING_TOKENS
+
+
+def test_instructions_and_descriptions_fit_what_a_host_shows(face: dict[str, Any], tools: list[Tool]) -> None:
+    assert 0 < len(face["instructions"]["instructions"].encode()) < MOST_PROSE_BYTES
+    for tool in tools:
+        assert tool.description
+        assert len(tool.description.encode()) < MOST_PROSE_BYTES, tool.name
+
+
+def test_the_instructions_name_every_tool(face: dict[str, Any], tools: list[Tool]) -> None:
+    for tool in tools:
+        assert tool.name in face["instructions"]["instructions"]
+
+
+def test_every_tool_has_a_title_and_says_what_it_does_to_the_memory(tools: list[Tool]) -> None:
+    for tool in tools:
+        assert tool.title, tool.name
+        assert tool.annotations is not None
+        assert tool.annotations.title == tool.title
+        assert all(getattr(tool.annotations, hint) is not None for hint in HINTS), tool.name
+    assert {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint} == {
+        "build_context",
+        "search_memory",
+    }
+    assert not any(tool.annotations and tool.annotations.destructive_hint for tool in tools)
+
+
+def test_every_parameter_is_described_and_bounded(tools: list[Tool]) -> None:
+    for tool in tools:
+        schema = tool.input_schema
+        assert schema["additionalProperties"] is False, tool.name
+        for name, parameter in schema["properties"].items():
+            assert_described_and_bounded(f"{tool.name}.{name}", parameter, schema.get("$defs", {}))
+
+
+def assert_described_and_bounded(name: str, schema: dict[str, Any], definitions: dict[str, Any]) -> None:
+    assert schema.get("description"), name
+    for one in schema.get("anyOf", [schema]):
+        match one.get("type"):
+            case "string":
+                # The most that a message may hold is a setting, so its description says it.
+                is_bounded = "maxLength" in one or "enum" in one or name.endswith("messages[].text")
+                assert is_bounded, name
+            case "integer":
+                assert "minimum" in one and "maximum" in one, name
+            case "array":
+                assert "maxItems" in one, name
+                item = one["items"]
+                if "$ref" in item:
+                    item = definitions[item["$ref"].rpartition("/")[2]]
+                    assert item["additionalProperties"] is False, name
+                    for key, part in item["properties"].items():
+                        assert_described_and_bounded(f"{name}[].{key}", part, definitions)
+                else:
+                    assert "enum" in item, name
+            case "number" | "boolean" | "null":
+                pass
+            case other:
+                raise AssertionError(f"{name} is of type {other}")
+
+
+def test_every_answer_but_the_context_has_a_schema(tools: list[Tool]) -> None:
+    assert {tool.name for tool in tools if tool.output_schema is None} == {"build_context"}

@@ -1,0 +1,45 @@
+"""`kalito-mcp serve` on a free port of this machine."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.server.wire import PATIENCE_S, clean_environment
+
+
+@dataclass(frozen=True)
+class Web:
+    """A server that can be connected to at `url`."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+
+@contextmanager
+def web(transport: str, database: Path, *options: str, **environment: str) -> Iterator[Web]:
+    """The server, from when it listens until the block ends."""
+    with database.with_suffix(".stdout").open("wb") as stdout:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kalito_mcp", "serve", "--transport", transport, "--port", "0", *options],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=clean_environment(KALITO_DATABASE=str(database), **environment),
+        )
+    assert process.stderr is not None
+    with process.stderr:
+        # A full pipe would hold the server up.
+        rest = threading.Thread(target=process.stderr.read)
+        try:
+            first = process.stderr.readline().decode().strip()
+            rest.start()
+            assert first.startswith("kalito-mcp: serving at "), first
+            yield Web(first.rpartition(" ")[2], process)
+        finally:
+            process.kill()
+            process.wait(PATIENCE_S)
+            rest.join()
