@@ -2,9 +2,10 @@
 
 `fts5` is a table of the texts asked for any of the words, best 10 by its own bm25(), in the same process and in
 turn with ours. `mixed` queries have a rare word, two middling and two common ones; `common` have five words that
-each hold in one record of twenty; `function` have nothing but words like "the". `narrowed` searches one session, one
-agent or one time in memories of many. The databases are filled through the storage layer, in batches of 20,000;
-each measurement runs in a fresh process, so that its memory is its own.
+one record of twenty holds; `function` have nothing but words like "the". `narrowed` searches one session, one agent
+or one time in memories of many; `hits_per_query` says whether it found the ten that there are. One record of
+sixteen is a summary. The databases are filled through the storage layer; each measurement runs in a fresh process,
+so that its memory is its own.
 """
 
 import multiprocessing
@@ -23,13 +24,13 @@ import anyio
 from bench.corpus import START_MS, Corpus
 from bench.report import emit, latency, options, peak_rss_mb, progress
 from kalito_mcp.domain.analysis import index_terms, query_terms
-from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.records import Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.engine.auto_pins import AutoPinPolicy
 from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.memory import Memory
-from kalito_mcp.ports.records import MessageDraft
+from kalito_mcp.ports.records import MessageDraft, SummaryDraft
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -43,8 +44,9 @@ _QUIET: Final = replace(
     window=SummaryWindowPolicy(threshold=_NEVER, dense_threshold=_NEVER),
     pins=AutoPinPolicy(enabled=False),
 )
-_BATCH: Final = 20_000
-_SESSION: Final = 500
+_WINDOWS, _WINDOW, _SUMMARY_TEXTS = 32, 15, 5
+RECORDS_OF_SESSION: Final = _WINDOWS * (_WINDOW + 1)
+_SESSIONS_AT_ONCE: Final = 40
 _STEP_MS: Final = 60_000
 _K: Final = 10
 _FTS5_LIMIT_S: Final = 20.0
@@ -64,51 +66,88 @@ class Filler:
         self._database = database
         self._plain = plain
         self._corpus = Corpus()
-        self.count = 0
+        self.sessions = 0
         self.text_bytes = 0
 
+    @property
+    def records(self) -> int:
+        """How many there are."""
+        return self.sessions * RECORDS_OF_SESSION
+
     async def fill(self, count: int, agents: int = 1) -> float:
-        """Go on to `count` records in sessions of 500, which take turns among the agents; records a second."""
-        started, before = time.perf_counter(), self.count
+        """Go on to `count` records, or the few more that whole sessions make; the sessions take turns among the
+        agents. Gives records a second."""
+        started, before = time.perf_counter(), self.records
         store = await SqliteStore.open(self._database)
         try:
-            while self.count < count:
-                await self._batch(store, min(_BATCH, count - self.count), agents)
+            while self.records < count:
+                missing = -(-(count - self.records) // RECORDS_OF_SESSION)
+                texts = [
+                    text for _ in range(min(_SESSIONS_AT_ONCE, missing)) for text in await self._session(store, agents)
+                ]
+                self._fill_plain(texts)
         finally:
             await store.close()
-        return (self.count - before) / (time.perf_counter() - started)
+        return (self.records - before) / (time.perf_counter() - started)
 
-    async def _batch(self, store: SqliteStore, size: int, agents: int) -> None:
-        texts = list(self._corpus.texts(size))
-        self.text_bytes += sum(map(len, texts))
+    async def _session(self, store: SqliteStore, agents: int) -> list[str]:
+        """Write one session: windows of 15 messages, and their summaries after them."""
+        first = self.sessions * RECORDS_OF_SESSION
+        messages = list(self._corpus.texts(_WINDOWS * _WINDOW))
+        summaries = [" ".join(messages[start : start + _SUMMARY_TEXTS]) for start in range(0, len(messages), _WINDOW)]
         async with store.write() as transaction:
-            for first in range(0, size, _SESSION):
-                place = (self.count + first) // _SESSION
-                scope = Scope(agent=agent_of(place, agents), session=f"session-{place}")
-                session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-                drafts = [self._draft(text, self.count + first + i) for i, text in enumerate(texts[first:][:_SESSION])]
-                await transaction.records.append_messages(session, drafts, now_ms=START_MS)
-                await transaction.sessions.set_pinned_seq(session, _NEVER)
+            scope = Scope(agent=agent_of(self.sessions, agents), session=f"session-{self.sessions}")
+            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            drafts = [_message(text, first + i) for i, text in enumerate(messages)]
+            await transaction.records.append_messages(session, drafts, now_ms=START_MS)
+            for window, text in enumerate(summaries):
+                await transaction.records.add_summary(session, _summary(text, session.id, window, first))
+            await transaction.sessions.set_pinned_seq(session, _NEVER)
+        self.sessions += 1
+        return messages + summaries
+
+    def _fill_plain(self, texts: Sequence[str]) -> None:
+        self.text_bytes += sum(map(len, texts))
         if self._plain is not None:
             with closing(sqlite3.connect(self._plain)) as connection, connection:
                 connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text)")
-                rows = ((self.count + i + 1, text) for i, text in enumerate(texts))
-                connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", rows)
-        self.count += size
+                connection.executemany("INSERT INTO texts (text) VALUES (?)", ((text,) for text in texts))
 
-    def _draft(self, text: str, place: int) -> MessageDraft:
-        return MessageDraft(
-            role=(Role.USER, Role.ASSISTANT)[place % 2],
-            text=text,
-            name=None,
-            created_at=START_MS + place * _STEP_MS,
-            importance=0.5,
-            tokens=len(text) // 4,
-            model_id=None,
-            token_usage=None,
-            client_key=None,
-            terms=index_terms(text),
-        )
+
+def _message(text: str, place: int) -> MessageDraft:
+    return MessageDraft(
+        role=(Role.USER, Role.ASSISTANT)[place % 2],
+        text=text,
+        name=None,
+        created_at=START_MS + place * _STEP_MS,
+        importance=0.5,
+        tokens=len(text) // 4,
+        model_id=None,
+        token_usage=None,
+        client_key=None,
+        terms=index_terms(text),
+    )
+
+
+def _summary(text: str, session: str, window: int, first: int) -> SummaryDraft:
+    moment = START_MS + (first + (window + 1) * _WINDOW) * _STEP_MS
+    return SummaryDraft(
+        id=f"summary_{session}_{window}",
+        text=text,
+        level=0,
+        start_seq=window * _WINDOW + 1,
+        end_seq=(window + 1) * _WINDOW,
+        start_message_id="msg_1",
+        end_message_id="msg_1",
+        started_at=moment,
+        ended_at=moment,
+        importance=0.7,
+        tokens=len(text) // 4,
+        method=SummaryMethod.EXTRACTIVE,
+        model_id=None,
+        created_at=moment,
+        terms=index_terms(text),
+    )
 
 
 def agent_of(place: int, agents: int) -> str:
@@ -150,13 +189,13 @@ async def _ranked(database: Path, plain: Path, count: int) -> dict[str, Any]:
     return figures | {"rss_mb": {"opened": opened_mb, "peak": peak_rss_mb()}}
 
 
-def narrowed(database: Path, records: int, agents: int, count: int) -> dict[str, Any]:
-    """Mixed queries in parts of a memory: one session, one agent, or a time."""
-    return anyio.run(_narrowed, database, records, agents, count)
+def narrowed(database: Path, sessions: int, agents: int, count: int) -> dict[str, Any]:
+    """Queries in parts of a memory: one session, one agent, or a time."""
+    return anyio.run(_narrowed, database, sessions, agents, count)
 
 
-async def _narrowed(database: Path, records: int, agents: int, count: int) -> dict[str, Any]:
-    sessions = records // _SESSION
+async def _narrowed(database: Path, sessions: int, agents: int, count: int) -> dict[str, Any]:
+    records = sessions * RECORDS_OF_SESSION
     early = SearchFilters(until=START_MS + records * _STEP_MS // 10)
     late = SearchFilters(since=START_MS + records * _STEP_MS * 9 // 10)
     oldest, newest = agent_of(0, agents), agent_of(sessions - 1, agents)
@@ -207,6 +246,7 @@ def measure(folder: Path, *, sizes: Sequence[int], many: int, agents: int, count
             progress(f"search: {size} records, written at {rate:.0f} a second")
             of_size = fresh.submit(ranked, database, plain, count).result()
             figures[str(size)] = of_size | {
+                "records": filler.records,
                 "fill_per_s": rate,
                 "bytes_per_text_byte": {
                     "kalito": database.stat().st_size / filler.text_bytes,
@@ -214,10 +254,11 @@ def measure(folder: Path, *, sizes: Sequence[int], many: int, agents: int, count
                 },
             }
         progress("search: one agent's sessions and times")
-        figures["narrowed"] = [fresh.submit(narrowed, database, sizes[-1], 1, count).result()]
-        anyio.run(Filler(folder / "many.db", None).fill, many, agents)
+        figures["narrowed"] = [fresh.submit(narrowed, database, filler.sessions, 1, count).result()]
+        filler = Filler(folder / "many.db", None)
+        anyio.run(filler.fill, many, agents)
         progress("search: several agents")
-        figures["narrowed"].append(fresh.submit(narrowed, folder / "many.db", many, agents, count).result())
+        figures["narrowed"].append(fresh.submit(narrowed, folder / "many.db", filler.sessions, agents, count).result())
     return figures
 
 

@@ -45,12 +45,7 @@ def command(
 
     if transport != "stdio":
         check_address(host)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=_log_level(os.environ.get("KALITO_LOG", "")),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        force=True,
-    )
+    _configure_logging(os.environ.get("KALITO_LOG", ""))
     # The environment names the session of the host that started us: over HTTP, others come too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     server = build_server(
@@ -83,12 +78,19 @@ def _announce(url: str) -> None:
     click.echo(f"kalito-mcp: serving at {url}", err=True)
 
 
-def _log_level(name: str) -> str:
-    level = name.upper() or "WARNING"
-    if level not in logging.getLevelNamesMapping():
-        known = ", ".join(logging.getLevelNamesMapping())
-        raise ConfigurationError(f"KALITO_LOG={name!r} is not a level; use one of {known}")
-    return level
+def _configure_logging(name: str) -> None:
+    levels = logging.getLevelNamesMapping()
+    level = levels.get(name.upper() or "WARNING")
+    if level is None:
+        raise ConfigurationError(f"KALITO_LOG={name!r} is not a level; use one of {', '.join(levels)}")
+    logging.basicConfig(
+        stream=sys.stderr,
+        # Below a warning, libraries log what they handle: the database driver every message's words.
+        level=max(level, logging.WARNING),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        force=True,
+    )
+    logging.getLogger("kalito").setLevel(level)
 
 
 @asynccontextmanager

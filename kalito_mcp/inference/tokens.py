@@ -76,9 +76,7 @@ class CalibratedCounter:
 
     def count(self, text: str) -> int:
         """Tokens of the text, at least 1; the empty text has none."""
-        if not text:
-            return 0
-        return -(-estimate(text) * self._factor // _SCALE) or 1
+        return -(-estimate(text) * self._factor // _SCALE)
 
 
 class _Encoding(Protocol):

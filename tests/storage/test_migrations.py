@@ -17,6 +17,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import SchemaTooNew, StorageDamaged, StorageError
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, migrations
+from tests.storage.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
 NEXT = len(migrations()) + 1
@@ -204,7 +205,7 @@ class Fatal(Migration):
 
 anyio.run(SqliteStore.open, pathlib.Path({str(copy)!r}), None, [*migrations(), Fatal({NEXT}, "notes", {ADDS_A_TABLE.sql!r})])
 """
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=30).returncode == -signal.SIGKILL
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
     assert version(copy) == NEXT - 1
     assert anyio.run(open_and_close, copy, [*migrations(), ADDS_A_TABLE]) == [NEXT]
     assert query(copy, "SELECT count(*) FROM notes") == [(1,)]
@@ -218,7 +219,7 @@ connection = sqlite3.connect({str(path)!r}, isolation_level=None)
 connection.execute({statement!r})
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=30).returncode == -signal.SIGKILL
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
     wal = path.with_name(f"{path.name}-wal")
     assert wal.stat().st_size > 0
     return wal

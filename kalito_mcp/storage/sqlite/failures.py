@@ -14,6 +14,8 @@ _READ_ONLY_CODES: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CAN
 _DAMAGED_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 
 
+# The first is also what a limit on the size of files gives, the second what the index of the -wal file gets.
+_NO_ROOM_CODES: Final = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 _UNDECODABLE: Final = "Could not decode to UTF-8"
 
 
@@ -45,7 +47,7 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
     """The StorageError for one failure of SQLite."""
     code = getattr(error, "sqlite_errorcode", 0) or 0
     primary = code & _PRIMARY_CODE_MASK
-    if primary == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR_WRITE and _free_bytes(path) is not None):
+    if primary == sqlite3.SQLITE_FULL or (code in _NO_ROOM_CODES and _free_bytes(path) is not None):
         free = _free_bytes(path)
         return StorageFull(
             f"no room to write {path} ({'unknown' if free is None else free} bytes free there); "

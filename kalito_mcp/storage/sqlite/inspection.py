@@ -6,13 +6,14 @@ one built anew.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_FOR_INDEX, index_row
@@ -82,8 +83,10 @@ def inspect(path: Path, *, is_deep: bool) -> Iterator[Finding]:
     """The findings on the database at `path`, which must exist; those after one that ends the inspection are left
     out."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            yield from _identity(connection)
+        with closing(_opened(path)) as connection:
+            if not (yield from _identity(connection)):
+                return
+            yield _size(connection, path)
             yield _listed(
                 "structure",
                 [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"],
@@ -106,7 +109,41 @@ def inspect(path: Path, *, is_deep: bool) -> Iterator[Finding]:
         )
 
 
-def _identity(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write, and gives back a text that is not UTF-8 too, so that its hash tells."""
+    try:
+        return _connected(path, "?mode=ro")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
+            raise
+    # On a read-only disk a database in WAL mode can only be read as it is.
+    return _connected(path, "?immutable=1")
+
+
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path.absolute().as_uri() + mode, uri=True)
+    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _size(connection: sqlite3.Connection, path: Path) -> Finding:
+    """Whether the file ends where a page ends: SQLite itself reads zeros where the last one is cut short."""
+    [page_size] = connection.execute("PRAGMA page_size").fetchone()
+    wal = path.with_name(f"{path.name}-wal")
+    is_cut = path.stat().st_size % page_size != 0
+    # A checkpoint that found the disk full leaves such an end too, and its pages in the -wal file.
+    if is_cut and not (wal.exists() and wal.stat().st_size):
+        return Finding("size", Verdict.FAILED, "cut short within its last page: restore a backup")
+    return Finding("size", Verdict.OK, "a whole number of pages")
+
+
+def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
+    """Whose database it is; whether the other checks make sense."""
     [application] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
     newest = len(migrations())
@@ -118,6 +155,7 @@ def _identity(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield Finding("schema", Verdict.WARNING, f"schema {version}; `serve` migrates it to {newest}, with a backup")
     else:
         yield Finding("schema", Verdict.OK, f"schema {version}")
+    return bool(application == APPLICATION_ID and version <= newest)
 
 
 def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
@@ -127,7 +165,12 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     yield _listed("counters", counters, "every session's counters equal its records", "restore a backup")
     gaps = [str(row[0]) for row in connection.execute(SELECT_SUMMARY_GAPS)]
     yield _listed("summaries", gaps, "no level of summaries has a gap or an overlap", "restore a backup")
-    differing = _differing_index_entries(connection)
+    try:
+        with intact_rows():
+            differing = _differing_index_entries(connection)
+    except sqlite3.Error as error:
+        yield Finding("text index", Verdict.FAILED, f"cannot be read ({error}); run `kalito-mcp reindex`")
+        return
     yield Finding(
         "text index",
         Verdict.FAILED if differing else Verdict.OK,

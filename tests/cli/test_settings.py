@@ -1,0 +1,191 @@
+"""Defaults < TOML file < environment < command line, and what is said about a setting that cannot be."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.settings import Settings, load_settings
+from tests.cli.conftest import Invoke
+
+SECRET = "sk-canary-0123456789"  # noqa: S105 - what must never be printed
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home, so that no configuration of this machine takes part."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def toml(folder: Path, text: str) -> Path:
+    path = folder / "kalito.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(environment: Mapping[str, str], config: Path | None = None) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(environment, config=config)
+    return str(caught.value)
+
+
+def test_without_anything_the_settings_are_the_defaults(home: Path) -> None:
+    settings = load_settings({"PATH": "/bin", "UNRELATED": "x"})
+    assert settings == Settings()
+    assert settings.context.token_limit == 3000
+    assert settings.servers == ()
+    assert settings.database.is_relative_to(home)
+
+
+def test_each_source_wins_over_the_one_before(home: Path) -> None:
+    config = toml(
+        home, 'database = "file.db"\n[context]\ntoken_limit = 2000\nrecent_messages = 5\n[search]\nmax_k = 50\n'
+    )
+    environment = {"KALITO_CONTEXT_TOKEN_LIMIT": "1000", "KALITO_DATABASE": "environment.db"}
+    assert load_settings({}, config=config).context.token_limit == 2000
+    assert load_settings({}, config=config).database == Path("file.db")
+    both = load_settings(environment, config=config)
+    assert (both.context.token_limit, both.context.recent_messages, both.context.pins) == (1000, 5, 5)
+    assert (both.search.max_k, both.database) == (50, Path("environment.db"))
+    assert load_settings(environment, config=config, database=Path("line.db")).database == Path("line.db")
+
+
+def test_the_command_lines_file_wins_over_the_environments(home: Path) -> None:
+    named = toml(home, "[context]\ntoken_limit = 2000\n")
+    other = home / "other.toml"
+    other.write_text("[context]\ntoken_limit = 1500\n")
+    environment = {"KALITO_CONFIG": str(other)}
+    assert load_settings(environment).context.token_limit == 1500
+    assert load_settings(environment, config=named).context.token_limit == 2000
+
+
+def test_the_users_own_file_is_read_where_it_exists(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    folder = home / ".config" / "kalito"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text("[context]\ntoken_limit = 1234\n")
+    assert load_settings({}).context.token_limit == 1234
+
+
+def test_a_tilde_is_the_home(home: Path) -> None:
+    assert load_settings({"KALITO_DATABASE": "~/m.db"}).database == home / "m.db"
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(home: Path) -> None:
+    assert load_settings({}, config=toml(home, "\ufeff[context]\ntoken_limit = 9\n")).context.token_limit == 9
+
+
+def test_every_number_and_switch_can_be_set_by_the_environment() -> None:
+    for section in fields(Settings):
+        policy = getattr(Settings(), section.name)
+        for one in fields(policy) if section.name not in ("database", "servers") else ():
+            value = getattr(policy, one.name)
+            if isinstance(value, bool | int | float | str):
+                variable = f"KALITO_{section.name}_{one.name}".upper()
+                assert load_settings({variable: str(value)}) == load_settings({}), variable
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[contxt]\n", "unknown section 'contxt'; did you mean 'context'?"),
+        ("[context]\ntoken_limt = 5\n", "unknown setting context.token_limt; did you mean 'token_limit'?"),
+        ("context = 5\n", "'context' is a section; write [context] with its keys below"),
+        ("[servers]\nname = 'a'\n", "write each model server as [[servers]]"),
+        ("servers = 5\n", "write each model server as [[servers]]"),
+        ("database = 5\n", "write the database's path in quotes"),
+        ("x = [\n", "is not TOML"),
+        ("[context]\ntoken_limit = 'many'\n", "setting context.token_limit should be a valid integer"),
+        ("[context]\ntoken_limit = 1.5\n", "setting context.token_limit should be a valid integer"),
+        ("[context]\ntoken_limit = true\n", "setting context.token_limit should be a number, not true"),
+        ("[context]\ntoken_limit = 0\n", "setting context.token_limit=0 is less than 1"),
+        ("[context]\ntoken_limit = -5\n", "setting context.token_limit=-5 is less than 1"),
+        ("[context]\ntoken_limit = 99999999999\n", "is more than 1,000,000,000"),
+        ("[context]\npins = -1\n", "setting context.pins=-1 is less than 0"),
+        ("[storage]\nbusy_timeout_s = inf\n", "setting storage.busy_timeout_s=inf is more than 86,400"),
+        ("[storage]\nbusy_timeout_s = nan\n", "setting storage.busy_timeout_s=nan is less than 0"),
+        ("[pins]\nenabled = 'perhaps'\n", "setting pins.enabled should be a valid boolean"),
+        ("[tokens]\ncounter = 5\n", "setting tokens.counter should be a valid string"),
+    ],
+)
+def test_a_file_that_cannot_be_is_refused_by_the_place(home: Path, text: str, words: str) -> None:
+    said = refusal({}, toml(home, text))
+    assert words in said
+    assert "pydantic" not in said
+    assert "Input should" not in said
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("KALITO_CONTEXT_TOKEN_LIMT", "5", "did you mean 'KALITO_CONTEXT_TOKEN_LIMIT'?"),
+        ("KALITO_DATABSE", "x", "did you mean 'KALITO_DATABASE'?"),
+        ("KALITO_QUUX", "x", "unknown environment variable KALITO_QUUX"),
+        ("KALITO_CONTEXT_TOKEN_LIMIT", "lots", "setting context.token_limit should be a valid integer"),
+        ("KALITO_CONTEXT_TOKEN_LIMIT", "", "setting context.token_limit should be a valid integer"),
+        ("KALITO_CONTEXT_TOKEN_LIMIT", "0", "setting context.token_limit=0 is less than 1"),
+        ("KALITO_PINS_ENABLED", "perhaps", "setting pins.enabled should be a valid boolean"),
+    ],
+)
+def test_a_variable_that_cannot_be_is_refused_by_name(variable: str, value: str, words: str) -> None:
+    assert words in refusal({variable: value})
+
+
+@pytest.mark.parametrize("name", ["none.toml", "."])
+def test_a_named_file_must_be_there(home: Path, name: str) -> None:
+    assert refusal({"KALITO_CONFIG": str(home / name)}).startswith("cannot read the configuration")
+
+
+def test_a_file_in_another_encoding_is_refused(home: Path) -> None:
+    path = home / "latin.toml"
+    path.write_bytes("database = 'café.db'".encode("latin-1"))
+    assert "is not TOML" in refusal({}, path)
+
+
+@pytest.mark.parametrize("database", ["/", "~nobody-of-that-name/m.db", "x" * 300])
+def test_a_path_that_cannot_be_a_file_is_refused(database: str) -> None:
+    assert refusal({"KALITO_DATABASE": database})
+
+
+def test_a_variable_that_a_model_server_names_for_its_key_is_no_setting(home: Path) -> None:
+    server = '[[servers]]\nname="a"\nkind="openai"\nurl="https://models.example/v1"\nmodels=["x"]\n'
+    environment = {"KALITO_MODEL_KEY": SECRET}
+    assert "unknown environment variable KALITO_MODEL_KEY" in refusal(environment, toml(home, server))
+    settings = load_settings(environment, config=toml(home, f'{server}api_key_env="KALITO_MODEL_KEY"\n'))
+    assert SECRET not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'api_key = "{SECRET}"\n',
+        f'[context]\napi_key = "{SECRET}"\n',
+        f'[context]\ntoken_limit = "{SECRET}"\n',
+        f'[tokens]\nsafety_factor = "{SECRET}"\n',
+        f'[[servers]]\nname="a"\nkind="openai"\nurl="https://h/v1"\nmodels=["x"]\napi_key="{SECRET}"\n',
+        f'[[servers]]\nname="a"\nkind="openai"\nurl="https://u:{SECRET}@h/v1"\nmodels=["x"]\n',
+        f'[[servers]]\nname="a"\nkind="openai"\nurl="https://h/v1"\nmodels=["x"]\napi_key_env="{SECRET}"\n',
+        f'[[servers]]\nname="a"\nkind="{SECRET[:9]}"\nurl="https://h/v1?key={SECRET}"\nmodels=["x"]\n',
+        f"api_key = {SECRET}\n",
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_never_printed(invoke: Invoke, home: Path, text: str) -> None:
+    database = home / "memory.db"
+    outcome = invoke("reindex", "--database", str(database), KALITO_CONFIG=str(toml(home, text)))
+    served = invoke("stats", "--database", str(database), "--config", str(toml(home, text)))
+    for one in (outcome, served):
+        assert SECRET not in one.out + one.err
+
+
+@pytest.mark.parametrize("variable", ["KALITO_API_KEY", "KALITO_CONTEXT_TOKEN_LIMIT", "KALITO_TOKENS_SAFETY_FACTOR"])
+def test_a_secret_in_the_wrong_variable_is_never_printed(invoke: Invoke, home: Path, variable: str) -> None:
+    outcome = invoke("stats", "--database", str(home / "memory.db"), **{variable: SECRET})
+    assert outcome.code == 1
+    assert variable.removeprefix("KALITO_")[:6].lower() in outcome.err.lower()
+    assert SECRET not in outcome.out + outcome.err

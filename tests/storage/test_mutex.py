@@ -1,0 +1,268 @@
+"""The write mutex: one writer across processes, freed by death, given up without a trace."""
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.errors import StorageBusy, StorageReadOnly
+from kalito_mcp.ports.store import StoragePolicy
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.mutex import WriteMutex
+from tests import drafts
+from tests.scripted import START_MS
+from tests.storage.conftest import ROOT
+
+pytestmark = pytest.mark.anyio
+TRIP = Scope(session="trip")
+IMPATIENT = StoragePolicy(busy_timeout_s=0.05)
+
+_HOLD_THE_LOCK = """
+import fcntl, os, sys
+descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(descriptor, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+_WRITE_AND_STOP_INSIDE = """
+import pathlib, sys
+import anyio
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+
+async def main():
+    store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
+        await transaction.records.append_messages(session, [drafts.message("unfinished")], now_ms=0)
+        print("held", flush=True)
+        sys.stdin.read()
+
+anyio.run(main)
+"""
+_APPEND = """
+import pathlib, sys
+import anyio
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+
+async def main():
+    store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
+    for number in range(int(sys.argv[3])):
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
+            draft = drafts.message(f"{sys.argv[2]}{number}")
+            await transaction.records.append_messages(session, [draft], now_ms=0)
+    await store.close()
+
+anyio.run(main)
+"""
+
+
+@contextmanager
+def another_process(program: str, path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has taken the lock, until the block ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def descriptors_of(path: Path) -> int:
+    links = (os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())  # noqa: PTH115
+    return sum(target == str(path) for target in links)
+
+
+async def count(store: SqliteStore) -> int:
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        return session.message_count if session else 0
+
+
+async def append(store: SqliteStore, text: str = "mine") -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        await transaction.records.append_messages(session, [drafts.message(text)], now_ms=START_MS)
+
+
+async def test_the_lock_is_a_private_file_beside_the_database(store: SqliteStore, database: Path) -> None:
+    await append(store)
+    lock = database.with_name("memory.db.lock")
+    assert stat.S_IMODE(lock.stat().st_mode) == 0o600
+    assert lock.stat().st_size == 0
+
+
+async def test_a_write_while_another_process_writes_is_busy_after_the_timeout_and_reads_go_on(database: Path) -> None:
+    store = await SqliteStore.open(database, IMPATIENT)
+    await append(store)
+    with another_process(_HOLD_THE_LOCK, database.with_name("memory.db.lock")):
+        with pytest.raises(StorageBusy, match="doctor"):
+            await append(store)
+        assert await count(store) == 1
+    await append(store)
+    assert await count(store) == 2
+    await store.close()
+
+
+async def test_a_writer_killed_inside_its_transaction_frees_the_lock_and_leaves_nothing(database: Path) -> None:
+    store = await SqliteStore.open(database)
+    await append(store)
+    with another_process(_WRITE_AND_STOP_INSIDE, database) as writer, anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(append, store)
+            for _ in range(50):
+                await anyio.lowlevel.checkpoint()
+            writer.kill()
+    assert await count(store) == 2
+    await store.close()
+
+
+async def test_writers_in_several_processes_lose_nothing(database: Path) -> None:
+    await (await SqliteStore.open(database)).close()
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _APPEND, str(database), name, "40"], cwd=ROOT)  # noqa: ASYNC220
+        for name in "abc"
+    ]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
+    store = await SqliteStore.open(database)
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        messages = await view.records.messages(session, first_seq=1, last_seq=1_000)
+    await store.close()
+    assert sorted(m.text for m in messages) == sorted(f"{name}{number}" for name in "abc" for number in range(40))
+    assert [m.seq for m in messages] == list(range(1, 121))
+
+
+async def test_opening_a_store_that_needs_the_lock_is_busy_too(database: Path) -> None:
+    with (
+        another_process(_HOLD_THE_LOCK, database.with_name("memory.db.lock")),
+        pytest.raises(StorageBusy),
+    ):
+        await SqliteStore.open(database, IMPATIENT)
+    store = await SqliteStore.open(database, IMPATIENT)
+    await store.close()
+
+
+async def test_a_store_can_be_closed_while_another_process_is_stuck_in_a_write(database: Path) -> None:
+    store = await SqliteStore.open(database, IMPATIENT)
+    with another_process(_HOLD_THE_LOCK, database.with_name("memory.db.lock")), anyio.fail_after(10):
+        await store.close()
+
+
+async def test_two_mutexes_on_one_file_exclude_each_other_in_one_process(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    inside: list[str] = []
+
+    async def hold(name: str) -> None:
+        for _ in range(5):
+            async with WriteMutex(path, timeout_s=10).held():
+                inside.append(name)
+                await anyio.lowlevel.checkpoint()
+                assert inside[-1] == name
+                inside.append(name)
+
+    async with anyio.create_task_group() as tasks:
+        for name in "abc":
+            tasks.start_soon(hold, name)
+    assert inside[::2] == inside[1::2]
+    assert descriptors_of(path) == 0
+
+
+async def test_a_wait_that_is_cancelled_at_any_moment_leaves_neither_the_lock_nor_a_descriptor(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    mutex = WriteMutex(path, timeout_s=30)
+
+    async def want() -> None:
+        async with mutex.held():
+            pass
+
+    for round_ in range(300):
+        async with mutex.held(), anyio.create_task_group() as tasks:
+            tasks.start_soon(want)
+            for _ in range(round_ % 30 * 4):
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+    await settle(path, 0)
+    with anyio.fail_after(5):
+        await want()
+
+
+async def test_a_wait_that_was_cancelled_before_it_began_leaves_no_descriptor(tmp_path: Path) -> None:
+    mutex = WriteMutex(tmp_path / "lock", timeout_s=30)
+    async with mutex.held():
+        for _ in range(100):
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                async with mutex.held():
+                    pass
+        assert descriptors_of(tmp_path / "lock") == 1
+
+
+async def test_a_cancellation_that_races_with_getting_the_lock_keeps_or_frees_it_but_never_loses_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "lock"
+    mutex = WriteMutex(path, timeout_s=30)
+
+    async def want() -> None:
+        async with mutex.held():
+            pass
+
+    for round_ in range(200):
+        async with anyio.create_task_group() as tasks:
+            async with mutex.held():
+                tasks.start_soon(want)
+                await anyio.lowlevel.checkpoint()
+            for _ in range(round_ * 4):
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+    await settle(path, 0)
+
+
+async def test_a_cancellation_that_races_with_the_timeout_closes_the_descriptor_once(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    holder, impatient = WriteMutex(path, timeout_s=30), WriteMutex(path, timeout_s=0.002)
+
+    async def want() -> None:
+        async with impatient.held():
+            pass
+
+    async with holder.held():
+        for round_ in range(150):
+            waiting = asyncio.ensure_future(want())
+            for _ in range(round_ * 4):
+                await anyio.lowlevel.checkpoint()
+            waiting.cancel()
+            outcome = (await asyncio.gather(waiting, return_exceptions=True))[0]
+            assert isinstance(outcome, StorageBusy | asyncio.CancelledError)
+        await settle(path, 1)
+
+
+async def settle(path: Path, descriptors: int) -> None:
+    """Wait for the threads that were given up to notice."""
+    with anyio.fail_after(10):
+        while descriptors_of(path) != descriptors:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_lock_that_cannot_be_created_says_so(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(StorageReadOnly, match="lock"):
+        async with WriteMutex(tmp_path / "lock", timeout_s=1).held():
+            pass
