@@ -28,6 +28,7 @@ from kalito_mcp.domain.records import Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.engine.auto_pins import AutoPinPolicy
+from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.records import MessageDraft, SummaryDraft
@@ -41,6 +42,7 @@ _NEVER: Final = 10**9
 # Nothing is owed: a fresh process would begin to summarise the whole memory while it is measured.
 _QUIET: Final = replace(
     Settings(),
+    context=ContextPolicy(summaries=_NEVER),
     window=SummaryWindowPolicy(threshold=_NEVER, dense_threshold=_NEVER),
     pins=AutoPinPolicy(enabled=False),
 )

@@ -7,7 +7,7 @@ whole, so that the budget holds for the text as it is given out, its frame and h
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kalito_mcp.domain.context import MemoryContext
@@ -92,22 +92,57 @@ class Packer:
         frame = (render.opening(parts.session_id, fence), render.closing(fence))
         frame_tokens = self._counter.count("\n".join(frame))
         allowance = max_tokens - frame_tokens
+        is_recounted = False
         while True:
             packing = self._packed(parts, allowance)
-            if packing is None:
+            if packing is not None:
+                context = self._rendered(parts, packing, frame, max_tokens)
+                if context.total_tokens <= max_tokens:
+                    return context
+                # Only a counter whose counts do not add up gets here twice: give way by what was over.
+                allowance -= context.total_tokens - max_tokens if is_recounted else 0
+            elif is_recounted:
                 raise BudgetTooSmall(max_tokens, max_tokens - allowance + self._smallest(parts))
-            text = render.assembled(
-                frame,
-                summaries=_in_order(packing.summaries),
-                pins=_in_order(packing.pins),
-                hits=_in_order(packing.hits),
-                recent=_in_order(packing.recent),
-            )
-            total = self._counter.count(text)
-            if total <= max_tokens:
-                return _context(parts, packing, total, max_tokens, text)
-            # Stored counts are another counter's where that setting changed: give way by what was over.
-            allowance -= total - max_tokens
+            # Stored counts are another counter's where that setting changed since they were written.
+            parts, is_recounted = self._recounted(parts), True
+
+    def _recounted(self, parts: ContextParts) -> ContextParts:
+        """The parts as this counter counts them."""
+        return replace(
+            parts,
+            recent=[replace(one, tokens=self._counter.count(one.text)) for one in parts.recent],
+            pins=[replace(one, tokens=self._counter.count(one.content)) for one in parts.pins],
+            summaries=[replace(one, tokens=self._counter.count(one.summary)) for one in parts.summaries],
+        )
+
+    def _rendered(
+        self, parts: ContextParts, packing: _Packing, frame: tuple[str, str], max_tokens: int
+    ) -> MemoryContext:
+        """The context of what was taken, its text counted whole."""
+        text = render.assembled(
+            frame,
+            summaries=_in_order(packing.summaries),
+            pins=_in_order(packing.pins),
+            hits=_in_order(packing.hits),
+            recent=_in_order(packing.recent),
+        )
+        left_out = {
+            "recent_messages": len(parts.recent) - len(packing.recent),
+            "semantic_pins": len(parts.pins) - len(packing.pins),
+            "summaries": len(parts.summaries) - len(packing.summaries),
+            "relevant_messages": len(parts.hits) - len(packing.hits),
+        }
+        return MemoryContext(
+            session_id=parts.session_id,
+            recent_messages=tuple(parts.recent[place] for place in sorted(packing.recent)),
+            semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
+            summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
+            relevant_messages=tuple(parts.hits[place] for place in sorted(packing.hits)),
+            total_tokens=self._counter.count(text),
+            max_tokens=max_tokens,
+            text=text,
+            left_out={part: count for part, count in left_out.items() if count},
+        )
 
     def _packed(self, parts: ContextParts, allowance: int) -> _Packing | None:
         packing = _Packing(left=allowance)
@@ -217,23 +252,3 @@ class Packer:
 
 def _in_order(part: dict[int, render.Piece]) -> list[str]:
     return [part[place].label + part[place].text for place in sorted(part)]
-
-
-def _context(parts: ContextParts, packing: _Packing, total: int, max_tokens: int, text: str) -> MemoryContext:
-    left_out = {
-        "recent_messages": len(parts.recent) - len(packing.recent),
-        "semantic_pins": len(parts.pins) - len(packing.pins),
-        "summaries": len(parts.summaries) - len(packing.summaries),
-        "relevant_messages": len(parts.hits) - len(packing.hits),
-    }
-    return MemoryContext(
-        session_id=parts.session_id,
-        recent_messages=tuple(parts.recent[place] for place in sorted(packing.recent)),
-        semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
-        summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
-        relevant_messages=tuple(parts.hits[place] for place in sorted(packing.hits)),
-        total_tokens=total,
-        max_tokens=max_tokens,
-        text=text,
-        left_out={part: count for part, count in left_out.items() if count},
-    )

@@ -86,51 +86,49 @@ async def test_an_unknown_argument_is_refused_with_the_nearest_name(
         assert refusal in await h.refusal(tool, **arguments)
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "refusal"),
-    [
-        ("search_memory", {}, "query is missing"),
-        ("search_memory", {"query": ""}, "query is empty"),
-        ("search_memory", {"query": 5}, "query must be a string, not 5"),
-        ("search_memory", {"query": "x" * 4001}, "query is longer than 4000 characters"),
-        ("search_memory", {"query": "x", "k": 0}, "k must be at least 1, not 0"),
-        ("search_memory", {"query": "x", "k": 10**9}, "k must be at most 100, not 1000000000"),
-        ("search_memory", {"query": "x", "k": 10**4000}, "k must be at most 100, not so large a number"),
-        ("search_memory", {"query": "x", "k": "many"}, "k must be a whole number, not 'many'"),
-        ("search_memory", {"query": "x", "k": 1.5}, "k must be a whole number, not 1.5"),
-        ("search_memory", {"query": "x", "types": "pin"}, "types must be a list"),
-        (
-            "search_memory",
-            {"query": "x", "types": ["note"]},
-            "types[0] must be 'message', 'pin' or 'summary', not 'note'",
-        ),
-        ("build_context", {"pending_input": "perhaps"}, "pending_input must be true or false, not 'perhaps'"),
-        ("build_context", {"format": "xml"}, "format must be 'text' or 'structured', not 'xml'"),
-        ("create_pin", {"content": " \n\t"}, "content holds nothing but white space"),
-        ("create_pin", {"content": "x", "importance_score": "high"}, "importance_score must be a number, not 'high'"),
-        ("summarize_session", {"summary": "  "}, "summary holds nothing but white space"),
-        ("record_messages", {"messages": []}, "messages is empty; send at least 1"),
-        ("record_messages", {"messages": ["hello"]}, "messages[0] must be an object"),
-        ("record_messages", {"messages": [{"role": "user", "text": ""}]}, "messages[0].text is empty"),
-        (
-            "record_messages",
-            {"messages": [{"role": "robot", "text": "x"}]},
-            "messages[0].role must be 'user', 'assistant' or 'system', not 'robot'",
-        ),
-        (
-            "record_messages",
-            {"messages": [{"role": "user", "text": "x"}, {"role": "user", "text": "x", "created_at": "soon"}]},
-            "messages[1].created_at='soon' is not an ISO 8601 time",
-        ),
-    ],
+WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("search_memory", {}, "query is missing"),
+    ("search_memory", {"query": ""}, "query is empty"),
+    ("search_memory", {"query": 5}, "query must be a string, not 5"),
+    ("search_memory", {"query": "x" * 4001}, "query is longer than 4000 characters"),
+    ("search_memory", {"query": "x", "k": 0}, "k must be at least 1, not 0"),
+    ("search_memory", {"query": "x", "k": 10**9}, "k must be at most 100, not 1000000000"),
+    ("search_memory", {"query": "x", "k": 10**4000}, "k must be at most 100, not so large a number"),
+    ("search_memory", {"query": "x", "k": "many"}, "k must be a whole number, not 'many'"),
+    ("search_memory", {"query": "x", "k": 1.5}, "k must be a whole number, not 1.5"),
+    ("search_memory", {"query": "x", "types": "pin"}, "types must be a list"),
+    (
+        "search_memory",
+        {"query": "x", "types": ["note"]},
+        "types[0] must be 'message', 'pin' or 'summary', not 'note'",
+    ),
+    ("build_context", {"pending_input": "perhaps"}, "pending_input must be true or false, not 'perhaps'"),
+    ("build_context", {"format": "xml"}, "format must be 'text' or 'structured', not 'xml'"),
+    ("create_pin", {"content": " \n\t"}, "content holds nothing but white space"),
+    ("create_pin", {"content": "x", "importance_score": "high"}, "importance_score must be a number, not 'high'"),
+    ("summarize_session", {"summary": "  "}, "summary holds nothing but white space"),
+    ("record_messages", {"messages": []}, "messages is empty; send at least 1"),
+    ("record_messages", {"messages": ["hello"]}, "messages[0] must be an object"),
+    ("record_messages", {"messages": [{"role": "user", "text": ""}]}, "messages[0].text is empty"),
+    (
+        "record_messages",
+        {"messages": [{"role": "robot", "text": "x"}]},
+        "messages[0].role must be 'user', 'assistant' or 'system', not 'robot'",
+    ),
+    (
+        "record_messages",
+        {"messages": [{"role": "user", "text": "x"}, {"role": "user", "text": "x", "created_at": "soon"}]},
+        "messages[1].created_at='soon' is not an ISO 8601 time",
+    ),
 )
-async def test_a_wrong_argument_is_refused_in_words_that_name_it(
-    database: Path, era: str, tool: str, arguments: dict[str, Any], refusal: str
-) -> None:
+
+
+async def test_a_wrong_argument_is_refused_in_words_that_name_it(database: Path, era: str) -> None:
     async with house(database, era, default_session="s") as h:
-        answer = await h.refusal(tool, **arguments)
-        assert answer.startswith(f"invalid_input: {refusal}")
-        assert not NOISE.search(answer)
+        for tool, arguments, refusal in WRONG_ARGUMENTS:
+            answer = await h.refusal(tool, **arguments)
+            assert answer.startswith(f"invalid_input: {refusal}")
+            assert not NOISE.search(answer)
 
 
 async def test_many_faults_are_told_together_and_not_endlessly(database: Path, era: str) -> None:

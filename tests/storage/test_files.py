@@ -262,6 +262,13 @@ def connection_threads() -> int:
     return sum("_connection_worker_thread" in thread.name for thread in threading.enumerate())
 
 
+async def settle(threads: int) -> None:
+    """Wait for the threads that were told to end."""
+    with anyio.fail_after(10):
+        while connection_threads() != threads:
+            await anyio.lowlevel.checkpoint()
+
+
 def descriptors_of(folder: Path) -> list[str]:
     links = (os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())  # noqa: PTH115
     return [target for target in links if target.startswith(str(folder))]
@@ -284,7 +291,7 @@ async def test_a_store_that_was_closed_keeps_no_thread_and_no_descriptor(copy: P
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
     await store.close()
-    assert connection_threads() == before
+    await settle(before)
     assert not descriptors_of(copy.parent)
 
 
@@ -303,5 +310,5 @@ async def test_an_opening_that_is_cancelled_keeps_no_thread_and_no_descriptor(co
             tasks.cancel_scope.cancel()
         for store in opened:
             await store.close()
-    assert connection_threads() == before
+    await settle(before)
     assert not descriptors_of(copy.parent)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import kalito_mcp.storage.sqlite as package
+from kalito_mcp.storage.sqlite import inspection
 from kalito_mcp.storage.sqlite.records import (
     SELECT_CANDIDATES,
     SELECT_HASHED,
@@ -90,7 +91,8 @@ def parameters(statement: str) -> Any:
 @pytest.fixture
 def connection(copy: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(copy)) as opened:
-        opened.execute("CREATE VIRTUAL TABLE temp.terms_of USING fts5vocab('main', 'records_text', 'instance')")
+        opened.execute(inspection._CREATE_TERMS_OF)
+        opened.execute(inspection._CREATE_TERMS)
         yield opened
 
 
@@ -107,8 +109,9 @@ def test_the_package_has_its_statements_in_upper_case_constants() -> None:
 
 @pytest.mark.parametrize(("name", "statement"), [pytest.param(n, s, id=n) for n, s in sorted(set(statements()))])
 def test_every_statement_can_be_prepared(connection: sqlite3.Connection, name: str, statement: str) -> None:
-    if name == "inspection._CREATE_TERMS_OF":
-        connection.execute("DROP TABLE temp.terms_of")
+    for table in ("terms_of", "terms"):
+        if f"temp.{table} USING" in statement:
+            connection.execute(f"DROP TABLE temp.{table}")
     connection.execute(f"EXPLAIN {statement}", parameters(statement))
 
 

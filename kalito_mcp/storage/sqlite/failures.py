@@ -41,6 +41,9 @@ def explained(path: Path) -> Iterator[None]:
         explanation = explain(error, path)
         # Python's own words quote the text that it could not decode, and remembered text is not for a log.
         raise explanation from (None if _is_undecodable(error) else error)
+    except UnicodeDecodeError:
+        # SQLite's words quote a name in the schema that is one no longer.
+        raise explain(UnreadableRow("a name is not UTF-8"), path) from None
 
 
 def explain(error: sqlite3.Error, path: Path) -> StorageError:

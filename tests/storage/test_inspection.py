@@ -1,0 +1,283 @@
+"""`doctor`: it finds what SQLite's own checks miss, says what to do, and changes nothing."""
+
+import hashlib
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.inspection import Verdict, inspect, wal_reset_exposure
+from kalito_mcp.storage.sqlite.surroundings import access, users
+from tests import drafts
+from tests.scripted import START_MS
+
+TRIP = Scope(session="trip")
+
+
+def failures(path: Path, *, is_deep: bool = True) -> dict[str, str]:
+    """What failed, and the words for it."""
+    return {f.check: f.detail for f in inspect(path, is_deep=is_deep) if f.verdict is Verdict.FAILED}
+
+
+def change(path: Path, *statements: str) -> None:
+    """Change what kalito itself never would, as another program or a bad disk may."""
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+async def reindex(path: Path) -> int:
+    store = await SqliteStore.open(path)
+    try:
+        return await store.reindex()
+    finally:
+        await store.close()
+
+
+def test_a_sound_database_passes_every_check_and_stays_as_it_is(copy: Path) -> None:
+    before = hashlib.sha256(copy.read_bytes()).hexdigest()
+    findings = list(inspect(copy, is_deep=True))
+    assert {finding.verdict for finding in findings} == {Verdict.OK}
+    assert [finding.check for finding in findings] == [
+        "schema",
+        "size",
+        "structure",
+        "references",
+        "row hashes",
+        "counters",
+        "summaries",
+        "text index",
+    ]
+    assert hashlib.sha256(copy.read_bytes()).hexdigest() == before
+
+
+def test_a_shallow_look_leaves_the_rows_alone(copy: Path) -> None:
+    change(copy, "UPDATE records SET text = 'forged' WHERE key = 5")
+    assert failures(copy, is_deep=False) == {}
+    assert "record 5" in failures(copy)["row hashes"]
+
+
+def test_a_flipped_bit_in_a_text_is_always_found(sample: bytes, database: Path) -> None:
+    chance = random.Random(1)
+    places = [start for start in range(len(sample)) if sample.startswith(b"The ferry to Moss leaves", start)]
+    assert len(places) >= 200
+    for _ in range(60):
+        damaged = bytearray(sample)
+        damaged[chance.choice(places) + chance.randrange(60)] ^= 1 << chance.randrange(8)
+        database.write_bytes(damaged)
+        assert "row hashes" in failures(database)
+
+
+def test_flipped_bits_zeroed_pages_garbage_and_cuts_are_found(sample: bytes, database: Path) -> None:
+    chance = random.Random(2)
+    found = {"bit": 0, "zero": 0, "garbage": 0, "cut": 0}
+    rounds = 40
+    # What lies between the cells of a page belongs to nobody.
+    written = [place for place, byte in enumerate(sample) if byte]
+    used = [page for page in range(len(sample) // 4096) if any(sample[page * 4096 : (page + 1) * 4096])]
+
+    def is_found(damaged: bytes) -> bool:
+        database.write_bytes(damaged)
+        return bool(failures(database))
+
+    for _ in range(rounds):
+        bit = bytearray(sample)
+        bit[chance.choice(written)] ^= 1 << chance.randrange(8)
+        found["bit"] += is_found(bytes(bit))
+        start = chance.choice(used) * 4096
+        found["zero"] += is_found(sample[:start] + bytes(4096) + sample[start + 4096 :])
+        start = min(chance.choice(written), len(sample) - 512)
+        found["garbage"] += is_found(sample[:start] + chance.randbytes(512) + sample[start + 512 :])
+        found["cut"] += is_found(sample[: chance.randrange(2, len(sample))])
+    assert found["zero"] == found["cut"] == rounds
+    assert found["garbage"] >= 0.95 * rounds
+    assert found["bit"] >= 0.85 * rounds
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE records SET text = text || ' ' WHERE key = 7",
+        "UPDATE records SET importance = 0.51 WHERE key = 7",
+        "UPDATE records SET created_at = created_at + 1 WHERE key = 7",
+        "UPDATE records SET role = 'assistant' WHERE key = 7",
+        "UPDATE records SET name = 'Ann' WHERE key = 7",
+        "UPDATE records SET client_key = 'other' WHERE key = 7",
+        "UPDATE records SET attributes = '{}' WHERE key = 7",
+        "UPDATE records SET hash = x'0000000000000000' WHERE key = 7",
+    ],
+)
+def test_a_changed_field_of_a_record_is_found(copy: Path, statement: str) -> None:
+    change(copy, statement)
+    assert "record 7 (message)" in failures(copy)["row hashes"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE sessions SET message_count = message_count + 1 WHERE id = 'trip'",
+        "UPDATE sessions SET pin_count = 0 WHERE id = 'trip'",
+        "UPDATE sessions SET summary_count = summary_count - 1 WHERE id = 'trip'",
+        "UPDATE sessions SET summarized_seq = 3 WHERE id = 'trip'",
+        "DELETE FROM records WHERE type = 'pin' AND session_key = (SELECT key FROM sessions WHERE id = 'trip')",
+        "DELETE FROM records WHERE type = 'message' AND seq = 9 AND session_key = "
+        "(SELECT key FROM sessions WHERE id = 'trip')",
+    ],
+)
+def test_wrong_counters_are_found_with_their_session(copy: Path, statement: str) -> None:
+    change(copy, statement)
+    assert "trip" in failures(copy)["counters"]
+    assert "home" not in failures(copy)["counters"]
+
+
+def test_a_gap_between_summaries_is_found(copy: Path) -> None:
+    change(
+        copy,
+        "DELETE FROM records WHERE type = 'summary' AND seq = 31 AND session_key = "
+        "(SELECT key FROM sessions WHERE id = 'home')",
+    )
+    assert "home" in failures(copy)["summaries"]
+
+
+def test_a_record_whose_session_is_gone_is_found(copy: Path) -> None:
+    change(copy, "DELETE FROM sessions WHERE id = 'home'")
+    assert "references" in failures(copy)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO records_text (rowid, terms) VALUES (9999, 's:1 1:t:message 1:ghost')",
+        "INSERT INTO records_text (records_text) VALUES ('delete-all')",
+        "DELETE FROM records_text_data WHERE id > 10",
+    ],
+)
+def test_a_text_index_that_differs_is_found_and_reindex_repairs_it(copy: Path, statement: str) -> None:
+    change(copy, statement)
+    assert list(failures(copy)) == ["text index"]
+    assert "reindex" in failures(copy)["text index"]
+    assert anyio.run(reindex, copy) == 296
+    assert failures(copy) == {}
+
+
+def test_terms_that_a_lookup_would_miss_are_found_and_reindex_repairs_them(copy: Path) -> None:
+    async def write() -> None:
+        store = await SqliteStore.open(copy)
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            many = [drafts.message(" ".join(f"word{n + step}" for step in range(20))) for n in range(0, 4_000, 20)]
+            await transaction.records.append_messages(session, many, now_ms=START_MS)
+        await store.close()
+
+    anyio.run(write)
+    assert failures(copy) == {}
+    change(copy, "DELETE FROM records_text_idx")
+    assert list(failures(copy)) == ["text index"]
+    anyio.run(reindex, copy)
+    assert failures(copy) == {}
+
+
+def test_a_record_that_is_missing_from_the_index_is_found_and_reindex_repairs_it(copy: Path) -> None:
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("INSERT INTO records_text (records_text) VALUES ('delete-all')")
+        connection.commit()
+    anyio.run(reindex, copy)
+    change(copy, "INSERT INTO records_text (rowid, terms) VALUES (3, '1:extra')")
+    assert "1 entries" in failures(copy)["text index"]
+    anyio.run(reindex, copy)
+    assert failures(copy) == {}
+
+
+def test_reindexing_a_sound_database_changes_no_record(copy: Path) -> None:
+    def rows() -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(copy)) as connection:
+            return connection.execute("SELECT * FROM records ORDER BY key").fetchall()
+
+    before = rows()
+    assert anyio.run(reindex, copy) == len(before)
+    assert rows() == before
+    assert failures(copy) == {}
+
+
+@pytest.mark.parametrize("importance", [0, 1, -0.0, 0.1 + 0.2, 1 / 3, 5e-324])
+def test_a_record_of_any_importance_is_as_it_was_written(database: Path, importance: float) -> None:
+    async def write() -> None:
+        store = await SqliteStore.open(database)
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            odd = drafts.message("a\x1fb", name="", role=Role.SYSTEM, importance=importance, created_at=-1)
+            [one] = await transaction.records.append_messages(session, [odd], now_ms=START_MS)
+            [two] = await transaction.records.append_messages(
+                await transaction.sessions.ensure(TRIP, now_ms=0), [drafts.message("two")], now_ms=START_MS
+            )
+            await transaction.records.set_importance(session, [(two.id, importance), (one.id, importance)])
+            await transaction.records.add_pins(session, [drafts.pin("pin", importance=importance)])
+        await store.close()
+
+    anyio.run(write)
+    assert failures(database) == {}
+
+
+def test_what_is_no_database_of_ours_is_named_and_looked_at_no_further(database: Path) -> None:
+    change(database, "CREATE TABLE theirs (x)")
+    assert list(failures(database)) == ["schema"]
+    database.write_bytes(b"not a database at all" * 400)
+    assert list(failures(database)) == ["readable"]
+    database.write_bytes(b"")
+    assert list(failures(database)) == ["schema"]
+
+
+def test_a_newer_schema_is_named(copy: Path) -> None:
+    change(copy, "PRAGMA user_version = 99")
+    assert "upgrade" in failures(copy)["schema"]
+
+
+def test_a_database_in_use_is_looked_over_with_what_its_wal_has(copy: Path) -> None:
+    async def look() -> dict[str, str]:
+        store = await SqliteStore.open(copy)
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            await transaction.records.append_messages(session, [drafts.message("new")], now_ms=START_MS)
+        found = failures(copy)
+        assert Path(f"{copy}-wal").exists()
+        await store.close()
+        return found
+
+    assert anyio.run(look) == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "is_affected"),
+    [
+        ((3, 6, 23), False),
+        ((3, 7, 0), True),
+        ((3, 40, 1), True),
+        ((3, 51, 2), True),
+        ((3, 51, 3), False),
+        ((3, 52, 0), True),
+        ((3, 53, 0), False),
+        ((3, 54, 1), False),
+    ],
+)
+def test_the_versions_with_the_wal_reset_bug_are_named(version: tuple[int, ...], is_affected: bool) -> None:
+    assert ("has the WAL-reset bug" in wal_reset_exposure(version).detail) is is_affected
+
+
+def test_a_database_that_others_may_open_is_a_warning(copy: Path) -> None:
+    copy.chmod(0o644)
+    assert access(copy).verdict is Verdict.WARNING
+    copy.chmod(0o600)
+    assert access(copy).verdict is Verdict.OK
+
+
+def test_this_process_is_not_named_among_those_that_have_the_database_open(copy: Path) -> None:
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("SELECT count(*) FROM records").fetchone()
+        assert users(copy).detail == "no process"
