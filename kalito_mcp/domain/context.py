@@ -12,8 +12,9 @@ class MemoryContext:
     """Everything of a session that fits a token budget.
 
     `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first, and
-    `relevant_messages` (older ones, of any session, that match the query) best first. `total_tokens` counts `text`, the rendered
-    form with its frame, and never exceeds the budget. `left_out` says how many of each kind did not fit.
+    `relevant_messages` (older ones, of any session, that match the query) best first. `total_tokens` counts `text`,
+    the rendered form with its frame, and never exceeds the budget. `left_out` says how many of each kind did not
+    fit.
     """
 
     session_id: str

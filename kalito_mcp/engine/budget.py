@@ -1,9 +1,10 @@
 """What of a session goes into a context of so many tokens. Pure.
 
-In this order, each while it fits: the frame; the newest `min_recent` messages, which always stay and are shortened
-in the middle where they are too long, and where they would leave the pins less than a fifth; pins, most important first; summaries, newest first; further recent messages,
-newest first and without gaps; older messages that match the query, best first. The result is rendered and counted
-whole, so that the budget holds for the text as it is given out, its frame and headings included.
+In this order, each while it fits: the frame; the newest `min_recent` messages, which always stay, and are shortened
+in the middle where they are too long or would leave the pins less than a fifth; pins, most important first; summaries,
+newest first; further recent messages, newest first and without gaps; older messages that match the query, best first.
+The result is rendered and counted whole, so that the budget holds for the text as it is given out, its frame and
+headings included.
 """
 
 from collections.abc import Iterable, Sequence

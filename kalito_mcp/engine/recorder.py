@@ -75,7 +75,7 @@ class Recorder:
             raise InvalidInput("messages is empty; send at least one")
         if len(messages) > self._limits.max_messages:
             raise InvalidInput(
-                f"{len(messages):,} messages in one call; the limit is {self._limits.max_messages:,}: send them in parts"
+                f"{len(messages):,} messages in one call; the limit is {self._limits.max_messages:,}: send parts"
             )
         checked_name(scope.session or "", "session_id")
         if scope.agent is not None:

@@ -63,4 +63,4 @@ class Subscriptions:
 
 def _connection(context: ServerRequestContext[Any]) -> Connection:
     # The session object is made anew for each request; what lasts is the connection behind it.
-    return context.session._connection  # noqa: SLF001
+    return context.session._connection

@@ -21,11 +21,11 @@ def server(tmp_path: Path) -> KalitoServer:
 
 
 async def test_a_listening_host_hears_of_the_session_it_asked_for(server: KalitoServer) -> None:
-    async with Client(server, mode="2026-07-28") as client:
-        async with client.listen(resource_subscriptions=[stats_uri("trip/to Oslo")]) as events:
-            await client.call_tool("record_messages", HELLO)
-            with anyio.fail_after(5):
-                event = await anext(aiter(events))
+    wanted = [stats_uri("trip/to Oslo")]
+    async with Client(server, mode="2026-07-28") as client, client.listen(resource_subscriptions=wanted) as events:
+        await client.call_tool("record_messages", HELLO)
+        with anyio.fail_after(5):
+            event = await anext(aiter(events))
     assert event.uri == "memory://sessions/trip%2Fto%20Oslo/stats"
 
 

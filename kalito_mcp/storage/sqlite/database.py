@@ -30,7 +30,7 @@ from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexQueries, TextIndexStatements
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
-SELECT_SECRET: Final = "SELECT secret FROM identity"
+SELECT_IDENTITY: Final = "SELECT secret FROM identity"
 _READ_WRITE: Final = "?mode=rw"
 _READ_ONLY: Final = "?mode=ro"
 _IMMUTABLE: Final = "?immutable=1"
@@ -59,7 +59,7 @@ class ReadViewOfSqlite:
 
     async def secret(self) -> bytes:
         """The database's secret."""
-        [[secret]] = await self._connection.execute_fetchall(SELECT_SECRET)
+        [[secret]] = await self._connection.execute_fetchall(SELECT_IDENTITY)
         return bytes(secret)
 
 

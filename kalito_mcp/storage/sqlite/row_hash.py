@@ -12,7 +12,9 @@ _HASH_BYTES: Final = 8
 
 def row_hash(*fields: str | int | float | None) -> bytes:
     """The hash of a row's canonical fields, in the order of `HASHED_COLUMNS`."""
-    return blake2b(_FIELD_SEPARATOR.join(map(str, fields)).encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).digest()
+    return blake2b(
+        _FIELD_SEPARATOR.join(map(str, fields)).encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES
+    ).digest()
 
 
 HASHED_COLUMNS: Final = (
