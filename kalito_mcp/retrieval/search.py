@@ -1,7 +1,7 @@
 """`search_memory`: postings to candidates to hits.
 
 The work is bounded whatever is asked: at most `SearchPolicy.postings` index entries are looked at, rare terms being
-complete and common ones cut to their newest records, and at most `SearchPolicy.candidates` texts are read.
+complete and common ones cut to their newest records, and at most `SearchPolicy.filtered_candidates` texts are read.
 """
 
 import heapq
@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-
+from typing import Final
 from kalito_mcp.domain.analysis import query_terms, terms
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, Posting, SearchFilters, SearchPage
@@ -17,12 +17,16 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.evidence import evidence, inverse_document_frequencies
 
+_DECIMALS: Final = 4
+_LEAST_SCORE: Final = 0.0001
+
 
 @dataclass(frozen=True, slots=True)
 class SearchPolicy:
     """Bounds on the work of one search.
 
-    `candidates` texts are compared when nothing filters them, `filtered_candidates` when something does.
+    `candidates` texts are compared at a time, and no more where they fill the page; `filtered_candidates` are the
+    most that are read for it, because a filter may admit few of them.
     """
 
     max_k: int = 100
@@ -77,6 +81,11 @@ class Searcher:
     async def _ranked(
         self, view: ReadView, scope: Scope, asked: Sequence[str], request: SearchRequest, *, wanted: int
     ) -> list[tuple[float, Candidate]]:
+        """At least `wanted` hits, best first, or all there are.
+
+        The records with the most weight of distinct terms are compared first, a tier of them after the other, and
+        ranked within their tier: so what comes later never moves what an earlier page has shown.
+        """
         cap = max(1, self._policy.postings // len(asked))
         postings = await view.text.postings(scope, asked, types=request.filters.types, cap=cap)
         found = [posting for posting in postings if posting.keys]
@@ -85,38 +94,34 @@ class Searcher:
         newest_key = max(posting.keys[0] for posting in found)
         # Terms that nothing holds count in the mass: a hit on one word of five is worth a fifth.
         weights = inverse_document_frequencies(postings, await view.text.record_count(scope), newest_key)
-        candidates = await self._candidates(view, scope, found, weights, request, wanted=wanted)
-        scored = [
-            (round(evidence(weights, terms(f"{c.name} {c.text}" if c.name else c.text)), 4), c) for c in candidates
-        ]
-        return heapq.nsmallest(wanted, scored, key=lambda pair: (-pair[0], -pair[1].key))
+        is_filtered = scope.session is not None or request.filters != SearchFilters()
+        ranked: list[tuple[float, Candidate]] = []
+        tier: list[Candidate] = []
+        for keys in self._promising(found, weights, is_filtered=is_filtered, wanted=wanted):
+            tier += await view.records.candidates(scope, keys, request.filters)
+            if len(tier) >= self._policy.candidates or not is_filtered:
+                ranked += _by_evidence(weights, tier)
+                tier = []
+                if len(ranked) >= wanted:
+                    break
+        return ranked + _by_evidence(weights, tier)
 
-    async def _candidates(
-        self,
-        view: ReadView,
-        scope: Scope,
-        postings: Sequence[Posting],
-        weights: dict[str, float],
-        request: SearchRequest,
-        *,
-        wanted: int,
-    ) -> list[Candidate]:
-        """The records with the most weight of distinct terms, as many as may matter."""
+    def _promising(
+        self, postings: Sequence[Posting], weights: dict[str, float], *, is_filtered: bool, wanted: int
+    ) -> Iterator[Sequence[int]]:
+        """The records by the weight of their distinct terms, newest first among equals, in parts to be read at once."""
         promise: defaultdict[int, float] = defaultdict(float)
         for posting in postings:
             weight = weights[posting.term]
             for key in posting.keys:
                 promise[key] += weight
-        is_filtered = scope.session is not None or request.filters != SearchFilters()
-        examined = self._policy.filtered_candidates if is_filtered else self._policy.candidates
-        best = heapq.nsmallest(max(examined, wanted), promise.items(), key=lambda item: (-item[1], -item[0]))
-        enough = max(self._policy.candidates, wanted)
-        admitted: list[Candidate] = []
-        for keys in _chunks([key for key, _ in best], self._policy.chunk):
-            admitted += await view.records.candidates(scope, keys, request.filters)
-            if len(admitted) >= enough:
-                break
-        return admitted
+        most = self._policy.filtered_candidates
+        size = self._policy.chunk if is_filtered else self._policy.candidates
+        examined = most if is_filtered else min(most, -(-wanted // size) * size)
+        best = heapq.nsmallest(examined, promise.items(), key=lambda item: (-item[1], -item[0]))
+        return (
+            [key for key, _ in best[start : start + size]] for start in range(0, len(best), size)
+        )
 
     def _check(self, request: SearchRequest) -> None:
         if not 1 <= request.k <= self._policy.max_k:
@@ -133,8 +138,15 @@ class Searcher:
             raise InvalidInput("since is later than until; swap them")
 
 
-def _chunks(keys: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    return (keys[start : start + size] for start in range(0, len(keys), size))
+def _by_evidence(weights: dict[str, float], candidates: Sequence[Candidate]) -> list[tuple[float, Candidate]]:
+    scored = [(_score(weights, candidate), candidate) for candidate in candidates]
+    return sorted(scored, key=lambda pair: (-pair[0], -pair[1].key))
+
+
+def _score(weights: dict[str, float], candidate: Candidate) -> float:
+    """Rounded, and never down to nothing: the index knows that the text holds a term."""
+    text = f"{candidate.name} {candidate.text}" if candidate.name else candidate.text
+    return max(round(evidence(weights, terms(text)), _DECIMALS), _LEAST_SCORE)
 
 
 def _hit(score: float, candidate: Candidate) -> Hit:

@@ -18,11 +18,6 @@ NOISE = re.compile(r"pydantic|Input should|https?://|validation error|Field requ
 HIDDEN = "SELECT * FROM /home/someone/private"
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return tmp_path / "memory.db"
-
-
 @dataclass(frozen=True)
 class BrokenClock:
     """A clock that fails with words which nobody outside may see."""

@@ -16,11 +16,6 @@ TEMPLATE = ResourceTemplateReference(type="ref/resource", uri="memory://sessions
 PROMPT = PromptReference(type="ref/prompt", name="resume_session")
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return tmp_path / "memory.db"
-
-
 async def test_the_sessions_are_listed_last_written_first(database: Path, era: str) -> None:
     async with house(database, era) as h:
         assert await h.resource("memory://sessions") == {"sessions": [], "shown": 0, "limit": 100}

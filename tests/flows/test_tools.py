@@ -9,11 +9,6 @@ from tests.flows.house import house, said, text_of
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return tmp_path / "memory.db"
-
-
 async def test_record_messages_says_where_the_messages_are(database: Path, era: str) -> None:
     async with house(database, era) as h:
         facts = await h.facts("record_messages", session_id="trip", messages=said("We fly to Oslo.", "On May 3."))
