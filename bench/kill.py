@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +37,7 @@ _AIMED_S: Final = 0.015
 _STARTING_SHARE: Final = 0.2
 _STARTING_S: Final = (0.3, 1.5)
 _START_LIMIT_S: Final = 60.0
+_POLL_S: Final = 0.05
 _SHARED: Final = "shared"
 _SELECT_MESSAGES: Final = """
 SELECT s.id, r.client_key, r.key, r.text FROM records r JOIN sessions s ON s.key = r.session_key
@@ -98,14 +99,16 @@ class Writer:
     def start(self) -> None:
         """Start the server, without waiting for it."""
         self.is_ready.clear()
+        self.is_gone = self._is_killed = False
         self._server = WireServer(memory_command(self._database), self._environment, self._log)
 
     def kill(self) -> None:
         """SIGKILL the server."""
+        self._is_killed = True
         self._server.kill()
 
     def replace(self) -> None:
-        """Bury a killed server, and start another."""
+        """Bury a server that is gone, and start another."""
         self._server.close()
         self.has_call_open.clear()
         self._was_cut_off = self.open_call is not None
@@ -124,7 +127,9 @@ class Writer:
                 self._record()
                 self.is_ready.set()
         except ServerGone:
-            return
+            self.is_gone = True
+            if not self._is_killed:
+                self._tally.faults.append(f"the server of writer {self.number} ended by itself")
         except RuntimeError as error:
             self._tally.faults.append(f"writer {self.number}: {error}")
         finally:
@@ -173,8 +178,9 @@ class Campaign:
             for number in rounds:
                 killed = self._round(is_all=number % _ALL_EVERY == _ALL_EVERY - 1)
                 self._check(killed, number)
-                for writer in killed:
-                    writer.replace()
+                for writer in self._writers:
+                    if writer in killed or writer.is_gone:
+                        writer.replace()
                 if self._random.random() < _STARTING_SHARE:
                     time.sleep(self._random.uniform(*_STARTING_S))
                     self._tally.kills["while_starting"] += 1
@@ -206,16 +212,18 @@ class Campaign:
         self._write_until(kill)
         return victims
 
-    def _write_until(self, act: Any) -> None:
+    def _write_until(self, act: Callable[[], None]) -> None:
         """Let all write; when each has been acknowledged something, act; then let them finish their calls."""
         over = threading.Event()
         threads = [threading.Thread(target=writer.write, args=(over,)) for writer in self._writers]
         for thread in threads:
             thread.start()
         deadline = time.monotonic() + _START_LIMIT_S
-        for writer in self._writers:
-            if not writer.is_ready.wait(max(0.0, deadline - time.monotonic())):
-                self._tally.faults.append(f"writer {writer.number} did not start within {_START_LIMIT_S:.0f} s")
+        for writer, thread in zip(self._writers, threads, strict=True):
+            while not writer.is_ready.wait(_POLL_S) and thread.is_alive():
+                if time.monotonic() > deadline:
+                    self._tally.faults.append(f"writer {writer.number} did not start in {_START_LIMIT_S:.0f} s")
+                    writer.kill()
         act()
         over.set()
         for thread in threads:

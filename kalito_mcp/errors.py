@@ -99,14 +99,14 @@ class SessionFinalized(Conflict):
 
 
 class ClientKeyReused(Conflict):
-    """One `client_key` came with two different texts."""
+    """One `client_key` came with two different messages, or two different pins."""
 
     code = "client_key_reused"
 
     def __init__(self, client_key: str) -> None:
         super().__init__(
-            f"client_key {client_key!r} is already recorded with another role or text; "
-            "send the same message to retry it, or a new client_key for a new message"
+            f"client_key {client_key!r} is already used for another text; "
+            "send the same again to retry it, or a new client_key for something new"
         )
 
 

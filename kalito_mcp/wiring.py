@@ -14,7 +14,7 @@ from kalito_mcp.engine.manager import MemoryManager
 from kalito_mcp.engine.recorder import Recorder
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
-from kalito_mcp.errors import SessionNotFound
+from kalito_mcp.errors import ConfigurationError, SessionNotFound
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
@@ -166,7 +166,13 @@ async def read_stats(settings: Settings, session_id: str | None) -> dict[str, An
 
 
 async def reindex(settings: Settings) -> int:
-    """Build the text index anew; how many records it has."""
+    """Build the text index anew; how many records it has.
+
+    Raises:
+        ConfigurationError: there is no database.
+    """
+    if not settings.database.exists():
+        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
     store = await SqliteStore.open(settings.database, settings.storage)
     try:
         return await store.reindex()

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.errors import InvalidInput, TextTooLarge
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -46,6 +47,17 @@ def checked_name(name: str, field: str) -> str:
     if _CONTROL.search(name) or _SURROGATE.search(name):
         raise InvalidInput(f"{field} contains control characters or unpaired surrogates; use plain text")
     return name
+
+
+def checked_moment(moment_ms: int, field: str) -> int:
+    """Milliseconds since 1970.
+
+    Raises:
+        InvalidInput: outside the years 1 to 9999, which alone have a date.
+    """
+    if not OLDEST_MS <= moment_ms <= NEWEST_MS:
+        raise InvalidInput(f"{field}={moment_ms} is outside the years 1 to 9999; send milliseconds since 1970")
+    return moment_ms
 
 
 def message_number(message_id: str | int, field: str = "message id") -> int:

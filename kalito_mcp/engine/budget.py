@@ -100,11 +100,11 @@ class Packer:
                 context = self._rendered(parts, packing, frame, max_tokens)
                 if context.total_tokens <= max_tokens:
                     return context
-                # Only a counter whose counts do not add up gets here twice: give way by what was over.
+                # Counts that do not add up: give way by what was over.
                 allowance -= context.total_tokens - max_tokens if is_recounted else 0
             elif is_recounted:
                 raise BudgetTooSmall(max_tokens, max_tokens - allowance + self._smallest(parts))
-            # Stored counts are another counter's where that setting changed since they were written.
+            # Stored counts are another counter's where that setting changed: once more, by this one.
             parts, is_recounted = self._recounted(parts), True
 
     def _recounted(self, parts: ContextParts) -> ContextParts:

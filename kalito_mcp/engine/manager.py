@@ -32,7 +32,14 @@ from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.engine.topics import extract_topics
-from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionFinalized, SessionNotFound, StorageDamaged
+from kalito_mcp.errors import (
+    ClientKeyReused,
+    InvalidInput,
+    RecordNotFound,
+    SessionFinalized,
+    SessionNotFound,
+    StorageDamaged,
+)
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import PinDraft, SessionView
 from kalito_mcp.ports.store import Store
@@ -120,6 +127,7 @@ class MemoryManager:
 
         Raises:
             InvalidInput: the text, an id or the importance is not acceptable.
+            ClientKeyReused: the `client_key` came before with another content.
             RecordNotFound: `source_message_id` is not a message of the session.
             SessionFinalized: the session is closed.
         """
@@ -155,6 +163,8 @@ class MemoryManager:
             if not added and draft.client_key is not None:
                 before = await transaction.records.pin_by_client_key(session, draft.client_key)
                 if before is not None:
+                    if before.content != content:
+                        raise ClientKeyReused(draft.client_key)
                     return before
         return SemanticPin(
             id=draft.id,

@@ -11,7 +11,7 @@ from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import NewMessage, message_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.domain.validation import checked_name, checked_text
+from kalito_mcp.domain.validation import checked_moment, checked_name, checked_text
 from kalito_mcp.engine.importance import ImportancePolicy, score_importance
 from kalito_mcp.errors import InvalidInput, SessionFinalized
 from kalito_mcp.ports.clock import Clock
@@ -97,13 +97,16 @@ class Recorder:
                 checked_name(message.name, "name")
             if message.client_key is not None:
                 checked_name(message.client_key, "client_key")
+            if message.model_id is not None:
+                checked_name(message.model_id, "model_id")
+            created_at = now_ms if message.created_at is None else checked_moment(message.created_at, "created_at")
         except InvalidInput as error:
             raise type(error)(f"messages[{place}]: {error}; nothing of this call was recorded") from None
         return MessageDraft(
             role=message.role,
             text=text,
             name=message.name,
-            created_at=now_ms if message.created_at is None else message.created_at,
+            created_at=created_at,
             importance=score_importance(message.role, text, self._importance),
             tokens=self._counter.count(text),
             model_id=message.model_id,

@@ -20,9 +20,11 @@ PINS_HEADING: Final = "PINS (important facts)"
 HISTORY_HEADING: Final = "HISTORICAL MESSAGES (condensed)"
 RECENT_HEADING: Final = "--- RECENT CONVERSATION ---"
 
-# C0 except tab and newline, DEL, C1, zero-width and bidirectional controls, tag characters.
+# C0 except tab and newline, DEL, C1, zero-width and bidirectional controls, and plane 14: tags, and the variation
+# selectors that can carry a hidden text.
 _INVISIBLE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]"
 )
 _CONDENSED_CHARS: Final = 400
 

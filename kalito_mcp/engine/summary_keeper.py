@@ -108,8 +108,9 @@ class SummaryKeeper:
             SummaryRangeConflict: it does not begin right after the last summary; says where that is.
             SessionFinalized: the session is closed.
         """
+        text = None
         if request.summary is not None:
-            checked_text(request.summary, "summary", max_bytes=self._limits.max_text_bytes)
+            text = checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
         async with self._store.read() as view:
             session = await _session(view, scope)
             messages = await self._range(view, session, scope, request)
@@ -120,8 +121,8 @@ class SummaryKeeper:
                 f"messages 1 to {session.summarized_seq} of session {session.id!r} have their summaries; the next one "
                 f"begins at message {session.summarized_seq + 1}, this range at message {messages[0].seq}"
             )
-        if request.summary is not None:
-            written = WrittenSummary(request.summary.strip(), SummaryMethod.CALLER, None, None)
+        if text is not None:
+            written = WrittenSummary(text, SummaryMethod.CALLER, None, None)
         else:
             written = await self._summarizer.summarize(messages, session_model=session.model)
         draft = self._draft_of_messages(messages, written)
@@ -132,16 +133,23 @@ class SummaryKeeper:
     async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
         """Store the caller's text as the summary of every message that has none; None when every message has one.
 
+        Owed work may summarise a window meanwhile: then the text stands for what is left.
+
         Raises:
-            InvalidInput, SessionNotFound, SessionFinalized, SummaryRangeConflict: as they say.
+            InvalidInput, SessionNotFound, SessionFinalized: as they say.
         """
-        async with self._store.read() as view:
-            session = await _session(view, scope)
-            if session.summarized_seq >= session.message_count:
-                return None
-            ends = (session.summarized_seq + 1, session.message_count)
-            [first], [last] = [await view.records.messages(session, first_seq=seq, last_seq=seq) for seq in ends]
-        return await self.create(scope, CreateSummaryRequest(session.id, first.record_id, last.record_id, summary=text))
+        while True:
+            async with self._store.read() as view:
+                session = await _session(view, scope)
+                if session.summarized_seq >= session.message_count:
+                    return None
+                ends = (session.summarized_seq + 1, session.message_count)
+                [first], [last] = [await view.records.messages(session, first_seq=seq, last_seq=seq) for seq in ends]
+            request = CreateSummaryRequest(session.id, first.record_id, last.record_id, summary=text)
+            try:
+                return await self.create(scope, request)
+            except SummaryRangeConflict:
+                continue  # the other one has moved on: there is less left each time
 
     async def _next_window(
         self, view: ReadView, session: Session, *, is_partial_due: bool

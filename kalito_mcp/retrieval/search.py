@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
+
 from kalito_mcp.domain.analysis import query_terms, terms
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, Posting, SearchFilters, SearchPage
@@ -115,13 +116,11 @@ class Searcher:
             weight = weights[posting.term]
             for key in posting.keys:
                 promise[key] += weight
-        most = self._policy.filtered_candidates
+        most = max(self._policy.filtered_candidates, self._policy.candidates)
         size = self._policy.chunk if is_filtered else self._policy.candidates
         examined = most if is_filtered else min(most, -(-wanted // size) * size)
         best = heapq.nsmallest(examined, promise.items(), key=lambda item: (-item[1], -item[0]))
-        return (
-            [key for key, _ in best[start : start + size]] for start in range(0, len(best), size)
-        )
+        return ([key for key, _ in best[start : start + size]] for start in range(0, len(best), size))
 
     def _check(self, request: SearchRequest) -> None:
         if not 1 <= request.k <= self._policy.max_k:

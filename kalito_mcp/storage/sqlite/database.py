@@ -222,7 +222,9 @@ class SqliteStore:
         if self._writer is None:
             reader = self._idle_readers[0]
             if not await is_current(reader, steps, self.path):
-                raise StorageReadOnly(f"{self.path} needs a migration, and cannot be written; make it writable")
+                raise StorageReadOnly(
+                    f"{self.path} is empty or of an older release; `kalito-mcp serve` brings it up to date when it starts"
+                )
 
     def _create_private(self) -> None:
         """Make the folder (0700) and an empty file (0600) where they are missing; SQLite gives its side files the

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kalito_mcp import NewMessage, PinType, Role, Settings, open_memory
+from kalito_mcp import CreatePinRequest, NewMessage, PinType, Role, Settings, open_memory
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.engine.auto_pins import AutoPinPolicy
-from kalito_mcp.errors import SessionFinalized, SessionNotFound
+from kalito_mcp.errors import ClientKeyReused, SessionFinalized, SessionNotFound
 from kalito_mcp.storage.sqlite.database import SqliteStore
 
 pytestmark = pytest.mark.anyio
@@ -93,3 +93,24 @@ async def test_automatic_pins_can_be_switched_off(tmp_path: Path) -> None:
         await memory.record_messages("care", [NewMessage(Role.USER, "I'm allergic to penicillin.")])
         await memory.settled()
         assert (await memory.session_stats("care")).total_pins == 0
+
+
+async def test_a_callers_summary_stands_for_what_owed_work_left(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        for start in range(12):
+            session = f"trip {start}"
+            await memory.record_messages(session, conversation(16))
+            adopted = await memory.adopt_summary(session, "They planned the budget for May.")
+            assert adopted is not None
+            assert adopted.end_seq == 16
+            assert (await memory.session_stats(session)).summarized_messages == 16
+
+
+async def test_a_pins_client_key_gives_its_pin_back_and_refuses_another_text(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        first = await memory.create_pin(CreatePinRequest("care", "Nana takes no sugar.", client_key="sugar"))
+        again = await memory.create_pin(CreatePinRequest("care", "Nana takes no sugar.", client_key="sugar"))
+        assert again == first
+        with pytest.raises(ClientKeyReused, match="new client_key"):
+            await memory.create_pin(CreatePinRequest("care", "Nana takes two sugars.", client_key="sugar"))
+        assert (await memory.session_stats("care")).total_pins == 1

@@ -1,0 +1,136 @@
+"""How text becomes terms: the same for what is written and what is asked, in every script and normal form."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.domain.analysis import STOP_WORDS, index_terms, query_terms, stem, terms, words
+
+LETTERS = st.characters(categories=["Lu", "Ll", "Lo", "Lt", "Lm", "Nd", "Mn", "Mc", "Zs", "Po", "Pd"])
+SCRIPTS = st.text(
+    st.sampled_from(
+        "abcdefghijklmnopqrstuvwxyzABCXYZ0123456789 '’-_.,"
+        "àâäçéèêëîïôöùûüÿœæøåßñčšžłőűİıΆάέήίόύώϊϋΰ"
+        "абвгдеёжзийклмнїґ"
+        "ابتثجحخدذرزسشصآأؤئكلمنهوىي"
+        "אבגדהוזחטיכלמנסעפצקרשת"
+        "कखगघचछजझटठडढतथदधनिीुूेैोौंँ्"
+        "กขคงจชซดตถทนบปผพมยรลวสหอะาิีึืุู่้"
+        "一二三東京北京日本語猫海が"
+        "ぎぐげごぱぴガパ저는서울에한국어"
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The planned trips", ["the", "planned", "trips"]),
+        ("snake_case-and.dots/slashes", ["snake", "case", "and", "dots", "slashes"]),
+        ("don't we'll Ann's", ["don't", "we'll", "ann's"]),
+        ("O'Brien o'clock rock'n'roll", ["o", "brien", "o", "clock", "rock'n", "roll"]),
+        ("l’été", ["l", "ete"]),
+        ("x86_64 mp3 v3.51.2 5'10", ["x86", "64", "mp3", "v3", "51", "2", "5", "10"]),
+        ("Café CAFE\u0301 naïve", ["cafe", "cafe", "naive"]),
+        ("東京に行く", ["東京", "京に", "に行", "行く"]),
+        ("猫", ["猫"]),
+        ("mix中文and英文", ["mix", "中文", "and", "英文"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("كِتَابٌ", ["كتاب"]),
+        ("", []),
+        ("!?… 👍 \x00 \ud800", []),
+    ],
+)
+def test_a_text_has_these_words(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "plan plans planned planning",
+        "trip trips",
+        "story stories",
+        "box boxes boxed boxing",
+        "class classes",
+        "need needs needed needing",
+        "quick quickly",
+        "stop stops stopped stopping",
+        "fall falls falling",
+        "like likes liked liking",
+    ],
+)
+def test_the_inflections_of_a_word_are_one_term(family: str) -> None:
+    assert len({stem(word) for word in family.split()}) == 1
+
+
+@pytest.mark.parametrize("word", ["red", "king", "fly", "this", "bus", "gas", "is", "as", "3ds", "1990s", "sing", "bed"])
+def test_a_short_word_or_one_with_digits_keeps_its_letters(word: str) -> None:
+    assert stem(word)[:3] == word[:3]
+
+
+def test_words_that_differ_stay_different() -> None:
+    pairs = [("planet", "plan"), ("university", "universe"), ("17", "71"), ("don", "dons1")]
+    assert all(stem(one) != stem(other) for one, other in pairs)
+
+
+def test_a_very_long_word_is_cut_and_still_found_by_itself() -> None:
+    word = "x" * 10_000
+    assert index_terms(word) == tuple(query_terms(word))
+    assert len(index_terms(word)[0]) == 48
+
+
+@given(SCRIPTS)
+def test_every_normal_form_of_a_text_has_the_same_terms(text: str) -> None:
+    expected = words(unicodedata.normalize("NFC", text))
+    for form in ("NFD", "NFKC", "NFKD"):
+        assert words(unicodedata.normalize(form, text)) == expected, form
+
+
+@given(SCRIPTS)
+def test_case_makes_no_difference_where_it_can_be_folded(text: str) -> None:
+    assert words(text.casefold()) == words(text)
+
+
+@given(st.text(LETTERS, max_size=60))
+def test_every_term_that_is_asked_was_indexed(text: str) -> None:
+    assert set(query_terms(text)) <= set(index_terms(text)) == set(terms(text))
+
+
+@given(st.text(max_size=80))
+def test_any_text_has_clean_terms(text: str) -> None:
+    for term in index_terms(text):
+        assert 0 < len(term) <= 48
+        assert not set(term) & set(" '\"’:*()-\x00\n_")
+        assert term == term.lower()
+        term.encode()
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=80))
+def test_an_ascii_text_has_the_same_words_beside_a_word_of_another_script(text: str) -> None:
+    assert words(f"{text} Ω") == [*words(text), "ω"]
+
+
+@given(st.lists(st.sampled_from(["ferry", "Moss", "東京", "été", "we'll", "O'Brien", "x86"]), max_size=12))
+def test_words_are_those_of_the_parts_in_order(parts: list[str]) -> None:
+    assert words(" ".join(parts)) == [word for part in parts for word in words(part)]
+
+
+def test_terms_are_distinct_and_in_order_and_have_the_speakers_name() -> None:
+    assert index_terms("ferry to ferries", "Ann Lee") == ("ferry", "to", "ann", "lee")
+    assert index_terms("ferry", "") == index_terms("ferry", None) == index_terms("ferry") == ("ferry",)
+
+
+def test_function_words_are_dropped_from_a_query_unless_nothing_else_is_left() -> None:
+    assert query_terms("What is the name of the ferry?") == ["nam", "ferry"]
+    assert query_terms("to be or not to be") == ["to", "be", "or", "not"]
+    assert query_terms("I'm") == ["i"]
+    assert query_terms("") == []
+
+
+def test_stop_words_are_words_as_they_are_found_in_a_text() -> None:
+    assert all(words(word) == [word] for word in STOP_WORDS)
+    assert {"no", "not", "nor"} <= STOP_WORDS

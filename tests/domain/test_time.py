@@ -1,0 +1,87 @@
+"""Moments at the border: UTC, ISO 8601 with milliseconds, the years 1 to 9999 and nothing beyond."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, to_iso
+from kalito_mcp.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("text", "moment_ms"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2026-03-04T05:06:07.089Z", 1_772_600_767_089),
+        ("2026-03-04T05:06:07.089999Z", 1_772_600_767_089),
+        ("2026-03-04T06:06:07.089+01:00", 1_772_600_767_089),
+        ("2026-03-04 05:06:07.089", 1_772_600_767_089),
+        ("  2026-03-04T05:06:07.089Z\n", 1_772_600_767_089),
+        ("2026-03-04", 1_772_582_400_000),
+        ("20260304", 1_772_582_400_000),
+        ("1969-12-31T23:59:59.999Z", -1),
+        ("1969-12-31T23:59:59.9999Z", -1),
+        ("0001-01-01T00:00:00Z", OLDEST_MS),
+        ("9999-12-31T23:59:59.999Z", NEWEST_MS),
+        ("0000-01-01T00:00:00Z", None),
+        ("10000-01-01T00:00:00Z", None),
+        ("9999-12-31T23:59:59-01:00", None),
+        ("0001-01-01T00:00:00+01:00", None),
+        ("0001-01-01T00:00:00+00:00", OLDEST_MS),
+        ("2026-02-30T00:00:00Z", None),
+        ("2026-03-04T25:00:00Z", None),
+        ("1772600767089", None),
+        ("yesterday", None),
+        ("", None),
+        ("２０２６-０３-０４", None),
+        ("NaN", None),
+    ],
+)
+def test_a_text_is_this_moment_or_is_refused(text: str, moment_ms: int | None) -> None:
+    if moment_ms is not None:
+        assert from_iso(text) == moment_ms
+        return
+    with pytest.raises(InvalidInput, match="ISO 8601"):
+        from_iso(text)
+
+
+def test_a_refusal_names_the_field_and_shows_no_more_than_a_piece() -> None:
+    with pytest.raises(InvalidInput, match="^since='xxx") as refusal:
+        from_iso("x" * 10_000, "since")
+    assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("moment_ms", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_772_600_767_089, "2026-03-04T05:06:07.089Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+        (OLDEST_MS, "0001-01-01T00:00:00.000Z"),
+        (NEWEST_MS, "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_a_moment_is_written_with_four_digits_of_year_and_three_of_milliseconds(moment_ms: int, text: str) -> None:
+    assert to_iso(moment_ms) == text
+
+
+@given(st.integers(OLDEST_MS, NEWEST_MS))
+def test_every_moment_comes_back_from_its_text(moment_ms: int) -> None:
+    assert from_iso(to_iso(moment_ms)) == moment_ms
+    assert len(to_iso(moment_ms)) == 24
+
+
+@given(st.lists(st.integers(OLDEST_MS, NEWEST_MS), min_size=2, max_size=5))
+def test_texts_sort_as_their_moments_do(moments: list[int]) -> None:
+    assert sorted(map(to_iso, moments)) == [to_iso(moment) for moment in sorted(moments)]
+
+
+@given(st.datetimes(timezones=st.timezones()))
+def test_any_offset_is_the_same_moment_in_utc(moment: datetime) -> None:
+    try:
+        in_utc = moment.astimezone(UTC)
+    except OverflowError:
+        return
+    assert from_iso(moment.isoformat()) == from_iso(in_utc.isoformat())
