@@ -24,7 +24,9 @@ async def write_everything(transaction: WriteTransaction, word: str = "abandoned
     session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
     await transaction.records.append_messages(session, [drafts.message(f"{word} message")], now_ms=START_MS)
     session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-    await transaction.records.add_pins(session, [drafts.pin(f"{word} pin", record_id=f"pin_{word}_{session.message_count}")])
+    await transaction.records.add_pins(
+        session, [drafts.pin(f"{word} pin", record_id=f"pin_{word}_{session.message_count}")]
+    )
     end = session.message_count
     await transaction.records.add_summary(session, drafts.summary(end, end, text=f"{word} summary"))
     await transaction.sessions.set_pinned_seq(session, end)

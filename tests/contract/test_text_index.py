@@ -37,9 +37,7 @@ async def holding(
     """The records of the scope that a posting leads to, newest first."""
     async with store.read() as view:
         keys = [
-            key
-            for posting in await view.text.postings(scope, [term], types=types, cap=cap)
-            for key in posting.keys
+            key for posting in await view.text.postings(scope, [term], types=types, cap=cap) for key in posting.keys
         ]
         found = await view.records.candidates(scope, keys, SearchFilters(types=types))
     return sorted((candidate.key for candidate in found), reverse=True)

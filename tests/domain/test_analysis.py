@@ -67,7 +67,9 @@ def test_the_inflections_of_a_word_are_one_term(family: str) -> None:
     assert len({stem(word) for word in family.split()}) == 1
 
 
-@pytest.mark.parametrize("word", ["red", "king", "fly", "this", "bus", "gas", "is", "as", "3ds", "1990s", "sing", "bed"])
+@pytest.mark.parametrize(
+    "word", ["red", "king", "fly", "this", "bus", "gas", "is", "as", "3ds", "1990s", "sing", "bed"]
+)
 def test_a_short_word_or_one_with_digits_keeps_its_letters(word: str) -> None:
     assert stem(word)[:3] == word[:3]
 

@@ -59,7 +59,8 @@ def test_a_message_id_is_its_number_with_or_without_its_prefix(number: int | str
 
 
 @pytest.mark.parametrize(
-    "number", ["", "msg_", "msg_msg_4", "4.5", "-4", "+4", "1e3", "٤٥", "４５", "pin_45", "9" * 19, "msg_ 45", "0x1F", -1]
+    "number",
+    ["", "msg_", "msg_msg_4", "4.5", "-4", "+4", "1e3", "٤٥", "４５", "pin_45", "9" * 19, "msg_ 45", "0x1F", -1],
 )
 def test_what_is_no_message_id_is_refused_by_its_field(number: int | str) -> None:
     with pytest.raises(InvalidInput, match="^end_message_id="):

@@ -190,9 +190,7 @@ async def test_a_client_key_with_other_words_is_refused_and_changes_nothing(data
         await h.facts("record_messages", session_id="s", messages=[{"role": "user", "text": "a", "client_key": "k"}])
         before = await h.stats("s")
         changed = [{"role": "user", "text": "new"}, {"role": "user", "text": "b", "clientKey": "k"}]
-        assert "client_key 'k' is already used" in await h.refusal(
-            "record_messages", session_id="s", messages=changed
-        )
+        assert "client_key 'k' is already used" in await h.refusal("record_messages", session_id="s", messages=changed)
         assert await h.stats("s") == before
 
 

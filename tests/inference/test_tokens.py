@@ -308,7 +308,7 @@ def test_a_long_run_is_not_estimated_far_below_a_token_for_every_eight_character
 
 
 def test_random_text_costs_more_than_prose_of_its_length() -> None:
-    letters = random.Random(0).choices("abcdefghijklmnopqrstuvwxyz", k=400)  # noqa: S311
+    letters = random.Random(0).choices("abcdefghijklmnopqrstuvwxyz", k=400)
     prose = "the kids are in fourth and sixth grade now and the cats are asleep on the sofa " * 5
     assert CalibratedCounter().count("".join(letters)) > 1.5 * CalibratedCounter().count(prose[:400])
 

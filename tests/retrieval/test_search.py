@@ -348,7 +348,16 @@ async def test_a_cursor_of_another_search_is_refused(store: SqliteStore) -> None
         with pytest.raises(InvalidInput, match="cursor"):
             await searcher.search(scope, replace(other, cursor=cursor))
     fingerprint = cursor.partition("-")[2]
-    for forged in ("", "-", "2", "x", f"-1-{fingerprint}", f"x-{fingerprint}", f"٣-{fingerprint}", f"{10**9}-{fingerprint}"):
+    for forged in (
+        "",
+        "-",
+        "2",
+        "x",
+        f"-1-{fingerprint}",
+        f"x-{fingerprint}",
+        f"٣-{fingerprint}",
+        f"{10**9}-{fingerprint}",
+    ):
         with pytest.raises(InvalidInput, match="cursor"):
             await searcher.search(Scope(), replace(request, cursor=forged))
     assert (await searcher.search(Scope(), replace(request, cursor=cursor, k=1))).hits != ()

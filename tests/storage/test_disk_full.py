@@ -5,7 +5,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import anyio
 import pytest
 
 from kalito_mcp.domain.scope import Scope

@@ -192,7 +192,7 @@ async def check_damaged(path: Path, content: bytes, written: set[str], *, may_be
     try:
         store = await SqliteStore.open(path)
     except StorageError as error:
-        assert isinstance(error, StorageDamaged), error  # noqa: PT017
+        assert isinstance(error, StorageDamaged), error
         assert path.read_bytes() == content
         return
     try:

@@ -205,7 +205,9 @@ class Fatal(Migration):
 
 anyio.run(SqliteStore.open, pathlib.Path({str(copy)!r}), None, [*migrations(), Fatal({NEXT}, "notes", {ADDS_A_TABLE.sql!r})])
 """
-    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
+    )
     assert version(copy) == NEXT - 1
     assert anyio.run(open_and_close, copy, [*migrations(), ADDS_A_TABLE]) == [NEXT]
     assert query(copy, "SELECT count(*) FROM notes") == [(1,)]
@@ -219,7 +221,9 @@ connection = sqlite3.connect({str(path)!r}, isolation_level=None)
 connection.execute({statement!r})
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
+    )
     wal = path.with_name(f"{path.name}-wal")
     assert wal.stat().st_size > 0
     return wal
