@@ -15,7 +15,7 @@ import anyio.to_thread
 import click
 
 from kalito_mcp.cli.options import with_settings
-from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.errors import ConfigurationError, KalitoError
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -62,8 +62,14 @@ def command(
 
     try:
         anyio.run(run)
+    except _CouldNotOpen:
+        sys.exit(1)
     finally:
         _end_for_certain()
+
+
+class _CouldNotOpen(KalitoError):
+    """The memory could not be opened; stderr has said why, and every call is answered with it."""
 
 
 def _end_for_certain() -> None:
@@ -99,5 +105,9 @@ async def _opened(database: Path | None, config: Path | None) -> "AsyncIterator[
     wiring = await anyio.to_thread.run_sync(importlib.import_module, "kalito_mcp.wiring")
     from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - imports every policy
 
-    async with wiring.open_memory(settings=settings_of(database, config)) as memory:
-        yield memory
+    try:
+        async with wiring.open_memory(settings=settings_of(database, config)) as memory:
+            yield memory
+    except KalitoError as error:
+        click.echo(f"kalito-mcp: {error}", err=True)
+        raise _CouldNotOpen(str(error)) from error

@@ -44,7 +44,7 @@ class SearchRequest:
     """What to find. `cursor` continues an earlier search with the same words and filters."""
 
     query: str
-    k: int
+    k: int = 10
     filters: SearchFilters = SearchFilters()
     cursor: str | None = None
 

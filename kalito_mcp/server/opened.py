@@ -28,6 +28,7 @@ class OpenedMemory:
     def __init__(self, opener: MemoryOpener, default_session: str | None) -> None:
         self._opener = opener
         self._memory: Memory | None = None
+        self._failure: KalitoError | None = None
         self._ready: anyio.Event | None = None
         self.default_session = default_session
 
@@ -36,31 +37,37 @@ class OpenedMemory:
         """Begin to open the memory, and close it when the block ends; inside another such block, do neither.
 
         Raises:
-            KalitoError: it could not be opened, and the block was cancelled; or the block raised it.
+            KalitoError: it could not be opened, or the block raised it.
         """
         if self._ready is not None:
             yield
             return
         self._ready, done = anyio.Event(), anyio.Event()
-        failure: list[KalitoError] = []
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._hold, self._ready, done, failure, tasks.cancel_scope)
+                tasks.start_soon(self._hold, self._ready, done)
                 try:
                     yield
                 except KalitoError as error:  # out of the task group, which would wrap it
-                    failure.append(error)
+                    self._failure = error
                 done.set()
         finally:
             self._ready = None
-        if failure:
-            raise failure[0]
+        if self._failure is not None:
+            raise self._failure
 
     async def memory(self) -> "Memory":
-        """The memory, as soon as it is open."""
+        """The memory, as soon as it is open.
+
+        Raises:
+            KalitoError: why it could not be opened, at every call: a host shows its user the answer of a call, and
+            rarely what a server that ended wrote to stderr.
+        """
         if self._ready is None:
             raise RuntimeError("the memory is open only while the server runs")
         await self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
         assert self._memory is not None  # noqa: S101 - set before `ready`, and unset after every call has ended
         return self._memory
 
@@ -69,17 +76,15 @@ class OpenedMemory:
         therefore open the memory around it, and only a server that is driven without one opens it here."""
         return self.open()
 
-    async def _hold(
-        self, ready: anyio.Event, done: anyio.Event, failure: list[KalitoError], scope: anyio.CancelScope
-    ) -> None:
+    async def _hold(self, ready: anyio.Event, done: anyio.Event) -> None:
         try:
             async with self._opener() as memory:
                 self._memory = memory
                 ready.set()
                 await done.wait()
         except KalitoError as error:
-            failure.append(error)
-            scope.cancel()
+            self._failure = error
+            ready.set()
         finally:
             self._memory = None
 

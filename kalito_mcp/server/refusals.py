@@ -74,7 +74,7 @@ def in_words(error: ValidationError, schema: Mapping[str, Any]) -> str:
 
 def refusal(error: BaseException, tool: str) -> ToolError:
     """The tool error for what a tool raised: our own errors in their words, anything else by an id that the log has."""
-    if isinstance(error, KalitoError) and not isinstance(error, ConfigurationError):
+    if isinstance(error, KalitoError):
         return ToolError(f"{error.code}: {error}")
     return ToolError(f"internal: {_incident(error, tool)}")
 
@@ -88,7 +88,7 @@ def protocol_errors(what: str) -> Iterator[None]:
         raise
     except (InvalidInput, NotFound, Conflict) as error:
         raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
-    except StorageError as error:
+    except (StorageError, ConfigurationError) as error:
         raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
     except Exception as error:
         raise MCPError(code=INTERNAL_ERROR, message=_incident(error, what)) from error

@@ -233,7 +233,8 @@ async def test_a_finalized_session_takes_nothing_more_and_keeps_what_it_has(tmp_
             assert refusal == (
                 "session_finalized: session 'done' is FINALIZED and takes no more records; go on under a new session_id"
             )
-        assert (await h.facts("summarize_session", session_id="done", summary="more"))["summaries_made"] == 0
+        refusal = await h.refusal("summarize_session", session_id="done", summary="more")
+        assert refusal.startswith("conflict: every message of session 'done' has a summary already")
         assert await h.stats("done") == before
         assert await h.text("build_context", session_id="done") == shown
 

@@ -356,12 +356,14 @@ def ends(descriptor: int) -> bool:
     return bool(readable)
 
 
-def test_a_database_that_cannot_be_opened_ends_the_process_in_one_line(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_opened_is_told_at_every_call_and_once_on_stderr(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     database.mkdir()
+    why = f"{database} is a folder; name a file in it, such as {database}/memory.db"
     with served(database) as wire:
-        assert wire.rest() == []
+        wire.send(request(1, "tools/list"), call(2, "search_memory", query="Oslo"))
+        assert len(wire.answer(1)["result"]["tools"]) == 6
+        assert wire.answer(2)["result"]["content"][0]["text"] == f"storage_damaged: {why}"
+        wire.close_stdin()
         assert wire.exit_code() == 1
-    assert database.with_suffix(".stderr").read_text() == (
-        f"kalito-mcp: {database} is a folder; name a file in it, such as {database}/memory.db\n"
-    )
+    assert database.with_suffix(".stderr").read_text() == f"kalito-mcp: {why}\n"

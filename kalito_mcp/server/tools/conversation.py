@@ -9,7 +9,7 @@ from pydantic import Field
 
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Role
 from kalito_mcp.domain.time import from_iso
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, plural, text_answer
@@ -73,8 +73,9 @@ class ConversationTools:
         self,
         session_id: SessionId = None,
         max_tokens: Annotated[
-            int, Field(description="Budget of the whole text, in tokens.", ge=1, le=10_000_000)
-        ] = 3000,
+            int | None,
+            Field(description="Budget of the whole text, in tokens; 3000 unless set otherwise.", ge=1, le=10_000_000),
+        ] = None,
         query: Annotated[
             str | None,
             Field(
@@ -130,7 +131,12 @@ class ConversationTools:
             made = [await memory.create_summary(request)]
         elif summary is not None:
             adopted = await memory.adopt_summary(session, summary)
-            made = [adopted] if adopted else []
+            if adopted is None:
+                raise Conflict(
+                    f"every message of session {session!r} has a summary already, so yours was not stored; "
+                    "keep it with create_pin, or send it after the next messages"
+                )
+            made = [adopted]
         else:
             made = await memory.summarize_session(session)
         await self._subscriptions.session_changed(session)

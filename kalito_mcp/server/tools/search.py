@@ -9,6 +9,7 @@ from pydantic import Field
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.search import Hit, SearchFilters
 from kalito_mcp.domain.time import from_iso
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.tools.answers import answer, plural
@@ -75,7 +76,10 @@ def _moment(text: str, field: str, now_ms: int) -> int:
     ago = _AGO.fullmatch(text.strip().lower())
     if ago is not None:
         return now_ms - int(ago[1]) * _UNIT_MS[ago[2]]
-    moment = from_iso(text, field)
+    try:
+        moment = from_iso(text, field)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}, or so long before now, like 7d") from None
     # A day as the last one means all of it.
     return moment + _UNIT_MS["d"] - 1 if field == "until" and _DAY.fullmatch(text.strip()) else moment
 

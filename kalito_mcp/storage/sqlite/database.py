@@ -223,7 +223,7 @@ class SqliteStore:
             reader = self._idle_readers[0]
             if not await is_current(reader, steps, self.path):
                 raise StorageReadOnly(
-                    f"{self.path} is empty or of an older release; `kalito-mcp serve` brings it up to date when it starts"
+                    f"{self.path} is empty or of an older release; `kalito-mcp serve` brings it up to date"
                 )
 
     def _create_private(self) -> None:

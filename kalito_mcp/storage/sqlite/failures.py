@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,11 +39,16 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        explanation = explain(error, path)
-        # Python's own words quote the text that it could not decode, and remembered text is not for a log.
-        raise explanation from (None if _is_undecodable(error) else error)
-    except UnicodeDecodeError:
+        # The cursor of a statement that failed halfway is in there, and with it the snapshot that it reads: the
+        # connection would go on seeing the past for as long as anybody holds the error.
+        traceback.clear_frames(error.__traceback__)
+        if _is_undecodable(error):
+            # Python's own words quote the text, and remembered text is not for a log.
+            raise explain(error, path) from None
+        raise explain(error, path) from error
+    except UnicodeDecodeError as error:
         # SQLite's words quote a name in the schema that is one no longer.
+        traceback.clear_frames(error.__traceback__)
         raise explain(UnreadableRow("a name is not UTF-8"), path) from None
 
 
