@@ -48,8 +48,9 @@ def command(
     _configure_logging(os.environ.get("KALITO_LOG", ""))
     # The environment names the session of the host that started us: over HTTP, others come too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
+    told: list[KalitoError] = []
     server = build_server(
-        lambda: _opened(database, config), default_session=host_session if transport == "stdio" else None
+        lambda: _opened(database, config, told), default_session=host_session if transport == "stdio" else None
     )
 
     async def run() -> None:
@@ -62,14 +63,12 @@ def command(
 
     try:
         anyio.run(run)
-    except _CouldNotOpen:
+    except KalitoError as error:
+        if error not in told:
+            raise
         sys.exit(1)
     finally:
         _end_for_certain()
-
-
-class _CouldNotOpen(KalitoError):
-    """The memory could not be opened; stderr has said why, and every call is answered with it."""
 
 
 def _end_for_certain() -> None:
@@ -100,8 +99,11 @@ def _configure_logging(name: str) -> None:
 
 
 @asynccontextmanager
-async def _opened(database: Path | None, config: Path | None) -> "AsyncIterator[Memory]":
-    """The memory. Imported in a thread and opened while the server already answers its host: a fifth of a second."""
+async def _opened(database: Path | None, config: Path | None, told: list[KalitoError]) -> "AsyncIterator[Memory]":
+    """The memory. Imported in a thread and opened while the server already answers its host: a fifth of a second.
+
+    Why it cannot be opened is said on stderr at once, and added to `told`.
+    """
     wiring = await anyio.to_thread.run_sync(importlib.import_module, "kalito_mcp.wiring")
     from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - imports every policy
 
@@ -110,4 +112,5 @@ async def _opened(database: Path | None, config: Path | None) -> "AsyncIterator[
             yield memory
     except KalitoError as error:
         click.echo(f"kalito-mcp: {error}", err=True)
-        raise _CouldNotOpen(str(error)) from error
+        told.append(error)
+        raise

@@ -48,7 +48,7 @@ def test_a_text_is_this_moment_or_is_refused(text: str, moment_ms: int | None) -
 
 
 def test_a_refusal_names_the_field_and_shows_no_more_than_a_piece() -> None:
-    with pytest.raises(InvalidInput, match="^since='xxx") as refusal:
+    with pytest.raises(InvalidInput, match=r"^since='xxx") as refusal:
         from_iso("x" * 10_000, "since")
     assert len(str(refusal.value)) < 200
 

@@ -49,7 +49,7 @@ def test_a_name_may_be_anything_that_can_be_seen(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "\t", "\u3000", "x" * 201, "a\nb", "a\x00", "\x7f", "\ud800", "a\r"])
 def test_a_name_that_is_empty_long_or_has_control_characters_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="^session_id"):
+    with pytest.raises(InvalidInput, match=r"^session_id"):
         checked_name(name, "session_id")
 
 
@@ -63,7 +63,7 @@ def test_a_message_id_is_its_number_with_or_without_its_prefix(number: int | str
     ["", "msg_", "msg_msg_4", "4.5", "-4", "+4", "1e3", "٤٥", "４５", "pin_45", "9" * 19, "msg_ 45", "0x1F", -1],
 )
 def test_what_is_no_message_id_is_refused_by_its_field(number: int | str) -> None:
-    with pytest.raises(InvalidInput, match="^end_message_id="):
+    with pytest.raises(InvalidInput, match=r"^end_message_id="):
         message_number(number, "end_message_id")
 
 

@@ -156,7 +156,9 @@ def test_the_budget_holds_even_for_a_counter_that_does_not_add_up(data: st.DataO
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=8), st.integers(1, 6))
 def test_a_larger_budget_never_holds_fewer_records(lengths: list[int], min_recent: int) -> None:
     counter, policy = CharacterCounter(), ContextPolicy(min_recent=min_recent)
-    parts = ContextParts("s", [message(n + 1, "x" * length, counter.count("x" * length)) for n, length in enumerate(lengths)])
+    parts = ContextParts(
+        "s", [message(n + 1, "x" * length, counter.count("x" * length)) for n, length in enumerate(lengths)]
+    )
     held = []
     for budget in range(80, 1_400, 60):
         try:

@@ -127,7 +127,9 @@ async def test_a_context_is_never_stale_within_a_process_or_across_two(here: Pro
     await other_store.close()
 
 
-async def test_a_cached_context_is_read_once(here: Process, clock: ScriptedClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cached_context_is_read_once(
+    here: Process, clock: ScriptedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await here.say("one")
     await said(here)
     reads: list[int] = []

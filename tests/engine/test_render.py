@@ -112,7 +112,9 @@ def test_whatever_is_remembered_the_frame_and_the_headings_stand_alone(text: str
 def test_no_control_character_is_left_but_tab_and_line_feed(text: str) -> None:
     rendered = everything(text)
     assert not [c for c in rendered if unicodedata.category(c) == "Cc" and c not in "\n\t"]
-    assert not set(rendered) & set("\u200b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\ufeff")
+    assert not set(rendered) & set(
+        "\u200b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\ufeff"
+    )
     assert not re.search("[\U000e0000-\U000e0fff]", rendered)
 
 
@@ -150,7 +152,7 @@ def test_each_piece_says_where_it_comes_from() -> None:
     assert render.summary_piece(over_two_days).label == "- messages 1-15, 2026-03-04 to 2026-03-05: "
     assert render.hit_piece(hit("x"), "s").label == "- msg_3, 2026-03-04, assistant: "
     assert render.hit_piece(hit("x", session_id='a"b'), "s").label == (
-        "- msg_3, 2026-03-04, assistant in session \"a'b\": "
+        '- msg_3, 2026-03-04, assistant in session "a\'b": '
     )
     assert render.hit_piece(hit("x", name="Ann"), "s").label == "- msg_3, 2026-03-04, Ann: "
 

@@ -74,7 +74,9 @@ def keeper(
     )
 
 
-async def record(store: SqliteStore, count: int, scope: Scope = TRIP, *, text: str = "The ferry leaves at") -> list[str]:
+async def record(
+    store: SqliteStore, count: int, scope: Scope = TRIP, *, text: str = "The ferry leaves at"
+) -> list[str]:
     recorder = Recorder(store, CharacterCounter(), ScriptedClock(), LimitsPolicy(), ImportancePolicy())
     messages = [NewMessage(Role.USER if n % 2 else Role.ASSISTANT, f"{text} {n}.") for n in range(count)]
     return (await recorder.record(scope, messages)).message_ids
@@ -248,9 +250,7 @@ async def test_a_finalized_session_takes_no_summary_of_the_caller(store: SqliteS
 
 
 @pytest.mark.parametrize("round_", range(4))
-async def test_keepers_that_race_on_one_database_store_every_summary_once(
-    store: SqliteStore, round_: int
-) -> None:
+async def test_keepers_that_race_on_one_database_store_every_summary_once(store: SqliteStore, round_: int) -> None:
     await record(store, 130)
     other = await SqliteStore.open(store.path)
     made: list[ConversationSummary] = []

@@ -203,7 +203,8 @@ class Fatal(Migration):
             yield statement
         os.kill(os.getpid(), signal.SIGKILL)
 
-anyio.run(SqliteStore.open, pathlib.Path({str(copy)!r}), None, [*migrations(), Fatal({NEXT}, "notes", {ADDS_A_TABLE.sql!r})])
+steps = [*migrations(), Fatal({NEXT}, "notes", {ADDS_A_TABLE.sql!r})]
+anyio.run(SqliteStore.open, pathlib.Path({str(copy)!r}), None, steps)
 """
     assert (
         subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
