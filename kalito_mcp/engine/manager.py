@@ -307,19 +307,18 @@ class MemoryManager:
     async def _relevant(self, session: Session, query: str, known: Sequence[MessageWithImportance]) -> Sequence[Hit]:
         """What matches the query, without the messages that the model gets anyway."""
         wanted = self._context.relevant_messages
-        page = await self._searcher.search(
+        hits = await self._searcher.best(
             Scope(owner=self._owner, agent=session.agent),
-            SearchRequest(
-                query=query[:1000],
-                k=wanted + len(known),
-                filters=SearchFilters(types=frozenset({RecordType.MESSAGE})),
-            ),
+            query,
+            wanted=wanted + len(known) if wanted else 0,
+            filters=SearchFilters(types=frozenset({RecordType.MESSAGE})),
         )
         in_sight = {message.record_id for message in known}
-        return [hit for hit in page.hits if hit.record_id not in in_sight][:wanted]
+        return [hit for hit in hits if hit.record_id not in in_sight][:wanted]
 
     def _scope(self, session_id: str | None) -> Scope:
-        return Scope(owner=self._owner, session=session_id)
+        checked = None if session_id is None else checked_name(session_id, "session_id")
+        return Scope(owner=self._owner, session=checked)
 
     def _fence(self, session: Session) -> str:
         """What no remembered text can contain: it depends on a secret of the database, and not on the time, so

@@ -14,6 +14,7 @@ from typing import Final
 from kalito_mcp.domain.analysis import query_terms, terms
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, Posting, SearchFilters, SearchPage
+from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.evidence import evidence, inverse_document_frequencies
@@ -79,6 +80,14 @@ class Searcher:
             next_cursor=f"{offset + request.k}-{fingerprint}" if has_more else None,
         )
 
+    async def best(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> Sequence[Hit]:
+        """Up to `wanted` hits for whatever is asked: what `search` would refuse is cut to what it takes."""
+        asked = query.strip()[: self._policy.max_query_chars]
+        k = min(wanted, self._policy.max_k)
+        if not asked or k < 1:
+            return ()
+        return (await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))).hits
+
     async def _ranked(
         self, view: ReadView, scope: Scope, asked: Sequence[str], request: SearchRequest, *, wanted: int
     ) -> list[tuple[float, Candidate]]:
@@ -133,6 +142,9 @@ class Searcher:
                 "ask with the words that matter"
             )
         since, until = request.filters.since, request.filters.until
+        for field, moment_ms in (("since", since), ("until", until)):
+            if moment_ms is not None:
+                checked_moment(moment_ms, field)
         if since is not None and until is not None and since > until:
             raise InvalidInput("since is later than until; swap them")
 

@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kalito_mcp.errors import StorageBusy, StorageDamaged, StorageError, StorageFull, StorageReadOnly
+from kalito_mcp.errors import (
+    InvalidInput,
+    StorageBusy,
+    StorageDamaged,
+    StorageError,
+    StorageFull,
+    StorageReadOnly,
+)
 
 _PRIMARY_CODE_MASK: Final = 0xFF
 _READ_ONLY_CODES: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
@@ -35,7 +42,8 @@ def intact_rows() -> Iterator[None]:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raise what went wrong with the database at `path` as a StorageError that says what to do."""
+    """Raise what went wrong with the database at `path` as a StorageError that says what to do, or as InvalidInput
+    where it was an argument that is no Unicode text."""
     try:
         yield
     except sqlite3.Error as error:
@@ -50,6 +58,8 @@ def explained(path: Path) -> Iterator[None]:
         # SQLite's words quote a name in the schema that is one no longer.
         traceback.clear_frames(error.__traceback__)
         raise explain(UnreadableRow("a name is not UTF-8"), path) from None
+    except UnicodeEncodeError:
+        raise InvalidInput("an argument has an unpaired surrogate; send valid Unicode") from None
 
 
 def explain(error: sqlite3.Error, path: Path) -> StorageError:
