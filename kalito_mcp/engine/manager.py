@@ -317,8 +317,7 @@ class MemoryManager:
         return [hit for hit in hits if hit.record_id not in in_sight][:wanted]
 
     def _scope(self, session_id: str | None) -> Scope:
-        checked = None if session_id is None else checked_name(session_id, "session_id")
-        return Scope(owner=self._owner, session=checked)
+        return Scope(owner=self._owner, session=session_id)
 
     def _fence(self, session: Session) -> str:
         """What no remembered text can contain: it depends on a secret of the database, and not on the time, so

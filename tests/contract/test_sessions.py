@@ -187,6 +187,15 @@ async def test_a_prefix_is_taken_letter_by_letter_whatever_it_means_elsewhere(st
         assert [one.id for one in await view.sessions.list_recent(Scope(), prefix=prefix, limit=9)] == []
 
 
+async def test_a_name_that_is_no_unicode_text_is_refused_in_words(store: Store) -> None:
+    async with store.read() as view:
+        with pytest.raises(InvalidInput):
+            await view.sessions.get(Scope(session="\ud800"))
+    async with store.read() as view:
+        with pytest.raises(InvalidInput):
+            await view.sessions.list_recent(Scope(), prefix="\ud800", limit=1)
+
+
 async def test_sessions_written_at_one_moment_are_listed_newest_session_first(store: Store) -> None:
     for number in range(5):
         await opened(store, Scope(session=f"s{number}"))

@@ -139,6 +139,22 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
 
 
 @settings(max_examples=60, deadline=None)
+@given(COUNTERS, st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=2))
+def test_one_token_below_the_minimum_is_refused_where_the_stored_counts_are_this_counters(
+    counter: TokenCounter, texts: list[str], pinned: list[str]
+) -> None:
+    recent = [message(number + 1, text, counter.count(text)) for number, text in enumerate(texts)]
+    parts = ContextParts("s", recent, [pin(number, text, counter.count(text)) for number, text in enumerate(pinned)])
+    with pytest.raises(BudgetTooSmall) as refused:
+        pack(parts, -1, counter)
+    minimum = refused.value.minimum
+    assert pack(parts, minimum, counter).total_tokens <= minimum
+    with pytest.raises(BudgetTooSmall) as below:
+        pack(parts, minimum - 1, counter)
+    assert below.value.minimum == minimum
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.integers(1, 9_000))
 def test_the_budget_holds_even_for_a_counter_that_does_not_add_up(data: st.DataObject, budget: int) -> None:
     counter = RisingCounter()

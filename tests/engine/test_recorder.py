@@ -28,7 +28,7 @@ def recorder(store: SqliteStore, clock: ScriptedClock) -> Recorder:
 async def counted(store: SqliteStore, scope: Scope = TRIP) -> int | None:
     async with store.read() as view:
         session = await view.sessions.get(scope)
-    return session and session.message_count
+    return None if session is None else session.message_count
 
 
 async def test_a_batch_comes_back_with_its_ids_in_order_and_the_new_total(recorder: Recorder) -> None:

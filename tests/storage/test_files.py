@@ -16,7 +16,7 @@ import pytest
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.errors import StorageDamaged, StorageError, StorageReadOnly
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import StoragePolicy, Store
 from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
@@ -204,6 +204,29 @@ async def check_damaged(path: Path, content: bytes, written: set[str], *, may_be
         await store.close()
 
 
+async def test_a_read_that_failed_leaves_no_reader_behind_that_sees_the_past(copy: Path) -> None:
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("UPDATE records SET text = CAST(x'c328' AS TEXT) WHERE type = 'pin'")
+        connection.commit()
+    store = await SqliteStore.open(copy, StoragePolicy(readers=1))
+    kept: list[BaseException] = []
+    for number in range(3):
+        async with store.read() as view:
+            session = await view.sessions.get(TRIP)
+        assert session is not None
+        assert session.message_count == MESSAGES + number
+        try:
+            async with store.read() as view:
+                await view.records.view(session, tail=1, pins=5)
+        except StorageDamaged as error:
+            kept.append(error)  # as a log or a debugger would
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            await transaction.records.append_messages(session, [drafts.message("new")], now_ms=START_MS)
+    assert len(kept) == 3
+    await store.close()
+
+
 async def test_the_side_files_of_a_closed_database_are_not_needed(copy: Path, written: set[str]) -> None:
     copy.with_name("memory.db-shm").write_bytes(b"garbage" * 1000)
     assert await use(copy) == written
@@ -246,9 +269,9 @@ async def test_a_wal_cut_short_anywhere_loses_whole_transactions_from_its_end_an
         Path(f"{crashed}-wal").write_bytes(wal[:length])
         store = await SqliteStore.open(crashed)
         async with store.read() as view:
-            session = await view.sessions.get(TRIP)
-            assert session is not None
-            messages = await view.records.messages(session, first_seq=MESSAGES + 1, last_seq=10_000)
+            found = await view.sessions.get(TRIP)
+            assert found is not None
+            messages = await view.records.messages(found, first_seq=MESSAGES + 1, last_seq=10_000)
         await store.close()
         assert [m.text for m in messages] == [
             f"pair {number} {half}" for number in range(len(messages) // 2) for half in ("one", "two")

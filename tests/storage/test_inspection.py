@@ -3,6 +3,8 @@
 import hashlib
 import random
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -275,6 +277,23 @@ def test_a_database_that_others_may_open_is_a_warning(copy: Path) -> None:
     assert access(copy).verdict is Verdict.WARNING
     copy.chmod(0o600)
     assert access(copy).verdict is Verdict.OK
+
+
+def test_another_process_that_has_the_database_open_is_named(copy: Path) -> None:
+    program = f"""
+import sqlite3, sys
+connection = sqlite3.connect({str(copy)!r})
+connection.execute("SELECT count(*) FROM records").fetchone()
+print("open", flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        assert f"process {process.pid} (python" in users(copy).detail
+        process.kill()
 
 
 def test_this_process_is_not_named_among_those_that_have_the_database_open(copy: Path) -> None:

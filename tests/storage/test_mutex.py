@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import anyio
@@ -147,6 +148,19 @@ async def test_writers_in_several_processes_lose_nothing(database: Path) -> None
     await store.close()
     assert sorted(m.text for m in messages) == sorted(f"{name}{number}" for name in "abc" for number in range(40))
     assert [m.seq for m in messages] == list(range(1, 121))
+
+
+async def test_a_program_that_locks_the_database_itself_makes_a_write_busy_and_nothing_else(database: Path) -> None:
+    store = await SqliteStore.open(database, IMPATIENT)
+    await append(store)
+    with closing(sqlite3.connect(database, isolation_level=None)) as theirs:
+        theirs.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageBusy, match="another program"):
+            await append(store)
+        assert await count(store) == 1
+    await append(store)
+    assert await count(store) == 2
+    await store.close()
 
 
 async def test_opening_a_store_that_needs_the_lock_is_busy_too(database: Path) -> None:
