@@ -188,12 +188,15 @@ async def test_a_prefix_is_taken_letter_by_letter_whatever_it_means_elsewhere(st
 
 
 async def test_a_name_that_is_no_unicode_text_is_refused_in_words(store: Store) -> None:
-    async with store.read() as view:
-        with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput):
+        async with store.read() as view:
             await view.sessions.get(Scope(session="\ud800"))
-    async with store.read() as view:
-        with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput):
+        async with store.read() as view:
             await view.sessions.list_recent(Scope(), prefix="\ud800", limit=1)
+    with pytest.raises(InvalidInput):
+        await opened(store, Scope(session="\ud800"))
+    assert (await opened(store)).message_count == 0
 
 
 async def test_sessions_written_at_one_moment_are_listed_newest_session_first(store: Store) -> None:
