@@ -1,5 +1,6 @@
 """What every test shares."""
 
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,6 +8,10 @@ import pytest
 
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import CountedIds, ScriptedClock
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # Run in the background of a shell, tests would hand this on to the servers that they start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
