@@ -36,6 +36,9 @@ _UNSPACED: Final = re.compile(
     "\U00020000-\U0003ffff]+"
 )
 
+# What is neither letter nor digit, as spaces: splitting takes half the time of matching.
+_ASCII_SPACED: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
+
 _HAN: Final = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 STOP_WORDS: Final = frozenset(
@@ -52,8 +55,8 @@ STOP_WORDS: Final = frozenset(
 def words(text: str) -> list[str]:
     """The words of the text, folded and in order, not stemmed; unspaced scripts as bigrams."""
     if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
-    folded = _DIACRITICS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+        return _ascii_words(text.lower())
+    folded = _DIACRITICS.sub("", unicodedata.normalize("NFKD", text).casefold())
     found: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", folded).replace("_", " ")):
         if word.isascii():
@@ -63,9 +66,13 @@ def words(text: str) -> list[str]:
     return found
 
 
+def _ascii_words(lowered: str) -> list[str]:
+    return _ASCII_WORD.findall(lowered) if "'" in lowered else lowered.translate(_ASCII_SPACED).split()
+
+
 def terms(text: str) -> list[str]:
     """The index terms of the text, with repeats."""
-    return [stem(word) for word in _indexed(text)]
+    return list(map(stem, _indexed(text)))
 
 
 def index_terms(text: str, name: str | None = None) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ by kind of conversation: +15 to +18 R@10 on BEAM against BM25's, -0.3 on LoCoMo 
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -33,6 +32,10 @@ def evidence(weights: Mapping[str, float], terms: Sequence[str]) -> float:
     mass = sum(weights.values())
     if mass <= 0:
         return 0.0
-    counts = Counter(term for term in terms if term in weights)
+    asked = [term for term in terms if term in weights]
     damping = _SATURATION + _LENGTH_WEIGHT * len(terms)
-    return sum(weights[term] * count / (count + damping) for term, count in counts.items()) / mass
+    found = 0.0
+    for term in dict.fromkeys(asked):
+        count = asked.count(term)
+        found += weights[term] * count / (count + damping)
+    return found / mass

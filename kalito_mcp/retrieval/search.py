@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Final
 
 from kalito_mcp.domain.analysis import query_terms, terms
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, Posting, SearchFilters, SearchPage
 from kalito_mcp.domain.validation import checked_moment
@@ -33,8 +34,8 @@ class SearchPolicy:
     max_k: int = 100
     max_query_chars: int = 4_000
     max_terms: int = 32
-    postings: int = 12_000
-    candidates: int = 200
+    postings: int = 8_000
+    candidates: int = 120
     filtered_candidates: int = 4_000
     chunk: int = 400
 
@@ -179,7 +180,8 @@ def _hit(score: float, candidate: Candidate) -> Hit:
         text=candidate.text,
         created_at=candidate.created_at,
         score=score,
-        client_key=candidate.client_key,
+        # A pin's key may be one of ours.
+        client_key=candidate.client_key if candidate.type is RecordType.MESSAGE else None,
         key=candidate.key,
     )
 

@@ -107,7 +107,7 @@ def test_any_text_has_clean_terms(text: str) -> None:
     for term in index_terms(text):
         assert 0 < len(term) <= 48
         assert not set(term) & set(" '\"’:*()-\x00\n_")
-        assert term == term.lower()
+        assert term == term.casefold()
         term.encode()
 
 
