@@ -61,7 +61,8 @@ class MessageWithImportance:
     """One message of a conversation.
 
     `id` is its number, unique in the database and never used again; `record_id` is the same as text, `msg_<id>`,
-    and every call that takes a message id takes either. `tokens` was counted when the message was written.
+    and every call that takes a message id takes either. `tokens` was counted when the message was
+    written, as a context shows its text.
     """
 
     id: int

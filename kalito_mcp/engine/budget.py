@@ -9,6 +9,7 @@ headings included.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 
 from kalito_mcp.domain.context import MemoryContext
@@ -21,6 +22,8 @@ from kalito_mcp.ports.tokens import TokenCounter
 _PINS_SHARE: Final = 0.2
 _CHARS_PER_TOKEN_AT_MOST: Final = 16
 """No text that is worth keeping has longer tokens: where the search for a shortened message begins."""
+
+_LABELS_KEPT: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class Packer:
     def __init__(self, counter: TokenCounter, policy: ContextPolicy) -> None:
         self._counter = counter
         self._policy = policy
+        # A label comes back in every context of its session, and is as dear to count as a short message.
+        self._label_tokens = lru_cache(maxsize=_LABELS_KEPT)(counter.count)
         self._newline = counter.count("\n")
         self._headings = {
             heading: counter.count(heading) + self._newline
@@ -111,10 +116,13 @@ class Packer:
         """The parts as this counter counts them."""
         return replace(
             parts,
-            recent=[replace(one, tokens=self._counter.count(one.text)) for one in parts.recent],
-            pins=[replace(one, tokens=self._counter.count(one.content)) for one in parts.pins],
-            summaries=[replace(one, tokens=self._counter.count(one.summary)) for one in parts.summaries],
+            recent=[replace(one, tokens=self._shown(one.text)) for one in parts.recent],
+            pins=[replace(one, tokens=self._shown(one.content)) for one in parts.pins],
+            summaries=[replace(one, tokens=self._shown(one.summary)) for one in parts.summaries],
         )
+
+    def _shown(self, text: str) -> int:
+        return self._counter.count(render.as_data(text))
 
     def _rendered(
         self, parts: ContextParts, packing: _Packing, frame: tuple[str, str], max_tokens: int
@@ -248,7 +256,7 @@ class Packer:
     def _cost(self, piece: render.Piece) -> int:
         if piece.tokens is None:
             return self._counter.count(piece.label + piece.text) + self._newline
-        return self._counter.count(piece.label) + piece.tokens + self._newline
+        return self._label_tokens(piece.label) + piece.tokens + self._newline
 
 
 def _in_order(part: dict[int, render.Piece]) -> list[str]:

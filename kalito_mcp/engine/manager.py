@@ -29,6 +29,7 @@ from kalito_mcp.engine.budget import ContextParts, ContextPolicy, Packer
 from kalito_mcp.engine.cache import CachePolicy, RevisionCache
 from kalito_mcp.engine.importance import ImportancePolicy, clamp_importance, score_importance
 from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.engine.render import as_data
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.engine.topics import extract_topics
@@ -142,7 +143,7 @@ class MemoryManager:
             content=content,
             source_message_id=_record_id(request.source_message_id),
             importance=clamp_importance(importance),
-            tokens=self._counter.count(content),
+            tokens=self._counter.count(as_data(content)),
             pin_type=request.pin_type,
             created_at=now_ms,
             client_key=request.client_key,

@@ -13,6 +13,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import checked_moment, checked_name, checked_text
 from kalito_mcp.engine.importance import ImportancePolicy, score_importance
+from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import InvalidInput, SessionFinalized
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft
@@ -108,7 +109,7 @@ class Recorder:
             name=message.name,
             created_at=created_at,
             importance=score_importance(message.role, text, self._importance),
-            tokens=self._counter.count(text),
+            tokens=self._counter.count(as_data(text)),
             model_id=message.model_id,
             token_usage=message.token_usage,
             client_key=message.client_key,

@@ -32,7 +32,7 @@ _CONDENSED_CHARS: Final = 400
 @dataclass(frozen=True, slots=True)
 class Piece:
     """One remembered thing in a context. `tokens` is what its text was counted to when it was written; None where
-    the text is not as it was written."""
+    only a part of it is shown."""
 
     label: str
     text: str
@@ -126,8 +126,7 @@ def assembled(
 
 
 def _piece(label: str, text: str, tokens: int | None) -> Piece:
-    shown = as_data(text)
-    return Piece(label, shown, tokens if shown == text else None)
+    return Piece(label, as_data(text), tokens)
 
 
 def _elided(piece: Piece, kept: int) -> Piece:

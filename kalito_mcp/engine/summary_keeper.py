@@ -23,6 +23,7 @@ from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import checked_text, message_number
 from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.engine.render import as_data
 from kalito_mcp.engine.summarizer import Summarizer, WrittenSummary
 from kalito_mcp.engine.threshold import SummaryWindowPolicy, summary_window
 from kalito_mcp.errors import (
@@ -234,7 +235,7 @@ class SummaryKeeper:
             started_at=moments[0],
             ended_at=moments[1],
             importance=SUMMARY_IMPORTANCE,
-            tokens=self._counter.count(written.text),
+            tokens=self._counter.count(as_data(written.text)),
             method=written.method,
             model_id=written.model_id,
             created_at=now_ms,

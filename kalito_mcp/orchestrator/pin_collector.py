@@ -8,6 +8,7 @@ from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.engine.auto_pins import AutoPinPolicy, find_pins
+from kalito_mcp.engine.render import as_data
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import PinDraft
 from kalito_mcp.ports.store import Store
@@ -60,7 +61,7 @@ class PinCollector:
                 content=pin.content,
                 source_message_id=message.record_id,
                 importance=pin.importance,
-                tokens=self._counter.count(pin.content),
+                tokens=self._counter.count(as_data(pin.content)),
                 pin_type=pin.pin_type,
                 created_at=now_ms,
                 client_key=pin.client_key,

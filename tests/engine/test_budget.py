@@ -19,6 +19,7 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.engine import render
 from kalito_mcp.engine.budget import ContextParts, ContextPolicy, Packer
+from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.ports.tokens import TokenCounter
 from tests.scripted import START_MS, ByteCounter, CharacterCounter, WordCounter
@@ -143,8 +144,9 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
 def test_one_token_below_the_minimum_is_refused_where_the_stored_counts_are_this_counters(
     counter: TokenCounter, texts: list[str], pinned: list[str]
 ) -> None:
-    recent = [message(number + 1, text, counter.count(text)) for number, text in enumerate(texts)]
-    parts = ContextParts("s", recent, [pin(number, text, counter.count(text)) for number, text in enumerate(pinned)])
+    recent = [message(number + 1, text, counter.count(as_data(text))) for number, text in enumerate(texts)]
+    pins = [pin(number, text, counter.count(as_data(text))) for number, text in enumerate(pinned)]
+    parts = ContextParts("s", recent, pins)
     with pytest.raises(BudgetTooSmall) as refused:
         pack(parts, -1, counter)
     minimum = refused.value.minimum

@@ -164,10 +164,9 @@ def test_an_older_message_is_condensed_to_four_hundred_characters(length: int) -
     assert text.endswith("…") == (length > 400)
 
 
-def test_a_stored_count_is_trusted_only_for_the_text_as_it_was_written() -> None:
-    assert render.message_piece(message("Hi.")).tokens == 3
-    assert render.message_piece(message("two\nlines")).tokens is None
-    assert render.message_piece(message("\x00")).tokens is None
+def test_a_stored_count_is_of_the_text_as_it_is_shown_and_of_no_part_of_it() -> None:
+    assert render.message_piece(message("two\nlines")).tokens == 3
+    assert render.shortened(render.message_piece(message("two\nlines")), at_most=3, fits=lambda _: True).tokens is None
     assert render.hit_piece(hit("Hi."), "s").tokens is None
 
 
