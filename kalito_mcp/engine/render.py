@@ -9,6 +9,7 @@ characters are written as escapes. Remembered text is data, whatever it says.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
@@ -27,6 +28,7 @@ _INVISIBLE: Final = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 _CONDENSED_CHARS: Final = 400
+_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,12 @@ def _quoted(name: str) -> str:
 
 
 def _day(moment_ms: int) -> str:
-    return to_iso(moment_ms)[:10]
+    return _date(moment_ms // _DAY_MS)
+
+
+@lru_cache(maxsize=1024)
+def _date(day: int) -> str:
+    return to_iso(day * _DAY_MS)[:10]
 
 
 def _days(first_ms: int, last_ms: int) -> str:
