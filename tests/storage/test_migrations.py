@@ -10,13 +10,14 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import aiosqlite
 import anyio
 import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import SchemaTooNew, StorageDamaged, StorageError
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, migrations
+from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, is_current, migrations
 from tests.storage.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -85,6 +86,26 @@ async def test_opening_a_new_database_from_many_sides_at_once_creates_it_once(da
     assert len({await store.secret() for store in stores}) == 1
     for store in stores:
         await store.close()
+
+
+@pytest.mark.parametrize("statement", range(4))
+async def test_a_database_that_another_process_creates_between_two_looks_is_not_taken_for_a_strangers(
+    database: Path, statement: int
+) -> None:
+    database.touch()
+    looks = 0
+
+    def create(_: str) -> None:
+        nonlocal looks
+        if looks == statement:
+            with closing(sqlite3.connect(database)) as other, other:
+                other.executescript(f"BEGIN; CREATE TABLE anything (x); PRAGMA application_id = {APPLICATION_ID};")
+                other.executescript("CREATE TABLE migrations (number, checksum); COMMIT")
+        looks += 1
+
+    async with aiosqlite.connect(database, isolation_level=None) as looking:
+        await looking.set_trace_callback(create)
+        await is_current(looking, [], database)
 
 
 async def test_a_later_migration_is_applied_once_with_a_backup_of_what_was_before(copy: Path) -> None:

@@ -30,7 +30,11 @@ INSERT INTO migrations (number, name, checksum, applied_at)
 VALUES (:number, :name, :checksum, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 """
 _SELECT_MIGRATIONS: Final = "SELECT number, checksum FROM migrations ORDER BY number"
-_SELECT_OBJECT_COUNT: Final = "SELECT count(*) FROM sqlite_schema"
+# One statement, so one view of the file: another process may create the database between two.
+_SELECT_KIND: Final = """
+SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
+    (SELECT count(*) FROM sqlite_schema)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +77,8 @@ async def is_current(connection: aiosqlite.Connection, steps: Sequence[Migration
         SchemaTooNew: it has more.
         StorageDamaged: it belongs to another program, or a step was applied in another form.
     """
-    version = await _pragma(connection, "PRAGMA user_version")
-    application = await _pragma(connection, "PRAGMA application_id")
+    [[version, application, objects]] = await connection.execute_fetchall(_SELECT_KIND)
     if application != APPLICATION_ID:
-        [[objects]] = await connection.execute_fetchall(_SELECT_OBJECT_COUNT)
         if application or version or objects:
             raise StorageDamaged(
                 f"{path} is a SQLite database of another program; point KALITO_DATABASE at another file"
@@ -105,7 +107,7 @@ async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], 
     """
     if await is_current(connection, steps, path):
         return []
-    version = await _pragma(connection, "PRAGMA user_version")
+    [[version, _, _]] = await connection.execute_fetchall(_SELECT_KIND)
     missing = steps[version:]
     if version:
         await _back_up(connection, path, missing[0].number)
@@ -140,8 +142,3 @@ async def _back_up(connection: aiosqlite.Connection, path: Path, number: int) ->
     except BaseException:
         target.unlink(missing_ok=True)  # half a backup is none
         raise
-
-
-async def _pragma(connection: aiosqlite.Connection, statement: str) -> int:
-    [[value]] = await connection.execute_fetchall(statement)
-    return int(value)
