@@ -96,7 +96,7 @@ async def is_current(connection: aiosqlite.Connection, steps: Sequence[Migration
                 f"{path}: migration {step.number} ({step.name}) was applied in another form than this release's; "
                 "use the release that wrote it, or restore a backup"
             )
-    return version == len(steps)
+    return int(version) == len(steps)
 
 
 async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], path: Path) -> list[int]:
