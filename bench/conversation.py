@@ -72,7 +72,7 @@ class Player:
         agent, speakers = str(conversation["id"]), dict[str, str]()
         for place, turn in enumerate(conversation["turns"]):
             session = agent if is_one_session else f"{agent}/{turn['session']}"
-            await self._record(agent, session, _message(turn, place, speakers))
+            await self._record(agent, session, as_message(turn, place, speakers))
             if place % _EVERY == _EVERY - 1:
                 await self._context(session, WIDE, turn["text"][:_QUERY_CHARS])
                 await self._context(session, NARROW, None)
@@ -123,7 +123,7 @@ class Player:
         return "\n".join(str(getattr(block, "text", "")) for block in result.content)
 
 
-def _message(turn: Mapping[str, Any], place: int, speakers: dict[str, str]) -> dict[str, Any]:
+def as_message(turn: Mapping[str, Any], place: int, speakers: dict[str, str]) -> dict[str, Any]:
     """The turn as record_messages takes it. The first speaker is the user; more than two alternate."""
     speaker = str(turn["speaker"])
     if speaker not in speakers:

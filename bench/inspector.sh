@@ -62,17 +62,25 @@ for transport in stdio http sse; do
         session="inspected/$era"
         uri="memory://sessions/inspected%2F$era/stats"
         check 'tools/list --strict' finalize_session --method tools/list --strict
-        tool record_messages '"recorded": *1' \
-            "{\"session_id\":\"$session\",\"messages\":[{\"role\":\"user\",\"text\":\"The kite is in the attic.\"}]}"
+        messages='[{"role":"user","text":"Where is the kite?"},{"role":"assistant","text":"The kite is in the attic."}]'
+        tool record_messages '"recorded": *2' "{\"session_id\":\"$session\",\"messages\":$messages}"
+        answer=$(sed -n 's/.*\(msg_[0-9]*\).*/\1/p' "$folder/out" | tail -n 1)
         tool build_context attic "{\"session_id\":\"$session\",\"query\":\"kite\"}"
         tool search_memory attic "{\"query\":\"kite\",\"session_id\":\"$session\"}"
         tool create_pin pin_ "{\"session_id\":\"$session\",\"content\":\"Flies kites.\",\"client_key\":\"kites\"}"
         tool summarize_session summary_ "{\"session_id\":\"$session\",\"summary\":\"About a kite.\"}"
-        tool finalize_session FINALIZED "{\"session_id\":\"$session\"}"
-        check 'resources/list' memory://sessions --method resources/list
-        check 'resources/templates/list' 'memory://sessions/{session_id}/stats' --method resources/templates/list
+        tool record_feedback feedback_ "{\"target_id\":\"$answer\",\"label\":\"up\"}"
+        tool finalize_session '"dry_run": *true' "{\"session_id\":\"$session\",\"dry_run\":true}"
+        tool finalize_session FINALIZED "{\"session_id\":\"$session\",\"checkpoint_name\":\"$era\"}"
+        tool search_memory '"source": *"agent"' '{"query":"where is my kite?"}'
+        check 'resources/list' memory://agent --method resources/list
+        check 'resources/templates/list' 'memory://snapshots/{snapshot_id}' --method resources/templates/list
         check 'resources/read' inspected --method resources/read --uri memory://sessions
         check 'resources/read stats' FINALIZED --method resources/read --uri "$uri"
+        check 'resources/read graph' kite --method resources/read --uri "${uri%stats}graph"
+        check 'resources/read agent' kite --method resources/read --uri memory://agent
+        check 'resources/read snapshots' "$era" --method resources/read --uri memory://snapshots
+        check 'resources/read snapshot' kite --method resources/read --uri "memory://snapshots/$era"
         check 'prompts/list' resume_session --method prompts/list
         check 'prompts/get' attic --method prompts/get --prompt-name resume_session --prompt-args "session_id=$session"
     done

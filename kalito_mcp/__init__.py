@@ -15,7 +15,34 @@ from typing import TYPE_CHECKING, Any
 from kalito_mcp.version import __version__
 
 if TYPE_CHECKING:
-    from kalito_mcp.domain.context import MemoryContext
+    from kalito_mcp.domain.context import (
+        MemoryContext,
+    )
+    from kalito_mcp.domain.finalizing import (
+        Finalized,
+        FinalizeOptions,
+    )
+    from kalito_mcp.domain.graph import (
+        EdgeType,
+        FeedbackLabel,
+        GraphConfig,
+        GraphEdge,
+        GraphHit,
+        GraphNode,
+        GraphScope,
+        GraphStats,
+        NodeType,
+        NodeWeights,
+        PastAnswer,
+        PromotionPolicy,
+        PromotionReport,
+        SimilarQuery,
+        SleepCycleClusterReport,
+        SleepCycleConfig,
+        SleepCycleOptions,
+        SleepCycleReport,
+        SleepCycleTrigger,
+    )
     from kalito_mcp.domain.records import (
         ConversationSummary,
         CreatePinRequest,
@@ -27,28 +54,72 @@ if TYPE_CHECKING:
         Role,
         SemanticPin,
     )
-    from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage
-    from kalito_mcp.domain.sessions import MemoryStats
-    from kalito_mcp.engine.manager import MemoryManager
-    from kalito_mcp.errors import KalitoError
-    from kalito_mcp.memory import Memory
-    from kalito_mcp.retrieval.search import SearchRequest
-    from kalito_mcp.settings import Settings, load_settings
-    from kalito_mcp.wiring import open_memory
+    from kalito_mcp.domain.search import (
+        Hit,
+        SearchFilters,
+        SearchPage,
+    )
+    from kalito_mcp.domain.sessions import (
+        MemoryStats,
+    )
+    from kalito_mcp.engine.manager import (
+        MemoryManager,
+    )
+    from kalito_mcp.errors import (
+        KalitoError,
+    )
+    from kalito_mcp.graph.store import (
+        GraphStore,
+    )
+    from kalito_mcp.memory import (
+        Memory,
+    )
+    from kalito_mcp.orchestrator.orchestrator import (
+        MemoryOrchestrator,
+        OrchestratorConfig,
+    )
+    from kalito_mcp.retrieval.search import (
+        SearchRequest,
+    )
+    from kalito_mcp.settings import (
+        Settings,
+        load_settings,
+    )
+    from kalito_mcp.wiring import (
+        open_memory,
+    )
 
 _HOMES = {
     "ConversationSummary": "domain.records",
     "CreatePinRequest": "domain.records",
     "CreateSummaryRequest": "domain.records",
+    "EdgeType": "domain.graph",
+    "FeedbackLabel": "domain.graph",
+    "FinalizeOptions": "domain.finalizing",
+    "Finalized": "domain.finalizing",
+    "GraphConfig": "domain.graph",
+    "GraphEdge": "domain.graph",
+    "GraphHit": "domain.graph",
+    "GraphNode": "domain.graph",
+    "GraphScope": "domain.graph",
+    "GraphStats": "domain.graph",
+    "GraphStore": "graph.store",
     "Hit": "domain.search",
     "KalitoError": "errors",
     "Memory": "memory",
     "MemoryContext": "domain.context",
     "MemoryManager": "engine.manager",
+    "MemoryOrchestrator": "orchestrator.orchestrator",
     "MemoryStats": "domain.sessions",
     "MessageWithImportance": "domain.records",
     "NewMessage": "domain.records",
+    "NodeType": "domain.graph",
+    "NodeWeights": "domain.graph",
+    "OrchestratorConfig": "orchestrator.orchestrator",
+    "PastAnswer": "domain.graph",
     "PinType": "domain.records",
+    "PromotionPolicy": "domain.graph",
+    "PromotionReport": "domain.graph",
     "RecordType": "domain.records",
     "Role": "domain.records",
     "SearchFilters": "domain.search",
@@ -56,6 +127,12 @@ _HOMES = {
     "SearchRequest": "retrieval.search",
     "SemanticPin": "domain.records",
     "Settings": "settings",
+    "SimilarQuery": "domain.graph",
+    "SleepCycleClusterReport": "domain.graph",
+    "SleepCycleConfig": "domain.graph",
+    "SleepCycleOptions": "domain.graph",
+    "SleepCycleReport": "domain.graph",
+    "SleepCycleTrigger": "domain.graph",
     "load_settings": "settings",
     "open_memory": "wiring",
 }
@@ -64,15 +141,33 @@ __all__ = [
     "ConversationSummary",
     "CreatePinRequest",
     "CreateSummaryRequest",
+    "EdgeType",
+    "FeedbackLabel",
+    "FinalizeOptions",
+    "Finalized",
+    "GraphConfig",
+    "GraphEdge",
+    "GraphHit",
+    "GraphNode",
+    "GraphScope",
+    "GraphStats",
+    "GraphStore",
     "Hit",
     "KalitoError",
     "Memory",
     "MemoryContext",
     "MemoryManager",
+    "MemoryOrchestrator",
     "MemoryStats",
     "MessageWithImportance",
     "NewMessage",
+    "NodeType",
+    "NodeWeights",
+    "OrchestratorConfig",
+    "PastAnswer",
     "PinType",
+    "PromotionPolicy",
+    "PromotionReport",
     "RecordType",
     "Role",
     "SearchFilters",
@@ -80,6 +175,12 @@ __all__ = [
     "SearchRequest",
     "SemanticPin",
     "Settings",
+    "SimilarQuery",
+    "SleepCycleClusterReport",
+    "SleepCycleConfig",
+    "SleepCycleOptions",
+    "SleepCycleReport",
+    "SleepCycleTrigger",
     "__version__",
     "load_settings",
     "open_memory",

@@ -10,7 +10,8 @@
     ├── Conflict                the state of the memory does not allow it; nothing was written
     │   ├── SessionFinalized
     │   ├── ClientKeyReused
-    │   └── SummaryRangeConflict
+    │   ├── SummaryRangeConflict
+    │   └── GraphFull           everything in the graph is protected from eviction
     ├── ConfigurationError      a setting, an environment variable or a missing extra
     ├── StorageError            the database file
     │   ├── StorageFull
@@ -114,6 +115,12 @@ class SummaryRangeConflict(Conflict):
     """A summary would overlap another, or leave messages uncovered between two."""
 
     code = "summary_range_conflict"
+
+
+class GraphFull(Conflict):
+    """A graph has no room, and nothing in it may go."""
+
+    code = "graph_full"
 
 
 class ConfigurationError(KalitoError):

@@ -1,8 +1,11 @@
 """`Memory`: one verb per tool. It joins the services and holds no rule of its own."""
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
+from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, PastAnswer
 from kalito_mcp.domain.records import (
     ConversationSummary,
     CreatePinRequest,
@@ -13,14 +16,21 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchPage
 from kalito_mcp.domain.sessions import MemoryStats, Session
+from kalito_mcp.domain.validation import message_number
 from kalito_mcp.engine.manager import MemoryManager
 from kalito_mcp.engine.recorder import Recorded, Recorder
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
-from kalito_mcp.orchestrator.finalizer import Finalized, Finalizer
+from kalito_mcp.errors import SessionNotFound
+from kalito_mcp.orchestrator.finalizer import Finalizer
+from kalito_mcp.orchestrator.observer import Observer
+from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
+from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.owed_worker import OwedWorker
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
+
+_MESSAGE: Final = "msg_"
 
 
 class Memory:
@@ -35,6 +45,8 @@ class Memory:
         summaries: SummaryKeeper,
         searcher: Searcher,
         finalizer: Finalizer,
+        orchestrators: Orchestrators,
+        observer: Observer,
         owed: OwedWorker,
         clock: Clock,
         ids: IdSource,
@@ -48,6 +60,8 @@ class Memory:
         self._summaries = summaries
         self._searcher = searcher
         self._finalizer = finalizer
+        self._orchestrators = orchestrators
+        self._observer = observer
         self._owed = owed
         self._ids = ids
         self._owner = owner
@@ -97,9 +111,63 @@ class Memory:
         """Find what was said: in one session, or in all of an agent's (`default` unless given)."""
         return await self._searcher.search(Scope(self._owner, agent_id, session_id), request)
 
-    async def finalize_session(self, session_id: str) -> Finalized:
-        """Close a session: last summaries, then no more records."""
-        return await self._finalizer.finalize(self._scope(session_id))
+    async def past_answers(
+        self, query: str, *, session_id: str | None = None, agent_id: str | None = None
+    ) -> Sequence[PastAnswer]:
+        """Similar questions that were asked before, with their answers and how they were liked: in one session, or in
+        what the agent keeps (`default` unless given). An unknown session has none."""
+        if session_id is None:
+            return await self._orchestrators.of(agent_id).past_answers(None, query)
+        session = await self._session(session_id)
+        if session is None or (agent_id is not None and session.agent != agent_id):
+            return ()
+        found = await self._orchestrators.of(session.agent).past_answers(session_id, query)
+        return [one for one in found if one.scope is GraphScope.SESSION]
+
+    async def record_feedback(
+        self,
+        target_id: str,
+        label: FeedbackLabel | str,
+        note: str | None = None,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> str:
+        """Remember what the user thought of a question or an answer, named by its message or its node. The id of the
+        feedback's node.
+
+        Raises:
+            RecordNotFound: it is in no graph. InvalidInput: another label than up, down or retry.
+        """
+        if session_id is None and target_id.startswith(_MESSAGE):
+            session_id = await self._session_of(target_id)
+        if session_id is None:
+            return await self._orchestrators.of(agent_id).record_feedback(None, target_id, label, note)
+        session = await self._session(session_id)
+        if session is None:
+            raise SessionNotFound(session_id)
+        scope = self._scope(session_id)
+        await self._observer.observe(scope)
+        return await self._orchestrators.of(session.agent).record_feedback(session_id, target_id, label, note)
+
+    def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
+        """The agent's graphs (`default` unless given); see the specification's `MemoryOrchestrator`."""
+        return self._orchestrators.of(agent_id)
+
+    async def graph_overview(self, *, session_id: str | None = None, agent_id: str | None = None) -> dict[str, Any]:
+        """A session's graph, or an agent's (`default` unless given), in short, JSON-ready. Raises SessionNotFound."""
+        if session_id is None:
+            return await self._orchestrators.of(agent_id).graph_overview()
+        session = await self._session(session_id)
+        if session is None:
+            raise SessionNotFound(session_id)
+        return await self._orchestrators.of(session.agent).graph_overview(session_id)
+
+    async def finalize_session(
+        self, session_id: str, options: FinalizeOptions | None = None, progress: Progress | None = None
+    ) -> Finalized:
+        """Close a session: last summaries, no more records, and the best of its graph goes into the agent's."""
+        return await self._finalizer.finalize(self._scope(session_id), options, progress)
 
     async def session_stats(self, session_id: str) -> MemoryStats:
         """See `MemoryManager.memory_stats`."""
@@ -115,6 +183,15 @@ class Memory:
     async def settled(self) -> None:
         """Wait until the owed work that this memory was told of is done."""
         await self._owed.settled()
+
+    async def _session(self, session_id: str) -> Session | None:
+        async with self._store.read() as view:
+            return await view.sessions.get(self._scope(session_id))
+
+    async def _session_of(self, message_id: str) -> str | None:
+        async with self._store.read() as view:
+            message = await view.records.message(self._scope(None), message_number(message_id))
+        return message.session_id if message is not None else None
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
         return Scope(owner=self._owner, agent=agent_id, session=session_id)

@@ -14,6 +14,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.domain.graph import (
+    CheckpointPolicy,
+    GraphConfig,
+    GraphPolicy,
+    PromotionPolicy,
+    SessionGraphConfig,
+    SleepCycleOptions,
+)
 from kalito_mcp.engine.auto_pins import AutoPinPolicy
 from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.cache import CachePolicy
@@ -21,15 +29,18 @@ from kalito_mcp.engine.importance import ImportancePolicy
 from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.engine.summarizer import SummaryPolicy
 from kalito_mcp.engine.threshold import SummaryWindowPolicy
-from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.ports.store import StoragePolicy
 from kalito_mcp.ports.tokens import TokenPolicy
 from kalito_mcp.retrieval.search import SearchPolicy
 
 _PREFIX: Final = "KALITO_"
-_OWN_VARIABLES: Final = frozenset({"KALITO_DATABASE", "KALITO_CONFIG", "KALITO_SESSION", "KALITO_LOG"})
+_OWN_VARIABLES: Final = frozenset(
+    {"KALITO_DATABASE", "KALITO_CONFIG", "KALITO_SESSION", "KALITO_LOG", "KALITO_CRASH_POINT"}
+)
 _AT_LEAST_ONE: Final = frozenset(
     {
+        "checkpoint.top_k",
         "context.recent_messages",
         "context.summaries",
         "context.min_recent",
@@ -48,7 +59,12 @@ _AT_LEAST_ONE: Final = frozenset(
 )
 _MOST: Final = 1_000_000_000
 """No number that is set means anything beyond this."""
-_AT_MOST: Final[Mapping[str, int]] = {"storage.busy_timeout_s": 86_400}  # SQLite reads more than 24 days as 0
+_AT_MOST: Final[Mapping[str, int]] = {
+    "graph.min_similarity": 1,
+    "graph.past_answers": 100,
+    "promotion.min_rank": 1,
+    "storage.busy_timeout_s": 86_400,  # SQLite reads more than 24 days as 0
+}
 
 
 def default_database() -> Path:
@@ -83,6 +99,12 @@ class Settings:
     importance: ImportancePolicy = ImportancePolicy()
     tokens: TokenPolicy = TokenPolicy()
     search: SearchPolicy = SearchPolicy()
+    graph: GraphPolicy = GraphPolicy()
+    session_graph: SessionGraphConfig = SessionGraphConfig()
+    agent_graph: GraphConfig = GraphConfig()
+    sleep: SleepCycleOptions = SleepCycleOptions()
+    promotion: PromotionPolicy = PromotionPolicy()
+    checkpoint: CheckpointPolicy = CheckpointPolicy()
     cache: CachePolicy = CachePolicy()
     limits: LimitsPolicy = LimitsPolicy()
     storage: StoragePolicy = StoragePolicy()
@@ -97,6 +119,12 @@ _SECTIONS: Final[Mapping[str, type[Any]]] = {
     "importance": ImportancePolicy,
     "tokens": TokenPolicy,
     "search": SearchPolicy,
+    "graph": GraphPolicy,
+    "session_graph": SessionGraphConfig,
+    "agent_graph": GraphConfig,
+    "sleep": SleepCycleOptions,
+    "promotion": PromotionPolicy,
+    "checkpoint": CheckpointPolicy,
     "cache": CachePolicy,
     "limits": LimitsPolicy,
     "storage": StoragePolicy,
@@ -209,6 +237,8 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
             raise ConfigurationError(f"{setting} is missing") from error
         wanted = first["msg"].removeprefix("Input should be ")
         raise ConfigurationError(f"{setting} should be {wanted}") from error
+    except InvalidInput as error:
+        raise ConfigurationError(f"section {section}: {error}") from error
     for name in names:
         value = getattr(built, name)
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -19,12 +19,17 @@ from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
 from kalito_mcp.orchestrator.finalizer import Finalizer
+from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.observer import Observer
+from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
+from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.owed_worker import OwedWorker
 from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.snapshots.folder import SnapshotFolder
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
 from kalito_mcp.storage.sqlite.surroundings import access, users
@@ -86,7 +91,8 @@ async def open_memory(
             checked_section(ModelServer, server, f"servers[{place}]") for place, server in enumerate(settings.servers)
         ]
         registry = ModelRegistry(servers, clock)
-        memory, owed = await _assembled(store, settings, registry, clock, ids or RandomIds())
+        snapshots = snapshot_folder(path)
+        memory, owed = await _assembled(store, settings, registry, clock, ids or RandomIds(), snapshots)
         async with anyio.create_task_group() as tasks:
             if not store.is_read_only:
                 tasks.start_soon(owed.run)
@@ -100,7 +106,12 @@ async def open_memory(
 
 
 async def _assembled(
-    store: Store, settings: Settings, registry: ModelRegistry, clock: Clock, ids: IdSource
+    store: Store,
+    settings: Settings,
+    registry: ModelRegistry,
+    clock: Clock,
+    ids: IdSource,
+    snapshots: SnapshotFolder,
 ) -> tuple[Memory, OwedWorker]:
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     summarizer = Summarizer(registry, settings.summaries)
@@ -130,19 +141,46 @@ async def _assembled(
         fence_secret=await store.secret(),
     )
     pins = PinCollector(store, counter, clock, ids, settings.pins)
-    owed = OwedWorker(store, summaries, pins, context=settings.context, window=settings.window)
+    orchestrators = _orchestrators(store, settings, clock, snapshots)
+    observer = Observer(store, orchestrators.shelf, settings.graph)
+    owed = OwedWorker(store, summaries, pins, observer, context=settings.context, window=settings.window)
     memory = Memory(
         store=store,
         manager=manager,
         recorder=Recorder(store, counter, clock, settings.limits, settings.importance),
         summaries=summaries,
         searcher=searcher,
-        finalizer=Finalizer(store, summaries, pins, clock),
+        finalizer=Finalizer(store, summaries, pins, observer, orchestrators, clock),
+        orchestrators=orchestrators,
+        observer=observer,
         owed=owed,
         clock=clock,
         ids=ids,
     )
     return memory, owed
+
+
+def snapshot_folder(database: Path) -> SnapshotFolder:
+    """Where a database's checkpoints lie: beside it, in `<name>.snapshots`."""
+    return SnapshotFolder(database.with_name(f"{database.name}.snapshots"))
+
+
+def _orchestrators(store: Store, settings: Settings, clock: Clock, snapshots: SnapshotFolder) -> Orchestrators:
+    config = OrchestratorConfig(
+        session_graph=settings.session_graph,
+        agent_graph=settings.agent_graph,
+        graph=settings.graph,
+        promotion=settings.promotion,
+        checkpoint=settings.checkpoint,
+        sleep=settings.sleep,
+    )
+    shelf = GraphShelf(store, lambda scope: new_graph(config, scope, clock))
+    return Orchestrators(
+        shelf,
+        lambda agent_id: MemoryOrchestrator(
+            agent_id, config, store=store, shelf=shelf, snapshots=snapshots, clock=clock
+        ),
+    )
 
 
 async def read_stats(settings: Settings, session_id: str | None) -> dict[str, Any]:

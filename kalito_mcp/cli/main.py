@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "demo": ("kalito_mcp.cli.demo", "Watch a conversation being remembered, start to end."),
     "stats": ("kalito_mcp.cli.stats", "Show what the memory holds."),
     "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
+    "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
     "reindex": ("kalito_mcp.cli.reindex", "Build the text index anew from the records."),
 }
 _INTERRUPTED: Final = 130

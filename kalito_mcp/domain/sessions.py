@@ -7,6 +7,15 @@ from typing import Any
 from kalito_mcp.domain.time import to_iso
 
 
+class FinalizeStage(StrEnum):
+    """The stages of finalizing, in order; `Session.stage` is the last one that is done."""
+
+    SUMMARIES = "summaries"
+    SLEEP = "sleep"
+    PROMOTION = "promotion"
+    CHECKPOINT = "checkpoint"
+
+
 class SessionState(StrEnum):
     """OPEN takes records; FINALIZING takes only what finalizing itself writes; FINALIZED takes none."""
 
@@ -51,7 +60,9 @@ class Session:
     """A session as stored. `key` is the storage's own number for it and never leaves the process.
 
     `message_count` is also the seq of the newest message. Messages up to `summarized_seq` are covered by level-0
-    summaries, and those up to `pinned_seq` were searched for automatic pins: what lies beyond is owed work.
+    summaries, those up to `pinned_seq` were searched for automatic pins, and those up to `observed_seq` are in the
+    graph: what lies beyond is owed work. `stage` is how far finalizing has come: None before it has begun, then
+    "summaries", "sleep", "promotion" or "checkpoint".
     """
 
     key: int
@@ -66,6 +77,8 @@ class Session:
     importance_sum: float
     summarized_seq: int
     pinned_seq: int
+    observed_seq: int
+    stage: str | None
     oldest_message_at: int | None
     newest_message_at: int | None
     created_at: int

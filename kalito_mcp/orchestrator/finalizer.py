@@ -1,84 +1,196 @@
-"""`finalize_session`: OPEN -> FINALIZING -> last summaries -> FINALIZED.
+"""`finalize_session`: OPEN -> FINALIZING -> last summaries -> sleep cycle -> promotion -> checkpoint -> FINALIZED.
 
-The state is stored before each step, so a call after a crash goes on where the last one stopped, and a call on a
-finalized session changes nothing.
+How far that has come is stored with what each stage did, in one transaction. So a call after a crash goes on where the
+last one stopped, and a call on a finalized session changes nothing. A dry run says what would be merged and promoted.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
+from kalito_mcp.domain.graph import PromotionReport, SleepCycleReport, SleepCycleTrigger
 from kalito_mcp.domain.records import ConversationSummary
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.errors import Conflict, SessionNotFound
+from kalito_mcp.orchestrator.crash_points import crash_point
+from kalito_mcp.orchestrator.observer import Observer, observe_pins
+from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
+from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 
 _MAX_ROUNDS: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Finalized:
-    """The session as it is now, and the summaries that this call made."""
-
-    session: Session
-    summaries: Sequence[ConversationSummary]
+_STAGES: Final = tuple(FinalizeStage)
 
 
 class Finalizer:
     """Closes sessions."""
 
-    def __init__(self, store: Store, summaries: SummaryKeeper, pins: PinCollector, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        summaries: SummaryKeeper,
+        pins: PinCollector,
+        observer: Observer,
+        orchestrators: Orchestrators,
+        clock: Clock,
+    ) -> None:
         self._store = store
         self._summaries = summaries
         self._pins = pins
+        self._observer = observer
+        self._orchestrators = orchestrators
         self._clock = clock
+        orchestrators.finalizer = self.finalize
 
-    async def finalize(self, scope: Scope) -> Finalized:
-        """Close the session: every message gets its summary, and no more records are taken.
+    async def finalize(
+        self, scope: Scope, options: FinalizeOptions | None = None, progress: Progress | None = None
+    ) -> Finalized:
+        """Close the session: every message gets its summary, no more records are taken, and the best of its graph goes
+        into the agent's.
 
         Raises:
             SessionNotFound: no such session.
+            InvalidInput: a checkpoint name that is not plain; nothing was changed.
             Conflict: other processes kept changing it; it stays FINALIZING, and calling again resumes.
         """
-        session = await self._enter(scope)
+        options = options or FinalizeOptions()
+        session, agent = await self._session_and_agent(scope)
+        agent.check_snapshot_name(options.checkpoint_name)
+        if options.dry_run:
+            return await self._previewed(scope, options)
+        await self._enter(scope)
+        crash_point("finalize.entered")
         made: list[ConversationSummary] = []
-        if session.state is not SessionState.FINALIZED:
-            await self._pins.collect(scope)
-            for _ in range(_MAX_ROUNDS):
-                made += await self._summaries.summarize_all(scope)
-                if await self._close(scope):
-                    break
-            else:
-                raise Conflict(f"session {scope.session!r} is being changed elsewhere; call finalize_session again")
-            session = await self._get(scope)
-        return Finalized(session=session, summaries=made)
+        sleep = promotion = snapshot = None
+        for place, stage in enumerate(_STAGES):
+            session, _ = await self._session_and_agent(scope)
+            if session.state is SessionState.FINALIZED or _is_done(session, stage):
+                continue
+            if progress is not None:
+                await progress(place, len(_STAGES), str(stage))
+            match stage:
+                case FinalizeStage.SUMMARIES:
+                    made = await self._summarize(scope)
+                case FinalizeStage.SLEEP:
+                    sleep = await self._sleep(scope, session)
+                case FinalizeStage.PROMOTION:
+                    promotion = await self._promote(scope, session, options)
+                case FinalizeStage.CHECKPOINT:
+                    snapshot = await agent.save_snapshot(options.checkpoint_name) if self._saves(options) else None
+                    crash_point("finalize.checkpoint.written")
+                    async with self._store.write() as transaction:
+                        await _is_marked(transaction, scope, stage)
+            crash_point(f"finalize.{stage}")
+        await self._close(scope)
+        if progress is not None:
+            await progress(len(_STAGES), len(_STAGES), "finalized")
+        session, _ = await self._session_and_agent(scope)
+        return Finalized(session, made, sleep, promotion, snapshot)
 
-    async def _enter(self, scope: Scope) -> Session:
+    async def _previewed(self, scope: Scope, options: FinalizeOptions) -> Finalized:
+        """What the graph's stages that are not done yet would do now. What is owed anyway is paid first: pins are
+        searched for, and messages enter the graph."""
+        session, agent = await self._session_and_agent(scope)
+        policy = self._observer.policy
+        if session.state is SessionState.FINALIZED or not policy.enabled:
+            return Finalized(session, is_dry_run=True)
+        await self._pins.collect(scope)
+        await self._observer.observe(scope)
+        async with self._store.read() as view:
+            session = await view.sessions.get(scope) or session
+            pins = (await view.records.view(session, tail=1, pins=session.pin_count)).pins
+        graph = await agent.get_session_store(session.id)
+        if not _is_done(session, FinalizeStage.SUMMARIES):
+            observe_pins(graph, pins, policy)
+        sleep, promotion = await agent.preview(
+            graph,
+            sleeps=agent.config.run_on_finalize and not _is_done(session, FinalizeStage.SLEEP),
+            promotes=options.promote and not _is_done(session, FinalizeStage.PROMOTION),
+        )
+        return Finalized(session, sleep=sleep, promotion=promotion, is_dry_run=True)
+
+    async def _enter(self, scope: Scope) -> None:
         async with self._store.write() as transaction:
             session = await transaction.sessions.get(scope)
-            if session is None:
-                raise SessionNotFound(scope.session or "")
-            if session.state is SessionState.OPEN:
+            if session is not None and session.state is SessionState.OPEN:
                 await transaction.sessions.set_state(session, SessionState.FINALIZING, now_ms=self._clock.now_ms())
-        return session
 
-    async def _close(self, scope: Scope) -> bool:
-        """FINALIZED, unless another process summarised in between and left a rest."""
-        async with self._store.write() as transaction:
+    async def _summarize(self, scope: Scope) -> list[ConversationSummary]:
+        await self._pins.collect(scope)
+        await self._observer.observe(scope)
+        made: list[ConversationSummary] = []
+        for _ in range(_MAX_ROUNDS):
+            made += await self._summaries.summarize_all(scope)
+            if await self._all_summarized(scope):
+                return made
+        raise Conflict(f"session {scope.session!r} is being changed elsewhere; call finalize_session again")
+
+    async def _all_summarized(self, scope: Scope) -> bool:
+        """Take in the pins and mark the stage, unless another process summarised in between and left a rest."""
+        policy = self._observer.policy
+        scopes = [scope] if policy.enabled else []
+        async with self._orchestrators.shelf.changing(*scopes) as (transaction, graphs):
             session = await transaction.sessions.get(scope)
             if session is None or session.summarized_seq < session.message_count:
                 return False
-            if session.state is not SessionState.FINALIZED:
-                await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=self._clock.now_ms())
+            if not await _is_marked(transaction, scope, FinalizeStage.SUMMARIES):
+                view = await transaction.records.view(session, tail=1, pins=session.pin_count)
+                for graph in graphs:
+                    observe_pins(graph, view.pins, policy)
         return True
 
-    async def _get(self, scope: Scope) -> Session:
+    async def _sleep(self, scope: Scope, session: Session) -> SleepCycleReport | None:
+        agent = self._orchestrators.of(session.agent)
+        if agent.config.run_on_finalize and agent.config.graph.enabled:
+            return await agent.run_sleep_cycle(
+                session.id,
+                SleepCycleTrigger.SESSION_FINALIZE,
+                force=True,
+                unless=lambda transaction: _is_marked(transaction, scope, FinalizeStage.SLEEP),
+            )
+        async with self._store.write() as transaction:
+            await _is_marked(transaction, scope, FinalizeStage.SLEEP)
+        return None
+
+    async def _promote(self, scope: Scope, session: Session, options: FinalizeOptions) -> PromotionReport | None:
+        agent = self._orchestrators.of(session.agent)
+        if options.promote and agent.config.graph.enabled:
+            return await agent.promote(
+                session.id, unless=lambda transaction: _is_marked(transaction, scope, FinalizeStage.PROMOTION)
+            )
+        async with self._store.write() as transaction:
+            await _is_marked(transaction, scope, FinalizeStage.PROMOTION)
+        return None
+
+    def _saves(self, options: FinalizeOptions) -> bool:
+        return options.checkpoint and self._observer.policy.enabled
+
+    async def _close(self, scope: Scope) -> None:
+        async with self._store.write() as transaction:
+            session = await transaction.sessions.get(scope)
+            if session is not None and session.state is not SessionState.FINALIZED:
+                await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=self._clock.now_ms())
+
+    async def _session_and_agent(self, scope: Scope) -> tuple[Session, MemoryOrchestrator]:
         async with self._store.read() as view:
             session = await view.sessions.get(scope)
         if session is None:
             raise SessionNotFound(scope.session or "")
-        return session
+        return session, self._orchestrators.of(session.agent)
+
+
+def _is_done(session: Session, stage: FinalizeStage) -> bool:
+    return session.stage is not None and _STAGES.index(FinalizeStage(session.stage)) >= _STAGES.index(stage)
+
+
+async def _is_marked(transaction: WriteTransaction, scope: Scope, stage: FinalizeStage) -> bool:
+    """Whether a call beside this one has done the stage; where not, it is marked as done with this transaction."""
+    session = await transaction.sessions.get(scope)
+    if session is None or _is_done(session, stage):
+        return True
+    await transaction.sessions.set_stage(session, stage)
+    crash_point(f"finalize.{stage}.uncommitted")
+    return False

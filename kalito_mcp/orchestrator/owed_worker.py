@@ -1,4 +1,4 @@
-"""Owed background work: automatic pins, due summaries, due folds.
+"""Owed background work: automatic pins, due summaries, due folds, messages that are not in the graph yet.
 
 What is owed is never kept in memory alone: it is a query over what is stored, so a crash owes the same afterwards.
 A nudge only says where to look first. A failure is logged and retried at the next nudge, or the next start.
@@ -13,6 +13,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.engine.threshold import SummaryWindowPolicy
+from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.ports.store import Store
 
@@ -28,6 +29,7 @@ class OwedWorker:
         store: Store,
         summaries: SummaryKeeper,
         pins: PinCollector,
+        observer: Observer,
         *,
         context: ContextPolicy,
         window: SummaryWindowPolicy,
@@ -35,6 +37,7 @@ class OwedWorker:
         self._store = store
         self._summaries = summaries
         self._pins = pins
+        self._observer = observer
         self._max_summaries = context.summaries
         self._threshold = window.threshold
         self._pending: dict[tuple[str, str | None], Scope] = {}
@@ -71,6 +74,7 @@ class OwedWorker:
                 pass
             while await self._summaries.fold_due(scope) is not None:
                 pass
+            await self._observer.observe(scope)
         except Exception:
             _log.exception("owed work of session %r failed; it stays owed", scope.session)
 

@@ -25,7 +25,7 @@ class SessionReader(Protocol):
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
         """Sessions of any owner that owe background work, by key from after `after_key`: at least `threshold`
         messages without a summary, more than `max_summaries` of one level not folded, or messages not yet
-        searched for pins."""
+        searched for pins or not yet in the graph."""
         ...
 
 
@@ -46,4 +46,12 @@ class SessionWriter(SessionReader, Protocol):
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
         """Messages up to `seq` were searched for automatic pins."""
+        ...
+
+    async def set_observed_seq(self, session: Session, seq: int) -> None:
+        """Messages up to `seq` are in the session's graph. Never moves back."""
+        ...
+
+    async def set_stage(self, session: Session, stage: str | None) -> None:
+        """How far finalizing has come: "summaries", "sleep", "promotion", "checkpoint", or None."""
         ...

@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.text_index import TextIndexReader
@@ -26,6 +27,8 @@ class ReadView(Protocol):
     def records(self) -> RecordReader: ...
     @property
     def text(self) -> TextIndexReader: ...
+    @property
+    def graphs(self) -> GraphReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -38,6 +41,8 @@ class WriteTransaction(Protocol):
     def records(self) -> RecordWriter: ...
     @property
     def text(self) -> TextIndexReader: ...
+    @property
+    def graphs(self) -> GraphWriter: ...
 
 
 class Store(Protocol):

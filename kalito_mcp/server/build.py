@@ -18,6 +18,7 @@ from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_argum
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.conversation import ConversationTools
+from kalito_mcp.server.tools.graph import GraphTools
 from kalito_mcp.server.tools.pins import PinTools
 from kalito_mcp.server.tools.search import SearchTools
 from kalito_mcp.version import __version__
@@ -29,8 +30,10 @@ kalito is the long-term memory of this assistant. It keeps the conversation on t
 `query` and a budget in tokens. It returns summaries, pinned facts, matching older messages and the newest messages.
 - After each turn, call record_messages with the user's message and your answer, word for word. Give each a \
 client_key: sending it again then stores nothing twice.
-- When the user asks about something said before, in this or another conversation, call search_memory.
+- When the user asks about something said before, in this or another conversation, call search_memory. It also tells \
+how similar questions were answered, and how that was liked.
 - When the user states a lasting fact, a preference or a decision, or says "remember this", call create_pin.
+- When the user says that an answer was good or bad, call record_feedback with the id of the answer's message.
 - At a good stopping point, call summarize_session with your own summary of what has none yet. When the conversation \
 is over for good, call finalize_session.
 
@@ -120,7 +123,7 @@ def build_server(opener: MemoryOpener, *, default_session: str | None = None) ->
 
 def _tools(opened: OpenedMemory, subscriptions: Subscriptions) -> list[Tool]:
     conversation, pins = ConversationTools(opened, subscriptions), PinTools(opened, subscriptions)
-    search = SearchTools(opened)
+    search, graph = SearchTools(opened), GraphTools(opened)
     writes = {"read_only": False, "destructive": False}
     reads = {"read_only": True, "destructive": False}
     always_loaded = {"anthropic/alwaysLoad": True}
@@ -144,6 +147,12 @@ def _tools(opened: OpenedMemory, subscriptions: Subscriptions) -> list[Tool]:
             "Summarise the session",
             **writes,
             meta={"anthropic/searchHint": "sum up, compact the conversation"},
+        ),
+        _tool(
+            graph.record_feedback,
+            "Record feedback",
+            **writes,
+            meta={"anthropic/searchHint": "liked, disliked, try again, thumbs up or down"},
         ),
         _tool(
             conversation.finalize_session,
@@ -179,5 +188,17 @@ def _tool(
         meta=meta,
         structured_output=False if is_text else None,
     )
+    tool.parameters = _without_titles(tool.parameters)
     tool.parameters["additionalProperties"] = False
+    tool.fn_metadata.output_schema = _without_titles(tool.fn_metadata.output_schema)
     return tool
+
+
+def _without_titles(schema: Any) -> Any:
+    """The schema without the titles that pydantic makes of each name: a sixth of what listing the tools costs."""
+    if isinstance(schema, dict):
+        # A title is a string; a property of that name is a schema.
+        return {
+            key: _without_titles(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)
+        }
+    return [_without_titles(one) for one in schema] if isinstance(schema, list) else schema

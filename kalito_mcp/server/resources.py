@@ -1,4 +1,4 @@
-"""Resources: the list of sessions, and each session's numbers."""
+"""Resources: sessions with their numbers and graphs, the agent's graph, and its snapshots."""
 
 import json
 from typing import Any, Final
@@ -8,18 +8,20 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
-from kalito_mcp.errors import SessionNotFound
+from kalito_mcp.errors import InvalidInput, NotFound, SessionNotFound
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.refusals import protocol_errors
 from kalito_mcp.server.subscriptions import SESSIONS_URI
 
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
+GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
+SNAPSHOT_URI: Final = "memory://snapshots/{snapshot_id}"
 _MAX_SESSIONS: Final = 100
 _MAX_COMPLETIONS: Final = 100
 
 
 def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
-    """Add the resources and the completion of session ids."""
+    """Add the resources and the completion of ids."""
 
     @server.resource(
         SESSIONS_URI,
@@ -52,10 +54,70 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
                 raise ResourceNotFoundError(str(error)) from error
         return _json(stats.to_dict())
 
+    @server.resource(
+        GRAPH_URI,
+        name="session-graph",
+        title="Session graph",
+        description="One session's personal graph: its size, its questions and entities of the highest rank.",
+        mime_type="application/json",
+        security=ResourceSecurity(exempt_params={"session_id"}),
+    )
+    async def session_graph(session_id: str) -> str:
+        with protocol_errors("resource session-graph"):
+            try:
+                found = await (await opened.memory()).graph_overview(session_id=session_id)
+            except SessionNotFound as error:
+                raise ResourceNotFoundError(str(error)) from error
+        return _json(found)
+
+    @server.resource(
+        "memory://agent",
+        name="agent",
+        title="Agent graph",
+        description="The default agent's long-term graph: its size, its questions and entities of the highest rank.",
+        mime_type="application/json",
+    )
+    async def agent() -> str:
+        with protocol_errors("resource agent"):
+            return _json(await (await opened.memory()).graph_overview())
+
+    @server.resource(
+        "memory://snapshots",
+        name="snapshots",
+        title="Snapshots",
+        description="The snapshots of agents' long-term graphs: name, bytes, when written.",
+        mime_type="application/json",
+    )
+    async def snapshots() -> str:
+        with protocol_errors("resource snapshots"):
+            found = (await opened.memory()).orchestrator().list_snapshots()
+        return _json({"snapshots": [one.to_dict() for one in found]})
+
+    @server.resource(
+        SNAPSHOT_URI,
+        name="snapshot",
+        title="Snapshot",
+        description="One snapshot: its size, its questions and entities of the highest rank.",
+        mime_type="application/json",
+    )
+    async def snapshot(snapshot_id: str) -> str:
+        with protocol_errors("resource snapshot"):
+            try:
+                found = await (await opened.memory()).orchestrator().snapshot_overview(snapshot_id)
+            except (InvalidInput, NotFound) as error:
+                # A name that none can have, none of that name, a damaged file: it says which, with the address.
+                raise ResourceNotFoundError(str(error)) from error
+        return _json(found)
+
     @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
-    async def complete_session_id(
+    async def complete_id(
         ref: PromptReference | ResourceTemplateReference, argument: Any, _context: Any
     ) -> Completion | None:
+        if argument.name == "snapshot_id":
+            with protocol_errors("completion of snapshot_id"):
+                listed = (await opened.memory()).orchestrator().list_snapshots()
+            names = [one.name for one in listed if one.name.startswith(argument.value)]
+            return Completion(values=names[:_MAX_COMPLETIONS], has_more=len(names) > _MAX_COMPLETIONS)
         if argument.name != "session_id":
             return None
         with protocol_errors("completion of session_id"):

@@ -12,7 +12,7 @@ from tests.cli.conftest import Invoke
 from tests.server.wire import clean_environment
 
 HEAVY = ("mcp", "mcp_types", "pydantic", "httpx2", "starlette", "uvicorn", "numpy")
-COMMANDS = ("serve", "demo", "stats", "doctor", "reindex")
+COMMANDS = ("serve", "demo", "stats", "doctor", "snapshot", "reindex")
 
 
 def imported_by(*arguments: str, database: Path) -> set[str]:
@@ -30,7 +30,19 @@ def imported_by(*arguments: str, database: Path) -> set[str]:
     return {name.partition(".")[0] for name in names}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["serve", "--help"], ["stats"], ["doctor", "--deep"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["serve", "--help"],
+        ["stats"],
+        ["doctor", "--deep"],
+        ["snapshot", "--help"],
+        ["snapshot", "restore", "--help"],
+        ["snapshot", "list"],
+    ],
+)
 def test_a_command_that_does_not_serve_never_imports_the_protocol(remembered: Path, arguments: list[str]) -> None:
     assert not imported_by(*arguments, database=remembered) & set(HEAVY)
 

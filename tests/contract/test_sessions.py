@@ -5,7 +5,7 @@ import pytest
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import InvalidInput, StorageError
 from kalito_mcp.ports.records import MessageDraft
 from kalito_mcp.ports.store import Store
 from tests import drafts
@@ -46,6 +46,7 @@ async def test_a_new_session_is_open_empty_and_of_the_default_agent(store: Store
     assert session.model is None
     assert (session.message_count, session.summary_count, session.pin_count) == (0, 0, 0)
     assert (session.summarized_seq, session.pinned_seq, session.importance_sum) == (0, 0, 0.0)
+    assert (session.observed_seq, session.stage) == (0, None)
     assert (session.oldest_message_at, session.newest_message_at) == (None, None)
     assert (session.created_at, session.updated_at) == (START_MS, START_MS)
 
@@ -153,12 +154,33 @@ async def test_a_session_moves_through_its_states(store: Store) -> None:
     assert (await found(store)).updated_at == START_MS + 7
 
 
-async def test_the_mark_of_searched_messages_never_moves_back(store: Store) -> None:
+async def test_the_marks_of_searched_and_of_observed_messages_never_move_back(store: Store) -> None:
     session = await opened(store)
     async with store.write() as transaction:
         await transaction.sessions.set_pinned_seq(session, 9)
         await transaction.sessions.set_pinned_seq(session, 4)
-    assert (await found(store)).pinned_seq == 9
+        await transaction.sessions.set_observed_seq(session, 8)
+        await transaction.sessions.set_observed_seq(session, 3)
+    session = await found(store)
+    assert (session.pinned_seq, session.observed_seq) == (9, 8)
+
+
+async def test_a_session_keeps_how_far_finalizing_has_come(store: Store) -> None:
+    session = await opened(store)
+    for stage in ("summaries", "sleep", "promotion", "checkpoint", None):
+        async with store.write() as transaction:
+            await transaction.sessions.set_stage(session, stage)
+        assert (await found(store)).stage == stage
+
+
+async def test_a_stage_that_there_is_not_is_refused_and_the_one_before_stays(store: Store) -> None:
+    session = await opened(store)
+    async with store.write() as transaction:
+        await transaction.sessions.set_stage(session, "sleep")
+    with pytest.raises(StorageError):
+        async with store.write() as transaction:
+            await transaction.sessions.set_stage(session, "lunch")
+    assert (await found(store)).stage == "sleep"
 
 
 async def test_sessions_are_listed_last_written_first_by_owner_agent_and_prefix(store: Store) -> None:
@@ -207,20 +229,37 @@ async def test_sessions_written_at_one_moment_are_listed_newest_session_first(st
     assert listed == ["s4", "s3", "s2", "s1", "s0"]
 
 
-async def test_a_session_owes_pins_from_its_first_unsearched_message_on(store: Store) -> None:
+async def settle(store: Store, seq: int) -> None:
+    """Mark the session's messages up to `seq` as searched and observed."""
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=0)
+        await transaction.sessions.set_pinned_seq(session, seq)
+        await transaction.sessions.set_observed_seq(session, seq)
+
+
+@pytest.mark.parametrize("mark", ["pinned", "observed"])
+async def test_a_session_owes_from_its_first_message_on_that_was_not_searched_or_not_observed(
+    store: Store, mark: str
+) -> None:
     await opened(store, Scope(session="empty"))
-    await recorded(store, TRIP, drafts.message("one"))
+    await recorded(store, TRIP, drafts.message("one"), drafts.message("two"))
+    await settle(store, 1)
     assert await owing(store) == ["trip"]
     async with store.write() as transaction:
-        await transaction.sessions.set_pinned_seq(await transaction.sessions.ensure(TRIP, now_ms=0), 1)
+        session = await transaction.sessions.ensure(TRIP, now_ms=0)
+        if mark == "pinned":
+            await transaction.sessions.set_pinned_seq(session, 2)
+        else:
+            await transaction.sessions.set_observed_seq(session, 2)
+    assert await owing(store) == ["trip"]
+    await settle(store, 2)
     assert await owing(store) == []
 
 
 @pytest.mark.parametrize(("messages", "owes"), [(14, False), (15, True), (16, True)])
 async def test_a_session_owes_a_summary_from_the_threshold_on(store: Store, messages: int, owes: bool) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(messages)))
-    async with store.write() as transaction:
-        await transaction.sessions.set_pinned_seq(await transaction.sessions.ensure(TRIP, now_ms=0), messages)
+    await settle(store, messages)
     assert await owing(store) == (["trip"] if owes else [])
 
 
@@ -229,9 +268,9 @@ async def test_a_session_owes_a_fold_when_one_level_has_more_than_the_most(
     store: Store, summaries: int, owes: bool
 ) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(summaries)))
+    await settle(store, summaries)
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
-        await transaction.sessions.set_pinned_seq(session, summaries)
         for seq in range(1, summaries + 1):
             await transaction.records.add_summary(session, drafts.summary(seq, seq))
     assert await owing(store) == (["trip"] if owes else [])
@@ -239,9 +278,9 @@ async def test_a_session_owes_a_fold_when_one_level_has_more_than_the_most(
 
 async def test_a_fold_that_was_made_is_no_longer_owed(store: Store) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(4)))
+    await settle(store, 4)
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
-        await transaction.sessions.set_pinned_seq(session, 4)
         for seq in range(1, 5):
             await transaction.records.add_summary(session, drafts.summary(seq, seq))
         await transaction.records.add_summary(session, drafts.summary(1, 4, level=1))

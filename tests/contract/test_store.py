@@ -30,6 +30,7 @@ async def write_everything(transaction: WriteTransaction, word: str = "abandoned
     end = session.message_count
     await transaction.records.add_summary(session, drafts.summary(end, end, text=f"{word} summary"))
     await transaction.sessions.set_pinned_seq(session, end)
+    await transaction.sessions.set_observed_seq(session, end)
 
 
 async def seen(store: Store, word: str) -> tuple[int, int, int]:

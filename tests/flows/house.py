@@ -15,6 +15,7 @@ from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.server.build import KalitoServer, build_server
+from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 
 ERAS: Final = ("legacy", "2026-07-28")
@@ -89,9 +90,12 @@ async def house(
     default_session: str | None = None,
     clock: Clock | None = None,
     ids: IdSource | None = None,
+    settings: Settings | None = None,
 ) -> AsyncIterator[House]:
     """A memory, served to a client of the given era."""
-    server = build_server(lambda: open_memory(database, clock=clock, ids=ids), default_session=default_session)
+    server = build_server(
+        lambda: open_memory(database, settings, clock=clock, ids=ids), default_session=default_session
+    )
     async with Client(server, mode=era) as client:
         yield House(client, server)
 
@@ -99,6 +103,13 @@ async def house(
 def said(*texts: str, role: str = "user") -> list[dict[str, Any]]:
     """Messages with these texts, with a client_key each."""
     return [{"role": role, "text": text, "client_key": f"key-{text[:50]}"} for text in texts]
+
+
+def asked(*turns: tuple[str, str]) -> list[dict[str, Any]]:
+    """Questions of the user, each followed by the assistant's answer."""
+    return [
+        {"role": role, "text": text} for turn in turns for role, text in zip(("user", "assistant"), turn, strict=True)
+    ]
 
 
 def stats_uri(session_id: str) -> str:
@@ -112,23 +123,26 @@ def text_of(result: CallToolResult) -> str:
 
 
 def assert_states(text: str, structured: Any) -> None:
-    """The text is the structured content as JSON, or holds each of its leaves, a number as a number of its own."""
+    """The text is the structured content as JSON, or holds each of its leaves: a number as a number of its own, a
+    switch as its name in words, which is there only where it is on."""
     if text.startswith("{"):
         assert json.loads(text) == structured
         return
-    for leaf in _leaves(structured):
-        if isinstance(leaf, str):
+    for key, leaf in _leaves(structured):
+        if isinstance(leaf, bool):
+            assert (key.replace("_", " ") in text.lower()) is leaf, f"{key} is {leaf}, and not so in: {text}"
+        elif isinstance(leaf, str):
             assert leaf in text
         else:
             assert re.search(rf"(?<![\d.]){re.escape(json.dumps(leaf))}(?!\d)", text), f"{leaf} is not in: {text}"
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        for one in value.values():
-            yield from _leaves(one)
+        for name, one in value.items():
+            yield from _leaves(one, name)
     elif isinstance(value, list):
         for one in value:
-            yield from _leaves(one)
+            yield from _leaves(one, key)
     else:
-        yield value
+        yield key, value

@@ -53,7 +53,8 @@ async def converses(connected: Client, session_id: str) -> None:
         return result
 
     assert [tool.name for tool in (await connected.list_tools()).tools] == [
-        "record_messages", "build_context", "search_memory", "create_pin", "summarize_session", "finalize_session",
+        "record_messages", "build_context", "search_memory", "create_pin", "summarize_session", "record_feedback",
+        "finalize_session",
     ]  # fmt: skip
     for text in ("The kite is in the 🏠 cellar.", "Understood."):
         await call("record_messages", session_id=session_id, messages=said(text))
@@ -63,6 +64,7 @@ async def converses(connected: Client, session_id: str) -> None:
     assert found.structured_content is not None
     assert [hit["text"] for hit in found.structured_content["hits"]] == ["The kite is in the 🏠 cellar."]
     await call("summarize_session", session_id=session_id, summary="A kite was put away.")
+    await call("record_feedback", target_id=found.structured_content["hits"][0]["record_id"], label="up")
     await call("finalize_session", session_id=session_id)
     [content] = (await connected.read_resource(stats_uri(session_id))).contents
     assert isinstance(content, TextResourceContents)

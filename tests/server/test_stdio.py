@@ -214,7 +214,7 @@ atexit.register(print, "from the end")
     database = tmp_path / "memory.db"
     with served(database, code=noise) as wire:
         wire.send(call(1, "search_memory", query="x"))
-        assert wire.answer(1)["result"]["structuredContent"] == {"hits": []}
+        assert wire.answer(1)["result"]["structuredContent"] == {"hits": [], "past_answers": []}
         wire.close_stdin()
         wire.rest()
         assert wire.exit_code() == 0
@@ -362,8 +362,42 @@ def test_a_database_that_cannot_be_opened_is_told_at_every_call_and_once_on_stde
     why = f"{database} is a folder; name a file in it, such as {database}/memory.db"
     with served(database) as wire:
         wire.send(request(1, "tools/list"), call(2, "search_memory", query="Oslo"))
-        assert len(wire.answer(1)["result"]["tools"]) == 6
+        assert len(wire.answer(1)["result"]["tools"]) == 7
         assert wire.answer(2)["result"]["content"][0]["text"] == f"storage_damaged: {why}"
         wire.close_stdin()
         assert wire.exit_code() == 1
     assert database.with_suffix(".stderr").read_text() == f"kalito-mcp: {why}\n"
+
+
+NUMPY_AT_THE_END = """
+import atexit, sys
+atexit.register(lambda: print("numpy was imported:", "numpy" in sys.modules, file=sys.stderr))
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "messages", "is_imported"),
+    [
+        ({}, (request(1, "tools/list"), call(2, "build_context", session_id="nobody")), False),
+        ({}, (call(1, "search_memory", query="x"), request(2, "tools/list")), True),
+        (
+            {"KALITO_GRAPH_ENABLED": "false"},
+            (
+                call(1, "record_messages", session_id="s", messages=[{"role": "user", "text": "kept"}]),
+                call(2, "search_memory", query="kept"),
+            ),
+            False,
+        ),
+    ],
+    ids=["listed", "searched", "switched off"],
+)
+def test_numpy_is_imported_when_a_graph_is_first_needed_and_not_before(
+    tmp_path: Path, environment: dict[str, str], messages: tuple[bytes, ...], is_imported: bool
+) -> None:
+    database = tmp_path / "memory.db"
+    with served(database, code=NUMPY_AT_THE_END, **environment) as wire:
+        wire.send(*messages)
+        wire.close_stdin()
+        assert len(wire.rest()) == len(messages)
+        assert wire.exit_code() == 0
+    assert f"numpy was imported: {is_imported}" in database.with_suffix(".stderr").read_text()

@@ -10,7 +10,9 @@ from typing import Final
 import anyio
 import pytest
 
+from kalito_mcp.domain.graph import EdgeType, GraphChanges, GraphEdge, GraphNode, NodeType
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.vectors import SparseVector
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.scripted import START_MS
@@ -19,6 +21,28 @@ ROOT: Final = Path(__file__).parents[2]
 """Where a process that a test starts finds the package and the tests."""
 MESSAGES: Final = 120
 TEXT: Final = "The ferry to Moss leaves at {n} past seven, and Ann has the tickets for the crossing number {n}."
+
+NODES: Final = 12
+GRAPH: Final = GraphChanges(
+    nodes=[
+        GraphNode(
+            id=f"q{n}",
+            type=NodeType.QUERY,
+            created_at=START_MS,
+            last_access=START_MS,
+            text=f"When does ferry {n} leave?",
+            canonical_key=f"{n:032x}",
+            source_record_ids=(f"msg_{n + 1}",),
+            embedding=SparseVector.of({n: 1, 100 + n: 2}),
+        )
+        for n in range(NODES)
+    ],
+    edges=[
+        GraphEdge(f"q{n}", f"q{(n + step) % NODES}", EdgeType.SIMILAR_TO, 0.8, START_MS, START_MS)
+        for n in range(NODES)
+        for step in (1, 2)
+    ],
+)
 
 
 async def _fill(path: Path) -> None:
@@ -34,12 +58,14 @@ async def _fill(path: Path) -> None:
                 text = f"The messages from {start} on were about the ferry."
                 draft = drafts.summary(start, start + 14, text=text, record_id=f"summary_{name}_{start}")
                 await transaction.records.add_summary(session, draft)
+        for scope in (Scope(session="trip"), Scope()):
+            await transaction.graphs.save(scope, GRAPH, embedder="test")
     await store.close()
 
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The bytes of a closed database: two sessions of messages, pins and summaries."""
+    """The bytes of a closed database: two sessions of messages, pins and summaries, and two graphs."""
     path = tmp_path_factory.mktemp("sample") / "memory.db"
     anyio.run(_fill, path)
     assert not path.with_name("memory.db-wal").exists()

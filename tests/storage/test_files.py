@@ -46,6 +46,9 @@ async def read_everything(store: Store) -> set[str]:
             parts = await view.records.view(session, tail=8, pins=99)
             texts |= {p.content for p in parts.pins}
             texts |= {s.summary for s in await view.records.summaries(session, level=0, after_seq=0)}
+            texts |= {n.text or "" for n in (await view.graphs.load(Scope(session=session.id))).nodes}
+        await view.graphs.load(Scope(), after=(await view.graphs.state(Scope())).revision - 1)
+        texts |= {n.text or "" for n in (await view.graphs.load(Scope())).nodes}
         found = await view.records.candidates(Scope(), range(1, 1_000), SearchFilters())
         texts |= {c.text for c in found}
     page = await Searcher(store, SearchPolicy()).search(Scope(), SearchRequest("ferry to Moss", k=100))
@@ -70,7 +73,8 @@ def written(sample: bytes) -> set[str]:
     """Every text of the sample."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(sample.replace(b"\x02\x02", b"\x01\x01", 1))  # out of WAL mode, for use in memory
-        return {row[0] for row in connection.execute("SELECT text FROM records")}
+        rows = connection.execute("SELECT text FROM records UNION ALL SELECT text FROM graph_nodes")
+        return {row[0] for row in rows}
 
 
 async def test_the_file_and_what_stands_beside_it_are_for_their_owner_alone(tmp_path: Path) -> None:

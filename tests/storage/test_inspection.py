@@ -13,6 +13,7 @@ import pytest
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.errors import StorageDamaged
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect, wal_reset_exposure
 from kalito_mcp.storage.sqlite.surroundings import access, users
@@ -55,6 +56,7 @@ def test_a_sound_database_passes_every_check_and_stays_as_it_is(copy: Path) -> N
         "row hashes",
         "counters",
         "summaries",
+        "graphs",
         "text index",
     ]
     assert hashlib.sha256(copy.read_bytes()).hexdigest() == before
@@ -137,6 +139,78 @@ def test_wrong_counters_are_found_with_their_session(copy: Path, statement: str)
     change(copy, statement)
     assert "trip" in failures(copy)["counters"]
     assert "home" not in failures(copy)["counters"]
+
+
+@pytest.mark.parametrize(
+    ("change_of", "named"),
+    [
+        ("graph_nodes SET text = text || ' ' WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET id = 'other' WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET canonical_key = NULL WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET summary = 'forged' WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET source_node_ids = '[]' WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET source_record_ids = NULL WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET repeat = 2 WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET feedback = -1 WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET is_pinned = 1 WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET created_at = created_at + 1 WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET last_access = last_access + 1 WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET embedding = x'0300000000' WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET revision = 0 WHERE key = 7", "node 7 (query)"),
+        ("graph_nodes SET hash = x'0000000000000000' WHERE key = 7", "node 7 (query)"),
+        ("graph_edges SET weight = 0.81 WHERE from_key = 7 AND to_key = 8", "edge 7 to 8 (similar_to)"),
+        ("graph_edges SET to_key = 10 WHERE from_key = 7 AND to_key = 8", "edge 7 to 10 (similar_to)"),
+        ("graph_edges SET created_at = 0 WHERE from_key = 7 AND to_key = 8", "edge 7 to 8 (similar_to)"),
+        ("graph_edges SET last_access = 0 WHERE from_key = 7 AND to_key = 8", "edge 7 to 8 (similar_to)"),
+        ("graph_edges SET revision = 0 WHERE from_key = 7 AND to_key = 8", "edge 7 to 8 (similar_to)"),
+        ("graph_edges SET type = 'has_feedback' WHERE from_key = 7 AND to_key = 8", "edge 7 to 8 (has_feedback)"),
+    ],
+)
+def test_a_changed_field_of_a_node_or_an_edge_is_found(copy: Path, change_of: str, named: str) -> None:
+    change(copy, f"UPDATE {change_of}")
+    assert failures(copy, is_deep=False) == {}
+    assert named in failures(copy)["row hashes"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE graphs SET revision = 0 WHERE key = 2",
+        "UPDATE graphs SET removed_revision = 2 WHERE key = 2",
+        "UPDATE graph_edges SET graph_key = 2 WHERE from_key = 7",
+    ],
+)
+def test_a_graph_whose_revision_or_edges_are_not_its_own_is_found(copy: Path, statement: str) -> None:
+    change(copy, statement)
+    assert "graph 2:" in failures(copy)["graphs"]
+
+
+def test_an_edge_without_an_end_is_found(copy: Path) -> None:
+    change(copy, "DELETE FROM graph_nodes WHERE key = 7")
+    assert "graph_edges" in failures(copy, is_deep=False)["references"]
+
+
+def test_a_damaged_graph_is_an_error_in_words_when_it_is_loaded(sample: bytes, database: Path) -> None:
+    async def load() -> None:
+        store = await SqliteStore.open(database)
+        try:
+            async with store.read() as view:
+                await view.graphs.load(Scope())
+        finally:
+            await store.close()
+
+    for statement in (
+        "UPDATE graph_nodes SET embedding = x'03'",
+        "UPDATE graph_nodes SET embedding = x''",
+        "UPDATE graph_nodes SET source_record_ids = '[\"a\"'",
+        "UPDATE graph_nodes SET source_record_ids = '[],[]'",
+        "UPDATE graph_nodes SET text = CAST(x'ff' AS TEXT)",
+        "DELETE FROM graph_nodes WHERE id = 'q3'",
+    ):
+        database.write_bytes(sample)
+        change(database, statement)
+        with pytest.raises(StorageDamaged, match="doctor --deep"):
+            anyio.run(load)
 
 
 def test_a_gap_between_summaries_is_found(copy: Path) -> None:

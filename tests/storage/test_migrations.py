@@ -6,7 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,15 @@ import aiosqlite
 import anyio
 import pytest
 
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import SchemaTooNew, StorageDamaged, StorageError
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, message_row
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, is_current, migrations
+from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
+from tests import drafts
 from tests.storage.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +103,8 @@ async def test_a_database_that_another_process_creates_between_two_looks_is_not_
     def create(_: str) -> None:
         nonlocal looks
         if looks == statement:
-            with closing(sqlite3.connect(database)) as other, other:
+            # Where the look has its lock already, the other process comes too late, and that is well.
+            with suppress(sqlite3.OperationalError), closing(sqlite3.connect(database, timeout=0)) as other, other:
                 other.executescript(f"BEGIN; CREATE TABLE anything (x); PRAGMA application_id = {APPLICATION_ID};")
                 other.executescript("CREATE TABLE migrations (number, checksum); COMMIT")
         looks += 1
@@ -260,3 +266,43 @@ async def test_opening_for_reading_on_purpose_changes_neither_the_file_nor_its_w
         assert session is not None
     await store.close()
     assert (digest(copy), digest(wal)) == before
+
+
+def write_with_the_first_release(path: Path) -> None:
+    """A session with messages, as the first schema has it."""
+    text = "The ferry leaves at seven."
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO agents (owner, id, record_count) VALUES ('local', 'default', 2)")
+        connection.execute(
+            "INSERT INTO sessions (owner, id, agent_key, message_count, pinned_seq, created_at, updated_at)"
+            " VALUES ('local', 'trip', 1, 2, 2, 0, 0)"
+        )
+        for seq in (1, 2):
+            connection.execute(INSERT_RECORD, message_row(seq, 1, seq, drafts.message(text)))
+            entry = index_entry(1, 1, RecordType.MESSAGE, drafts.message(text).terms)
+            connection.execute(INSERT_TERMS, (seq, entry))
+        connection.commit()
+
+
+async def test_the_first_releases_messages_are_kept_and_owed_to_the_graph(database: Path) -> None:
+    await open_and_close(database, migrations()[:1])
+    write_with_the_first_release(database)
+    before = query(database, "SELECT * FROM records ORDER BY key")
+    assert await open_and_close(database) == list(range(2, NEXT))
+    assert query(database, "SELECT * FROM records ORDER BY key") == before
+    store = await SqliteStore.open(database)
+    async with store.read() as view:
+        [owing] = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=9)
+        assert (owing.id, owing.message_count, owing.observed_seq, owing.stage) == ("trip", 2, 0, None)
+        assert (await view.graphs.load(Scope(session="trip"))).nodes == ()
+    await store.close()
+    assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
+
+
+def test_the_first_releases_database_is_looked_over_as_it_is(database: Path) -> None:
+    anyio.run(open_and_close, database, migrations()[:1])
+    write_with_the_first_release(database)
+    findings = {finding.check: finding for finding in inspect(database, is_deep=True)}
+    assert findings.pop("schema").verdict is Verdict.WARNING
+    assert {finding.verdict for finding in findings.values()} == {Verdict.OK}
+    assert {"row hashes", "text index"} <= findings.keys()

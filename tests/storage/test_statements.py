@@ -13,6 +13,22 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import inspection
+from kalito_mcp.storage.sqlite.graphs import (
+    DELETE_EDGE,
+    DELETE_NODE,
+    DELETE_NODES,
+    SELECT_CHANGED_EDGES,
+    SELECT_CHANGED_NODE_KEYS,
+    SELECT_EDGES_FROM,
+    SELECT_GRAPH,
+    SELECT_IDLE_SESSIONS,
+    SELECT_NODE_IDS,
+    SELECT_NODE_KEYS,
+    SELECT_NODES,
+    UPDATE_REVISION,
+    UPDATE_SLEPT_AT,
+    UPSERT_EDGE,
+)
 from kalito_mcp.storage.sqlite.records import (
     SELECT_CANDIDATES,
     SELECT_HASHED,
@@ -40,10 +56,11 @@ from kalito_mcp.storage.sqlite.text_index import (
 )
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
-_TABLE_SCAN = re.compile(r"^SCAN (?:records|sessions|agents|r|s|a)\b(?! USING)")
-_SCAN_OF_AN_INDEX = re.compile(r"^SCAN (?:records|sessions|agents|r|s|a) USING (?:COVERING )?INDEX (\w+)")
+_TABLES = "records|sessions|agents|graphs|graph_nodes|graph_edges|r|s|a|g|n|e|f|t"
+_TABLE_SCAN = re.compile(rf"^SCAN (?:{_TABLES})\b(?! USING)")
+_SCAN_OF_AN_INDEX = re.compile(rf"^SCAN (?:{_TABLES}) USING (?:COVERING )?INDEX (\w+)")
 # Partial: they hold what is owed and nothing else.
-_SMALL_INDEXES = {"sessions_unsummarized", "sessions_unpinned", "records_uncovered"}
+_SMALL_INDEXES = {"sessions_unsummarized", "sessions_unpinned", "sessions_unobserved", "records_uncovered"}
 
 HOT = {
     "view": SELECT_VIEW,
@@ -69,6 +86,20 @@ HOT = {
     "agent": SELECT_AGENT,
     "agent of a session": SELECT_SESSION_AGENT,
     "rows for the index": SELECT_FOR_INDEX,
+    "graph": SELECT_GRAPH,
+    "revision of a graph": UPDATE_REVISION,
+    "sleep of a graph": UPDATE_SLEPT_AT,
+    "idle sessions": SELECT_IDLE_SESSIONS,
+    "keys of nodes": SELECT_NODE_KEYS,
+    "keys of changed nodes": SELECT_CHANGED_NODE_KEYS,
+    "nodes": SELECT_NODES,
+    "ids of nodes": SELECT_NODE_IDS,
+    "edges from nodes": SELECT_EDGES_FROM,
+    "changed edges": SELECT_CHANGED_EDGES,
+    "edge": UPSERT_EDGE,
+    "removal of an edge": DELETE_EDGE,
+    "removal of a node": DELETE_NODE,
+    "removal of all nodes": DELETE_NODES,
 }
 
 
@@ -124,10 +155,27 @@ def test_a_hot_statement_never_scans_a_table(connection: sqlite3.Connection, nam
     assert scanned <= _SMALL_INDEXES
 
 
+def cascades(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    """Table and column of every foreign key by which a removed row takes others along."""
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    keys = [(table, row) for table in tables for row in connection.execute(f"PRAGMA foreign_key_list({table})")]
+    return {(table, row[3]) for table, row in keys if row[6] == "CASCADE"}
+
+
+def test_what_a_removed_row_takes_along_is_found_by_an_index(connection: sqlite3.Connection) -> None:
+    assert cascades(connection) == {("graph_edges", "from_key"), ("graph_edges", "to_key")}
+    for table, column in cascades(connection):
+        [step] = plan(connection, f"SELECT 1 FROM {table} WHERE {column} = :key")
+        assert step.startswith(f"SEARCH {table} USING")
+
+
 def test_every_index_is_used_by_some_hot_statement_or_keeps_something_unique(connection: sqlite3.Connection) -> None:
     used = {
         found.group(1)
-        for statement in HOT.values()
+        for statement in (
+            *HOT.values(),
+            *(f"SELECT 1 FROM {table} WHERE {column} = :key" for table, column in cascades(connection)),
+        )
         for step in plan(connection, statement)
         if (found := re.search(r"USING (?:COVERING )?INDEX (\w+)", step))
     }

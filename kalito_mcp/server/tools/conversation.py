@@ -1,18 +1,21 @@
 """Tools of the conversation: record_messages, build_context, summarize_session, finalize_session."""
 
 import json
-from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, Literal
 
+from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
+from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Role
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, plural, text_answer
+from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     FinalizedSession,
@@ -153,12 +156,32 @@ class ConversationTools:
             ),
         )
 
-    async def finalize_session(self, session_id: SessionId = None) -> Annotated[CallToolResult, FinalizedSession]:
-        """Close a conversation for good: the rest is summarised and no more messages are taken. Returns the last
-        summaries and the counts. Everything stays searchable. Calling it again changes nothing."""
+    async def finalize_session(
+        self,
+        context: Context[None, Any],
+        session_id: SessionId = None,
+        promote: Annotated[
+            bool, Field(description="Take the best questions and answers into the agent's long-term graph.")
+        ] = True,
+        checkpoint: Annotated[bool, Field(description="Write the agent's graph to a snapshot file.")] = True,
+        checkpoint_name: Annotated[
+            str | None,
+            Field(
+                description="Name of the snapshot; the agent's own, which is replaced, unless given.", max_length=100
+            ),
+        ] = None,
+        dry_run: Annotated[
+            bool, Field(description="Change nothing: say what would be merged and what promoted.")
+        ] = False,
+    ) -> Annotated[CallToolResult, FinalizedSession]:
+        """Close a conversation for good: the rest is summarised, similar questions are merged, the best go into the
+        agent's long-term graph, and no more messages are taken. Returns the last summaries and the counts. Everything
+        stays searchable. Calling it again changes nothing, and resumes what was interrupted."""
         memory, session = await self._opened.memory(), self._opened.session(session_id)
-        finalized = await memory.finalize_session(session)
-        await self._subscriptions.session_changed(session)
+        options = FinalizeOptions(promote, checkpoint, checkpoint_name or None, dry_run)
+        finalized = await memory.finalize_session(session, options, context.report_progress)
+        if not dry_run:
+            await self._subscriptions.session_changed(session)
         closed, made = finalized.session, finalized.summaries
         text = (
             f"Session {session} is {closed.state}: {plural(closed.message_count, 'message')}, "
@@ -166,10 +189,14 @@ class ConversationTools:
             f"{_summaries(len(made))} made now.{_last(made)}"
         )
         return answer(
-            "\n".join([text, *_lines(made)]),
+            "\n".join([text, *_lines(made), *_graph_lines(finalized)]),
             FinalizedSession(
                 session_id=session,
-                state="FINALIZED",
+                state=closed.state.value,
+                dry_run=finalized.is_dry_run,
+                sleep=sleep_report(finalized.sleep) if finalized.sleep else None,
+                promoted=promoted(finalized.promotion) if finalized.promotion else None,
+                snapshot=finalized.snapshot.name if finalized.snapshot else None,
                 summaries_made=len(made),
                 summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
                 total_messages=closed.message_count,
@@ -177,6 +204,32 @@ class ConversationTools:
                 total_pins=closed.pin_count,
             ),
         )
+
+
+def _graph_lines(finalized: Finalized) -> Iterator[str]:
+    """What became of the session's graph, or would."""
+    would = "would be " if finalized.is_dry_run else ""
+    if finalized.is_dry_run:
+        yield "Dry run: nothing was changed."
+    if finalized.sleep is not None:
+        report = sleep_report(finalized.sleep)
+        yield (
+            f"Sleep cycle ({report.trigger}, {report.timestamp}): {plural(report.inspected, 'question')} inspected, "
+            f"{report.freed_capacity} {would}merged away, in {plural(len(finalized.sleep.clusters), 'cluster')}."
+        )
+        for one in report.clusters:
+            yield (
+                f"  {one.anchor_id} (rank {one.before_rank} to {one.after_rank}, {one.freed_nodes} merged: "
+                f"{', '.join(one.merged_node_ids)}): {one.summary}"
+            )
+    if finalized.promotion is not None:
+        told = promoted(finalized.promotion)
+        yield (
+            f"{plural(told.questions, 'question')} {would}promoted to the agent's graph ({told.merged_with_known} it "
+            f"knew), with {plural(told.answers, 'answer')} and {plural(told.entities, 'link')} to entities."
+        )
+    if finalized.snapshot is not None:
+        yield f"Snapshot {finalized.snapshot.name} written."
 
 
 def _new_message(message: MessageInput, place: int) -> NewMessage:

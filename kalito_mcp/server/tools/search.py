@@ -13,6 +13,7 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.tools.answers import answer, plural
+from kalito_mcp.server.tools.graph import past_lines, past_question
 from kalito_mcp.server.tools.shapes import AgentId, RecordTypeName, RoleName, SearchHit, SearchResult
 
 _AGO: Final = re.compile(r"(\d{1,5})\s*([mhdw])")
@@ -53,8 +54,8 @@ class SearchTools:
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find messages, pins and summaries across all conversations, best first. Returns full texts with their ids,
-        dates and scores (1 = holds every word asked for). For the current conversation as a whole, use
-        build_context."""
+        dates and scores (1 = holds every word asked for), and what similar questions were answered before. For the
+        current conversation as a whole, use build_context."""
         memory = await self._opened.memory()
         now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
         filters = SearchFilters(
@@ -65,10 +66,21 @@ class SearchTools:
         )
         request = SearchRequest(query=query, k=k, filters=filters, cursor=cursor)
         page = await memory.search_memory(request, session_id=session_id or None, agent_id=agent_id or None)
+        # Past answers are the same on every page, and no filter is about them.
+        is_plain = cursor is None and filters == SearchFilters()
+        past = (
+            await memory.past_answers(query, session_id=session_id or None, agent_id=agent_id or None)
+            if is_plain
+            else ()
+        )
         more = f" More: cursor {page.next_cursor}" if page.next_cursor else ""
         return answer(
-            "\n".join([f"{plural(len(page.hits), 'hit')}.{more}", *map(_line, page.hits)]),
-            SearchResult(hits=[SearchHit(**hit.to_dict()) for hit in page.hits], next_cursor=page.next_cursor),
+            "\n".join([f"{plural(len(page.hits), 'hit')}.{more}", *map(_line, page.hits), *past_lines(past)]),
+            SearchResult(
+                hits=[SearchHit(**hit.to_dict()) for hit in page.hits],
+                past_answers=[past_question(one) for one in past],
+                next_cursor=page.next_cursor,
+            ),
         )
 
 

@@ -123,11 +123,45 @@ class SummarizedSession(Output):
     total_messages: int
 
 
+class SleepCluster(Output):
+    """Similar questions that became one."""
+
+    anchor_id: str
+    merged_node_ids: list[str]
+    summary: str
+    before_rank: float
+    after_rank: float
+    freed_nodes: int
+
+
+class SleepReport(Output):
+    """What the sleep cycle of the session's graph merged."""
+
+    trigger: Literal["session-finalize", "eviction", "interval"]
+    inspected: int
+    freed_capacity: int
+    clusters: Annotated[list[SleepCluster], Field(description="The largest, at most ten.", max_length=10)]
+    timestamp: str
+
+
+class Promoted(Output):
+    """What went into the agent's long-term graph."""
+
+    questions: int
+    merged_with_known: int
+    answers: int
+    entities: int
+
+
 class FinalizedSession(Output):
-    """What finalize_session did."""
+    """What finalize_session did, or would do where `dry_run` is true."""
 
     session_id: str
-    state: Literal["FINALIZED"]
+    state: Literal["OPEN", "FINALIZING", "FINALIZED"]
+    dry_run: bool
+    sleep: SleepReport | None = None
+    promoted: Promoted | None = None
+    snapshot: str | None = None
     summaries_made: int
     summaries: LastSummaries
     total_messages: int
@@ -149,8 +183,40 @@ class SearchHit(Output):
     client_key: str | None = None
 
 
+class PastAnswerText(Output):
+    """One answer that was given."""
+
+    node_id: str
+    text: str
+    message_ids: list[str]
+
+
+class PastQuestion(Output):
+    """A similar question that was asked before. `up`, `down` and `retry` count the feedback on it and its answers."""
+
+    node_id: str
+    question: str
+    answers: list[PastAnswerText]
+    message_ids: list[str]
+    similarity: float
+    score: float
+    source: Literal["session", "agent"]
+    up: int
+    down: int
+    retry: int
+
+
+class RecordedFeedback(Output):
+    """What record_feedback did."""
+
+    feedback_id: str
+    target_id: str
+    label: Literal["up", "down", "retry"]
+
+
 class SearchResult(Output):
     """What search_memory found."""
 
     hits: list[SearchHit]
+    past_answers: list[PastQuestion]
     next_cursor: str | None = None

@@ -23,6 +23,7 @@ import anyio.to_thread
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageDamaged, StorageReadOnly
 from kalito_mcp.ports.store import StoragePolicy
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
+from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.records import RecordQueries, RecordStatements
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
@@ -55,6 +56,7 @@ class ReadViewOfSqlite:
         self.sessions = SessionQueries(connection)
         self.records = RecordQueries(connection)
         self.text = TextIndexQueries(connection)
+        self.graphs = GraphQueries(connection)
         self._connection = connection
 
     async def secret(self) -> bytes:
@@ -70,6 +72,7 @@ class WriteTransactionOfSqlite:
         self.sessions = SessionStatements(connection)
         self.records = RecordStatements(connection)
         self.text = TextIndexStatements(connection)
+        self.graphs = GraphStatements(connection)
 
 
 class SqliteStore:

@@ -1,8 +1,8 @@
 """Looks a database over, without changing it: what SQLite's own checks find, and what they miss.
 
 Synchronous, on a connection of its own that cannot write; for the command line, never inside a serving process.
-`deep` reads every row: its hash, its place, the counters that were kept of it, and whether the text index equals
-one built anew.
+`deep` reads every row: its hash, its place, the counters that were kept of it, the graphs' revisions, and whether the
+text index equals one built anew.
 """
 
 import sqlite3
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_FOR_INDEX, index_row
@@ -23,6 +24,21 @@ _WAL_RESET_FIXED: Final = (3, 51, 3)
 _SHOWN: Final = 5
 
 SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS} FROM records ORDER BY key"
+SELECT_NODE_ROWS: Final = f"SELECT n.key, n.hash, {HASHED_NODE_COLUMNS} FROM graph_nodes n ORDER BY n.key"
+SELECT_EDGE_ROWS: Final = f"""
+SELECT e.from_key, e.to_key, e.hash, {HASHED_EDGE_COLUMNS} FROM graph_edges e
+JOIN graph_nodes f ON f.key = e.from_key JOIN graph_nodes t ON t.key = e.to_key
+ORDER BY e.from_key, e.type, e.to_key
+"""
+# What lies beyond its graph's revision was never told to a process that holds the graph.
+SELECT_WRONG_GRAPHS: Final = """
+SELECT g.key FROM graphs g WHERE g.revision < g.removed_revision
+    OR g.revision < (SELECT max(n.revision) FROM graph_nodes n WHERE n.graph_key = g.key)
+    OR g.revision < (SELECT max(e.revision) FROM graph_edges e WHERE e.graph_key = g.key)
+UNION
+SELECT e.graph_key FROM graph_edges e JOIN graph_nodes f ON f.key = e.from_key JOIN graph_nodes t ON t.key = e.to_key
+WHERE f.graph_key <> e.graph_key OR t.graph_key <> e.graph_key
+"""
 SELECT_WRONG_COUNTERS: Final = """
 SELECT s.id FROM sessions s WHERE s.message_count <> (
         SELECT count(*) FROM records r WHERE r.session_key = s.key AND r.type = 'message'
@@ -52,6 +68,7 @@ SELECT count(*) FROM temp.terms AS t
 WHERE t.doc <> (SELECT count(*) FROM records_text WHERE records_text MATCH '"' || t.term || '"')
 """
 _SELECT_TERMS: Final = "SELECT term, doc FROM temp.terms_of ORDER BY term, doc"
+_SELECT_GRAPH_TABLES: Final = "SELECT count(*) FROM sqlite_schema WHERE name = 'graphs'"
 _SELECT_INDEX_DEFINITION: Final = "SELECT sql FROM sqlite_schema WHERE name = 'records_text'"
 
 
@@ -101,8 +118,9 @@ def inspect(path: Path, *, is_deep: bool) -> Iterator[Finding]:
             )
             yield _listed(
                 "references",
-                [f"{row[0]} row {row[1]}" for row in connection.execute("PRAGMA foreign_key_check")],
-                "every record has its session",
+                # An edge has no row number.
+                [f"{row[0]} row {row[1] or '?'}" for row in connection.execute("PRAGMA foreign_key_check")],
+                "every record has its session, every edge its ends",
                 "restore a backup",
             )
             if is_deep:
@@ -166,11 +184,18 @@ def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
 
 def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     damaged = [f"record {row[0]} ({row[3]})" for row in connection.execute(SELECT_ROWS) if row_hash(*row[2:]) != row[1]]
+    # A database of an older release is looked over as it is.
+    [has_graphs] = connection.execute(_SELECT_GRAPH_TABLES).fetchone()
+    if has_graphs:
+        damaged += _damaged_graph_rows(connection)
     yield _listed("row hashes", damaged, "every record is as it was written", "restore these records from a backup")
     counters = [str(row[0]) for row in connection.execute(SELECT_WRONG_COUNTERS)]
     yield _listed("counters", counters, "every session's counters equal its records", "restore a backup")
     gaps = [str(row[0]) for row in connection.execute(SELECT_SUMMARY_GAPS)]
     yield _listed("summaries", gaps, "no level of summaries has a gap or an overlap", "restore a backup")
+    if has_graphs:
+        graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
+        yield _listed("graphs", graphs, "every graph's revisions and edges are its own", "restore a backup")
     try:
         with intact_rows():
             differing = _differing_index_entries(connection) + _lost_terms(connection)
@@ -184,6 +209,18 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
         if differing
         else "equal to a rebuilt one",
     )
+
+
+def _damaged_graph_rows(connection: sqlite3.Connection) -> list[str]:
+    nodes = connection.execute(SELECT_NODE_ROWS)
+    damaged = [f"node {key} ({row[2]})" for key, stored, *row in nodes if row_hash(*row) != stored]
+    edges = connection.execute(SELECT_EDGE_ROWS)
+    damaged += [
+        f"edge {from_key} to {to_key} ({row[2]})"
+        for from_key, to_key, stored, *row in edges
+        if row_hash(*row) != stored
+    ]
+    return damaged
 
 
 def _differing_index_entries(connection: sqlite3.Connection) -> int:

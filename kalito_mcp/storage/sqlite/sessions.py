@@ -12,7 +12,8 @@ from kalito_mcp.storage.sqlite.failures import intact_rows
 
 _COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.model, s.message_count, s.summary_count, s.pin_count, s.importance_sum,
-    s.summarized_seq, s.pinned_seq, s.oldest_message_at, s.newest_message_at, s.created_at, s.updated_at, s.revision
+    s.summarized_seq, s.pinned_seq, s.observed_seq, s.stage, s.oldest_message_at, s.newest_message_at, s.created_at,
+    s.updated_at, s.revision
 """
 _STATE_PLACE: Final = 4
 SELECT_SESSION: Final = f"""
@@ -32,6 +33,8 @@ WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
     UNION
     SELECT key FROM sessions WHERE message_count > pinned_seq
     UNION
+    SELECT key FROM sessions WHERE message_count > observed_seq
+    UNION
     SELECT session_key FROM records INDEXED BY records_uncovered WHERE type = 'summary' AND is_covered = 0
     GROUP BY session_key, level HAVING count(*) > :max_summaries
 )
@@ -49,6 +52,8 @@ UPDATE_STATE: Final = """
 UPDATE sessions SET state = :state, updated_at = :now_ms, revision = revision + 1 WHERE key = :key
 """
 UPDATE_PINNED_SEQ: Final = "UPDATE sessions SET pinned_seq = max(pinned_seq, :seq) WHERE key = :key"
+UPDATE_OBSERVED_SEQ: Final = "UPDATE sessions SET observed_seq = max(observed_seq, :seq) WHERE key = :key"
+UPDATE_STAGE: Final = "UPDATE sessions SET stage = :stage WHERE key = :key"
 
 
 class SessionQueries:
@@ -111,6 +116,12 @@ class SessionStatements(SessionQueries):
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
         await self._connection.execute_fetchall(UPDATE_PINNED_SEQ, {"seq": seq, "key": session.key})
+
+    async def set_observed_seq(self, session: Session, seq: int) -> None:
+        await self._connection.execute_fetchall(UPDATE_OBSERVED_SEQ, {"seq": seq, "key": session.key})
+
+    async def set_stage(self, session: Session, stage: str | None) -> None:
+        await self._connection.execute_fetchall(UPDATE_STAGE, {"stage": stage, "key": session.key})
 
 
 def _sessions(rows: Iterable[Any]) -> Iterator[Session]:

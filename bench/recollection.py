@@ -1,0 +1,265 @@
+"""Does a question find what answered it before? Conversations in three sessions, played to a real server over stdio.
+
+`--data FILE` names conversations as JSON, as for `bench.conversation`, with "questions": [{"text", "evidence": [turn
+ids]}] where there are any; without it they are synthetic. The turns of each conversation are divided into three
+sessions of one agent, and the first two are played and finalized. In the third, what was asked in the first is asked
+again:
+
+- `same`: word for word.
+- `restated`: in another order and without its function words, after another opening.
+- `questions`: the data set's own questions about turns of the first session, in their own words. They were not made
+  to ask the same again, and a graph of questions can only find what was asked: what `hits` find beside it says how
+  much of them is found at all.
+
+`found` is the share for which search_memory's past answers hold the turn or its answer. Some of the questions are asked
+in the second session as well, restated, and get another answer: `down` is the share of those whose first past answer
+is the other one after one `down` in the third. At the end the agent's snapshot is restored
+into an empty database, and the same questions must find the same answers there.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from mcp import Client
+
+from bench.conversation import as_message, synthetic
+from bench.report import ROOT, emit, options, progress
+from bench.wire import clean_environment, memory_command, sdk_transport
+from kalito_mcp.domain.analysis import STOP_WORDS
+
+_SESSIONS: Final = 3
+_MIN_WORDS: Final = 6
+_ASKED: Final = 40
+_AGAIN: Final = 10
+_OPENINGS: Final = {2: "Once more, please:", 3: "Tell me again:"}
+
+
+@dataclass(slots=True)
+class Asked:
+    """One thing that was asked in the first session: its message, and that of the answer."""
+
+    text: str
+    message_ids: frozenset[str]
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often something was asked and found."""
+
+    asked: int = 0
+    found: int = 0
+    first: int = 0
+    """Found, and the first of what was."""
+    among_hits: int = 0
+
+    def figures(self) -> dict[str, Any]:
+        """As shares."""
+        of = max(1, self.asked)
+        return {
+            "asked": self.asked,
+            "found": self.found / of,
+            "first": self.first / of,
+            "among_hits": self.among_hits / of,
+        }
+
+
+@dataclass(slots=True)
+class Play:
+    """What was played, and what was found."""
+
+    tallies: dict[str, Tally] = field(
+        default_factory=lambda: {name: Tally() for name in ("same", "restated", "questions")}
+    )
+    downs: int = 0
+    moved: int = 0
+    restored: int = 0
+    restored_equal: int = 0
+
+
+class Server:
+    """One server by its tools."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The structured answer."""
+        result = await self._client.call_tool(tool, arguments)
+        if result.is_error:
+            raise RuntimeError(f"{tool}: {getattr(result.content[0], 'text', '')}")
+        return dict(result.structured_content or {})
+
+    async def past_answers(self, agent: str, text: str) -> list[dict[str, Any]]:
+        """What was answered to something similar."""
+        return list((await self.call("search_memory", query=text, agent_id=agent))["past_answers"])
+
+
+async def play(server: Server, conversation: Mapping[str, Any], played: Play) -> list[str]:
+    """Three sessions of one agent; the questions that were asked in the third."""
+    agent, turns = str(conversation["id"]), list(conversation["turns"])
+    ids: dict[str, str] = {}
+    size = -(-len(turns) // _SESSIONS)
+    speakers: dict[str, str] = {}
+    messages = [as_message(turn, place, speakers) for place, turn in enumerate(turns)]
+    for number in range(_SESSIONS):
+        session = f"{agent}/{number + 1}"
+        part = messages[number * size : (number + 1) * size]
+        if number == 1:
+            part = part + asked_again(messages[:size])
+        recorded = await server.call("record_messages", session_id=session, agent_id=agent, messages=part)
+        ids |= dict(zip((one["client_key"] for one in part), recorded["message_ids"], strict=True))
+        if number < _SESSIONS - 1:
+            await server.call("finalize_session", session_id=session)
+    asked = asked_in(messages[:size], ids)[:_ASKED]
+    for one in asked:
+        await tally(server, agent, one.text, one.message_ids, played.tallies["same"])
+        await tally(server, agent, restated(one.text), one.message_ids, played.tallies["restated"])
+    first_session = {one["client_key"] for one in messages[:size]}
+    for question in conversation.get("questions", ()):
+        evidence = set(question["evidence"])
+        if evidence and evidence <= first_session:
+            wanted = frozenset(ids[turn] for turn in evidence)
+            await tally(server, agent, question["text"], wanted, played.tallies["questions"])
+    for one in asked[:_AGAIN]:
+        await put_down(server, agent, restated(one.text, at=3), played)
+    return [restated(one.text) for one in asked]
+
+
+def asked_in(messages: Sequence[Mapping[str, Any]], ids: Mapping[str, str]) -> list[Asked]:
+    """The user's questions of at least six words that were answered at once."""
+    return [
+        Asked(one["text"], frozenset({ids[one["client_key"]], ids[after["client_key"]]}))
+        for one, after in pairwise(messages)
+        if one["role"] == "user" and after["role"] == "assistant" and is_question(one["text"])
+    ]
+
+
+def asked_again(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The first questions of these, restated, each with an answer of its own."""
+    again: list[dict[str, Any]] = []
+    for place, one in enumerate(messages):
+        if one["role"] == "user" and is_question(one["text"]) and len(again) < 2 * _AGAIN:
+            text = restated(one["text"])
+            again.append({"role": "user", "text": text, "client_key": f"again-{place}"})
+            again.append({"role": "assistant", "text": f"Another answer: {place}.", "client_key": f"other-{place}"})
+    return again
+
+
+def is_question(text: str) -> bool:
+    """Whether it asks something, in so many words; invented words ask nothing, and count as they are."""
+    return "?" in text and len(text.split()) >= _MIN_WORDS
+
+
+def restated(text: str, at: int = 2) -> str:
+    """The same in other words: what carries it, from one half (or third) on and then from the start."""
+    words = [word.strip(".,;:!?\"'") for word in text.split()]
+    kept = [word for word in words if word and word.lower() not in STOP_WORDS]
+    cut = len(kept) // at
+    return " ".join([_OPENINGS[at], *kept[cut:], *kept[:cut]])
+
+
+async def tally(server: Server, agent: str, text: str, wanted: frozenset[str], counted: Tally) -> None:
+    """Ask, and count where what is wanted was."""
+    answer = await server.call("search_memory", query=text[:4000], agent_id=agent)
+    places = [
+        place
+        for place, past in enumerate(answer["past_answers"])
+        if wanted & {*past["message_ids"], *(one for given in past["answers"] for one in given["message_ids"])}
+    ]
+    counted.asked += 1
+    counted.found += bool(places)
+    counted.first += bool(places) and places[0] == 0
+    counted.among_hits += any(hit["record_id"] in wanted for hit in answer["hits"])
+
+
+async def put_down(server: Server, agent: str, text: str, played: Play) -> None:
+    """Dislike the first of several past answers, and see whether another one comes first then."""
+    before = await server.past_answers(agent, text)
+    if len(before) < 2:
+        return
+    played.downs += 1
+    await server.call(
+        "record_feedback", target_id=before[0]["answers"][0]["node_id"], label="down", note="wrong", agent_id=agent
+    )
+    after = await server.past_answers(agent, text)
+    played.moved += after[0]["node_id"] != before[0]["node_id"]
+
+
+async def compare(server: Server, other: Server, agents: Mapping[str, Sequence[str]], played: Play) -> None:
+    """Ask both servers the same."""
+    for agent, texts in agents.items():
+        for text in texts:
+            here, there = await server.past_answers(agent, text), await other.past_answers(agent, text)
+            played.restored += 1
+            played.restored_equal += told(here) == told(there)
+
+
+def told(past: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """What must be equal: which questions, which answers, how liked. Scores move with the clock."""
+    return [
+        (one["node_id"], one["question"], [given["text"] for given in one["answers"]], one["up"], one["down"])
+        for one in past
+    ]
+
+
+async def measure(folder: Path, conversations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Play them, restore the agents' snapshots into an empty database, and compare."""
+    database, empty = folder / "memory.db", folder / "restored.db"
+    environment = clean_environment(folder)
+    played = Play()
+    agents: dict[str, list[str]] = {}
+    with sdk_transport(memory_command(database), environment) as transport:
+        async with Client(transport) as client:
+            server = Server(client)
+            for place, conversation in enumerate(conversations):
+                progress(f"recollection: {place + 1} of {len(conversations)}")
+                agents[str(conversation["id"])] = await play(server, conversation, played)
+            for agent in agents:
+                snapshot(["save", agent, "--agent", agent], database, environment)
+            shutil.copytree(f"{database}.snapshots", f"{empty}.snapshots")
+            for agent in agents:
+                snapshot(["restore", agent, "--agent", agent, "--yes"], empty, environment)
+            with sdk_transport(memory_command(empty), environment) as other_transport:
+                async with Client(other_transport) as other:
+                    await compare(server, Server(other), agents, played)
+    return {
+        "conversations": len(conversations),
+        **{name: counted.figures() for name, counted in played.tallies.items()},
+        "down": {"given": played.downs, "moved": played.moved / max(1, played.downs)},
+        "restored": {"asked": played.restored, "equal": played.restored_equal / max(1, played.restored)},
+    }
+
+
+def snapshot(arguments: Sequence[str], database: Path, environment: Mapping[str, str]) -> None:
+    """Run `kalito-mcp snapshot`."""
+    command = [sys.executable, "-m", "kalito_mcp", "snapshot", *arguments, "--database", str(database)]
+    subprocess.run(command, env=dict(environment), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def main() -> None:
+    """Run it."""
+    parser = options(__doc__)
+    parser.add_argument("--data", type=Path, help="a JSON file of conversations")
+    given = parser.parse_args()
+    if given.data is None:
+        conversations = synthetic(1 if given.quick else 3, 240)
+        for conversation in conversations:
+            for turn in conversation["turns"][::4]:
+                turn["text"] = turn["text"].rstrip(".") + "?"
+    else:
+        conversations = json.loads(given.data.read_text(encoding="utf-8"))["conversations"]
+    with tempfile.TemporaryDirectory() as folder:
+        emit("recollection", anyio.run(measure, Path(folder), conversations))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""`kalito-mcp snapshot`: checkpoints of an agent's long-term graph."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import anyio
+import click
+
+from kalito_mcp.cli.options import settings_of, with_settings
+from kalito_mcp.errors import ConfigurationError, KalitoError
+
+if TYPE_CHECKING:
+    from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
+    from kalito_mcp.settings import Settings
+    from kalito_mcp.snapshots.folder import SnapshotFolder
+
+Result = TypeVar("Result")
+_SHOWN: Final = 20
+with_agent = click.option("--agent", "agent_id", default="default", show_default=True, help="Whose graph.")
+
+
+@click.group(name="snapshot")
+def command() -> None:
+    """Save, look at and restore checkpoints of an agent's long-term graph.
+
+    They are JSON files in the folder `<database>.snapshots`. Records are not in them: merging, restoring or deleting
+    a graph never touches what was said.
+    """
+
+
+@command.command()
+@click.argument("name", required=False)
+@with_agent
+@with_settings
+def save(database: Path | None, config: Path | None, agent_id: str, name: str | None) -> None:
+    """Write the agent's graph to a snapshot, NAME; the agent's own, which it replaces, unless given."""
+    settings = _settings_of_one_that_exists(database, config)
+    if name is not None:
+        # Also an empty one, which a script's unset variable makes: it must not replace the agent's own.
+        _folder(settings).path(name)
+    written = _with_agent(settings, agent_id, lambda agent: agent.save_snapshot(name))
+    click.echo(f"{written.name}  {written.size_bytes:,} bytes  {written.path}")
+
+
+@command.command(name="list")
+@with_settings
+def list_all(database: Path | None, config: Path | None) -> None:
+    """List the snapshots, the newest first."""
+    folder = _folder(settings_of(database, config))
+    found = folder.all()
+    if not found:
+        click.echo(f"no snapshots in {folder.folder}")
+    for one in found:
+        fields = one.to_dict()
+        click.echo(f"{fields['written_at'][:16].replace('T', ' ')}  {one.size_bytes:>12,} bytes  {one.name}")
+
+
+@command.command()
+@click.argument("name")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
+@with_settings
+def show(database: Path | None, config: Path | None, name: str, is_json: bool) -> None:
+    """Show what the snapshot NAME holds: its size, and what ranks highest in it."""
+    shown = _with_agent(
+        _settings_of_one_that_exists(database, config), None, lambda agent: agent.snapshot_overview(name)
+    )
+    if is_json:
+        click.echo(json.dumps(shown, ensure_ascii=False))
+        return
+    click.echo(f"{shown['name']}  {shown['bytes']:,} bytes  {shown['written_at']}")
+    for kind in ("nodes", "edges"):
+        parts = ", ".join(f"{count} {name}" for name, count in shown[f"{kind}_by_type"].items())
+        click.echo(f"{shown[kind]} {kind}: {parts or 'none'}")
+    for node in shown["top_queries"]:
+        click.echo(f"  rank {node['rank']:.2f}  x{node['repeat']:g}  {node['feedback']:+.1f}  {_line(node['text'])}")
+
+
+@command.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_agent
+@with_settings
+def restore(database: Path | None, config: Path | None, agent_id: str, name: str, yes: bool) -> None:
+    """Put the snapshot NAME in the place of the agent's graph. What was said is not touched.
+
+    The database is made where there is none: beside a folder of snapshots, that is a new home for them.
+    """
+    settings = settings_of(database, config)
+    _folder(settings).existing(name)
+    if not yes:
+        click.confirm(f"Replace the long-term graph of agent {agent_id!r} by snapshot {name!r}?", abort=True)
+    nodes = _with_agent(settings, agent_id, lambda agent: agent.restore_snapshot(name))
+    click.echo(f"restored {name}: {nodes:,} nodes")
+
+
+@command.command()
+@click.argument("earlier")
+@click.argument("later", required=False)
+@with_agent
+@with_settings
+def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str, later: str | None) -> None:
+    """Tell what changed from the snapshot EARLIER to LATER, or to the agent's graph as it is now."""
+    from kalito_mcp.snapshots.diff import diff as compare  # noqa: PLC0415 - keeps --help quick
+
+    async def both(agent: "MemoryOrchestrator") -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        before = await agent.read_snapshot(earlier)
+        return before, await _as_it_would_be_saved(agent) if later is None else await agent.read_snapshot(later)
+
+    found = compare(*_with_agent(_settings_of_one_that_exists(database, config), agent_id, both))
+    click.echo(
+        f"{len(found.added)} nodes added, {len(found.removed)} removed, {len(found.changed)} changed; "
+        f"{found.added_edges} edges added, {found.removed_edges} removed"
+    )
+    for sign, nodes in (("+", found.added), ("-", found.removed), ("~", [after for _, after in found.changed])):
+        for node in nodes[:_SHOWN]:
+            click.echo(f"{sign} {node['type']:<8} {_line(node.get('summary') or node.get('text') or node['id'])}")
+        if len(nodes) > _SHOWN:
+            click.echo(f"{sign} and {len(nodes) - _SHOWN} more")
+
+
+async def _as_it_would_be_saved(agent: "MemoryOrchestrator") -> Mapping[str, Any]:
+    """The part of the agent's graph that a snapshot taken now would hold, so that like is compared with like."""
+    from kalito_mcp.graph.checkpoint import best  # noqa: PLC0415 - numpy comes with it
+
+    return best(await agent.get_agent_store(), agent.config.checkpoint.top_k).to_snapshot()
+
+
+def _settings_of_one_that_exists(database: Path | None, config: Path | None) -> "Settings":
+    """Settings whose database is there; ConfigurationError where it is not, and it is not made."""
+    settings = settings_of(database, config)
+    if not settings.database.exists():
+        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
+    return settings
+
+
+def _folder(settings: "Settings") -> "SnapshotFolder":
+    from kalito_mcp.wiring import snapshot_folder  # noqa: PLC0415 - keeps --help quick
+
+    return snapshot_folder(settings.database)
+
+
+def _with_agent(
+    settings: "Settings", agent_id: str | None, act: Callable[["MemoryOrchestrator"], Awaitable[Result]]
+) -> Result:
+    from kalito_mcp.wiring import open_memory  # noqa: PLC0415 - keeps --help quick
+
+    async def run() -> Result:
+        async with open_memory(settings.database, settings) as memory:
+            try:
+                return await act(memory.orchestrator(agent_id))
+            except KalitoError as error:
+                refused = error
+        # Raised out here: inside, it would come out in a group, with the memory's background work.
+        raise refused
+
+    return anyio.run(run)
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else f"{line[:99]}…"  # noqa: PLR2004 - a terminal's width

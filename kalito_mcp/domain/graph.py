@@ -1,0 +1,398 @@
+"""The personal graph as values: nodes, edges, settings, reports. Pure.
+
+A graph is an associative index of what was asked, answered, liked, and about what. It points at records and holds
+none: merging or evicting a node never deletes what was said.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kalito_mcp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from kalito_mcp.domain.vectors import SparseVector
+
+HOUR_MIN: Final = 60.0
+DAY_MIN: Final = 24 * HOUR_MIN
+MAX_WEIGHT: Final = 1e9
+"""The largest weight of a node, either way: sums of such stay finite, and adding 1 still counts."""
+
+
+class NodeType(StrEnum):
+    """What a node stands for."""
+
+    QUERY = "query"
+    ANSWER = "answer"
+    FEEDBACK = "feedback"
+    ENTITY = "entity"
+
+
+class EdgeType(StrEnum):
+    """How two nodes belong together."""
+
+    SIMILAR_TO = "similar_to"
+    RESPONDED_WITH = "responded_with"
+    HAS_FEEDBACK = "has_feedback"
+    REFERS_TO_ENTITY = "refers_to_entity"
+
+
+class FeedbackLabel(StrEnum):
+    """What the user thought of an answer. `retry` asks for another one, and is half a `down`."""
+
+    UP = "up"
+    DOWN = "down"
+    RETRY = "retry"
+
+
+class SleepCycleTrigger(StrEnum):
+    """What started a sleep cycle."""
+
+    SESSION_FINALIZE = "session-finalize"
+    EVICTION = "eviction"
+    INTERVAL = "interval"
+
+
+class GraphScope(StrEnum):
+    """Which of an agent's graphs: the one of a session, or the long-term one."""
+
+    SESSION = "session"
+    AGENT = "agent"
+
+
+@dataclass(slots=True)
+class NodeWeights:
+    """`repeat` counts how often it was met, at least 1; `feedback` sums what was thought of it: +1, -1, -0.5."""
+
+    repeat: float = 1.0
+    feedback: float = 0.0
+
+    def gain(self, *, repeat: float = 0.0, feedback: float = 0.0) -> None:
+        """Add to both; `repeat` stays at least 1, and neither grows beyond `MAX_WEIGHT`, whatever is added."""
+        self.repeat = min(max(self.repeat + repeat, 1.0), MAX_WEIGHT)
+        self.feedback = min(max(self.feedback + feedback, -MAX_WEIGHT), MAX_WEIGHT)
+
+
+@dataclass(slots=True)
+class GraphNode:
+    """One node. Moments are milliseconds since 1970.
+
+    `canonical_key` is the key of exact duplicates. `source_node_ids` are the nodes that were merged into this one, and
+    `source_record_ids` the records it was met in, both oldest first. `degree` counts its edges, in and out.
+    """
+
+    id: str
+    type: NodeType
+    created_at: int
+    last_access: int
+    text: str | None = None
+    canonical_key: str | None = None
+    summary: str | None = None
+    source_node_ids: tuple[str, ...] = ()
+    source_record_ids: tuple[str, ...] = ()
+    embedding: "SparseVector | None" = None
+    weights: NodeWeights = field(default_factory=NodeWeights)
+    degree: int = 0
+    pinned: bool = False
+
+
+@dataclass(slots=True)
+class GraphEdge:
+    """One edge. `type` and both ends name it: there is at most one such edge."""
+
+    from_id: str
+    to_id: str
+    type: EdgeType
+    weight: float
+    created_at: int
+    last_access: int
+
+    @property
+    def id(self) -> str:
+        """`from::type::to`."""
+        return f"{self.from_id}::{self.type}::{self.to_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphConfig:
+    """Size, forgetting and matching of one graph.
+
+    `half_life_min` is in minutes. `tau_dup` and `tau_sim` are cosines: from `tau_sim` up two queries are linked, and
+    from `tau_dup` up shown as one. `merge_near_duplicates` merges from `tau_dup` up, as the specification has it; off,
+    only equal folded texts merge, because a number, a date, a negation or a name changed scores above 0.96.
+    Nodes of at least `protect_min_degree` edges are never evicted. `diffusion` is the share of a feedback that
+    similar queries get, by the weight of their edge; 0 switches it off.
+    """
+
+    max_nodes: int = 50_000
+    max_edges: int = 200_000
+    half_life_min: float = 30 * DAY_MIN
+    tau_dup: float = 0.96
+    tau_sim: float = 0.75
+    protect_min_degree: int = 64
+    enable_inverted_index: bool = True
+    merge_near_duplicates: bool = False
+    diffusion: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Raises InvalidInput for what no graph can work with."""
+        if self.max_nodes < 1 or self.max_edges < 0 or self.protect_min_degree < 0:
+            raise InvalidInput("max_nodes must be at least 1, max_edges and protect_min_degree at least 0")
+        if not 0 < self.half_life_min < float("inf"):
+            raise InvalidInput(f"half_life_min={self.half_life_min} must be a positive number of minutes")
+        if not (0 < self.tau_sim <= 1 and 0 < self.tau_dup <= 1):
+            raise InvalidInput(f"tau_dup={self.tau_dup} and tau_sim={self.tau_sim} must lie in (0, 1]")
+        if self.tau_sim > self.tau_dup:
+            raise InvalidInput(f"tau_sim={self.tau_sim} is above tau_dup={self.tau_dup}; lower it")
+        if not 0 <= self.diffusion <= 1:
+            raise InvalidInput(f"diffusion={self.diffusion} must lie in [0, 1]")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionGraphConfig(GraphConfig):
+    """The same with the defaults of one conversation's graph."""
+
+    max_nodes: int = 5_000
+    max_edges: int = 25_000
+    half_life_min: float = DAY_MIN
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPolicy:
+    """How the graphs take part in a memory. Switched off, nothing enters them and nothing is found in them.
+
+    A search scores a session's own queries `search_bias_session_first` higher than those of the agent. It brings at
+    most `past_answers`, of queries with a cosine of at least `min_similarity`. A message refers to at most
+    `max_entities`.
+    """
+
+    enabled: bool = True
+    search_bias_session_first: float = 0.1
+    past_answers: int = 3
+    min_similarity: float = 0.3
+    max_entities: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPolicy:
+    """What a checkpoint holds: the `top_k` queries of the highest rank, with what they are linked to."""
+
+    top_k: int = 1_000
+    pretty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PastAnswer:
+    """Something similar that was asked before, with its answers, best liked first; `up`, `down` and `retry` count what
+    the user thought of question or answers. `record_ids` are the question's."""
+
+    query_id: str
+    query: str
+    score: float
+    similarity: float
+    scope: "GraphScope"
+    record_ids: tuple[str, ...]
+    answers: tuple["AnswerFound", ...]
+    up: int = 0
+    down: int = 0
+    retry: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFound:
+    """One answer to a past question."""
+
+    node_id: str
+    text: str
+    record_ids: tuple[str, ...]
+    feedback: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GraphHit:
+    """One query of a session's or the agent's graph; `score` orders both together."""
+
+    id: str
+    score: float
+    similarity: float
+    scope: "GraphScope"
+    text: str | None
+    canonical_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionPolicy:
+    """Which queries of a session the agent keeps: of a rank of at least `min_rank`, taken without decay, and with at
+    least `min_degree` edges, the best `max_promotions`. With `carry_weights` what was counted and liked comes along."""
+
+    min_rank: float = 0.25
+    max_promotions: int = 500
+    min_degree: int = 1
+    carry_weights: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionReport:
+    """`query_ids` as they are in the agent's graph, best first; `merged` of them it knew already."""
+
+    query_ids: tuple[str, ...]
+    merged: int = 0
+    answers: int = 0
+    entities: int = 0
+
+
+class EmbeddingProvider(Protocol):
+    """Texts to vectors, the same in every process. Vectors of two fingerprints are never compared."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that two embedders share only when their vectors may be compared."""
+        ...
+
+    def embed(self, text: str) -> "SparseVector":
+        """The text's vector, of unit length; zero for a text without content."""
+        ...
+
+    def embed_all(self, texts: Sequence[str]) -> "Sequence[SparseVector]":
+        """The vectors, in the order of the texts."""
+        ...
+
+    def export_state(self) -> dict[str, Any]:
+        """What identifies it, JSON-ready: kind, dimensions, seed, versions."""
+        ...
+
+    def import_state(self, state: dict[str, Any]) -> None:
+        """Take over a stored state. Raises InvalidInput where that is another embedder's."""
+        ...
+
+
+class SleepCycleSummarizer(Protocol):
+    """Sums up the texts of merged queries."""
+
+    def summarize(self, texts: Sequence[str], max_length: int) -> str:
+        """One text of at most `max_length` characters."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SleepCycleOptions:
+    """One sleep cycle's bounds.
+
+    The `max_inspect` queries of the lowest rank, all of a rank of at most `min_rank`, are clustered where their cosine
+    is at least `similarity_threshold`; the largest `max_clusters` clusters of at least `min_cluster_size` are merged.
+    Within `cooldown_ms` of the last cycle nothing is done, unless it is forced.
+    """
+
+    max_clusters: int = 50
+    max_inspect: int = 5_000
+    min_cluster_size: int = 2
+    similarity_threshold: float = 0.8
+    min_rank: float = 0.5
+    summary_max_length: int = 240
+    cooldown_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        """Raises InvalidInput for what no cycle can work with."""
+        if self.max_clusters < 0 or self.max_inspect < 0 or self.cooldown_ms < 0:
+            raise InvalidInput("max_clusters, max_inspect and cooldown_ms must be at least 0")
+        if self.min_cluster_size < 2:  # noqa: PLR2004 - one node is no cluster
+            raise InvalidInput(f"min_cluster_size={self.min_cluster_size} must be at least 2")
+        if not 0 < self.similarity_threshold <= 1:
+            raise InvalidInput(f"similarity_threshold={self.similarity_threshold} must lie in (0, 1]")
+        if not 0 <= self.min_rank <= 1:
+            raise InvalidInput(f"min_rank={self.min_rank} must lie in [0, 1]")
+        if self.summary_max_length < 1:
+            raise InvalidInput("summary_max_length must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class SleepCycleClusterReport:
+    """One cluster: `merged_node_ids` are gone, the anchor stays. Ranks are the anchor's, before and after."""
+
+    anchor_id: str
+    merged_node_ids: tuple[str, ...]
+    summary: str
+    before_rank: float
+    after_rank: float
+    freed_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SleepCycleReport:
+    """What a sleep cycle did, or would do. `freed_capacity` counts the nodes that are gone."""
+
+    trigger: SleepCycleTrigger
+    clusters: tuple[SleepCycleClusterReport, ...]
+    freed_capacity: int
+    inspected: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class SleepCycleConfig:
+    """The summarizer, the default bounds, and who hears of each report."""
+
+    summarizer: SleepCycleSummarizer
+    defaults: SleepCycleOptions = SleepCycleOptions()
+    emit: Callable[[SleepCycleReport], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarQuery:
+    """One query near to what was asked. `score` orders: similarity, lifted by rank; `sim` is the cosine."""
+
+    id: str
+    score: float
+    sim: float
+    text: str | None
+    canonical_key: str | None
+    collapsed_ids: tuple[str, ...] = ()
+    """Near-duplicates that are shown as this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStats:
+    """How large a graph is."""
+
+    nodes: int
+    edges: int
+
+
+EdgeKey = tuple[str, EdgeType, str]
+"""From, type, to."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChanges:
+    """What became of a graph since it was last stored: changed or new nodes and edges as they are now, and what is
+    gone. A removed node takes its edges along; they are listed as well."""
+
+    nodes: Sequence[GraphNode] = ()
+    edges: Sequence[GraphEdge] = ()
+    removed_nodes: Sequence[str] = ()
+    removed_edges: Sequence[EdgeKey] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.edges or self.removed_nodes or self.removed_edges)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphContents:
+    """Nodes and edges as stored. `state` is as of the same moment."""
+
+    nodes: Sequence[GraphNode]
+    edges: Sequence[GraphEdge]
+    state: "GraphState"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphState:
+    """`revision` moves with every change, `removed_revision` was the last that removed something: who read the graph
+    at a later one need only read what changed since. `slept_at` is when it was last consolidated, `embedder` the
+    fingerprint of its vectors."""
+
+    revision: int = 0
+    removed_revision: int = 0
+    slept_at: int | None = None
+    embedder: str | None = None

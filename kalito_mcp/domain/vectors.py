@@ -1,0 +1,73 @@
+"""Sparse vectors, compact enough to keep tens of thousands in memory. Pure."""
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kalito_mcp.errors import InvalidInput
+
+# Rounding its values to float32 changes the length of a unit vector by less than this.
+_UNIT_SLACK: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseVector:
+    """A vector of unit length, or the zero vector. `indices` (n,) ascending and distinct, `values` (n,) not zero."""
+
+    indices: NDArray[np.uint32]
+    values: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, components: Mapping[int, float] | Iterable[tuple[int, float]]) -> Self:
+        """The components, scaled to unit length; zeros are dropped, and nothing but zeros is the zero vector.
+
+        Components of unit length keep their float32 values bit for bit, so that `of(vector.pairs())` is the vector.
+
+        Raises:
+            InvalidInput: an index that is negative, beyond 32 bits or there twice, or a value that is not finite.
+        """
+        pairs = list(components.items() if isinstance(components, Mapping) else components)
+        try:
+            indices = np.array([operator.index(index) for index, _ in pairs], dtype=np.int64)
+            values = np.array([value for _, value in pairs], dtype=np.float64)
+        except (OverflowError, TypeError, ValueError):
+            raise InvalidInput(
+                "an embedding must be pairs of a whole number and a number: [[index, value], ...]"
+            ) from None
+        if not np.isfinite(values).all():
+            raise InvalidInput("an embedding has a value that is not finite; leave it out")
+        if indices.size and (indices.min() < 0 or indices.max() >= 2**32 or np.unique(indices).size != indices.size):
+            raise InvalidInput("an embedding has an index that is negative, beyond 32 bits or there twice")
+        kept = values != 0
+        order = np.argsort(indices[kept])
+        indices, values = indices[kept][order], values[kept][order]
+        return cls(indices.astype(np.uint32), _unit(values))
+
+    def pairs(self) -> list[list[float]]:
+        """`[[index, value], ...]`, JSON-ready: how snapshots carry it."""
+        return [list(pair) for pair in zip(self.indices.tolist(), self.values.tolist(), strict=True)]
+
+    def dot(self, other: "SparseVector") -> float:
+        """The inner product: of unit vectors, their cosine."""
+        _, mine, theirs = np.intersect1d(self.indices, other.indices, assume_unique=True, return_indices=True)
+        return float(np.dot(self.values[mine].astype(np.float64), other.values[theirs].astype(np.float64)))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def _unit(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The values over their length, as float32."""
+    largest = np.abs(values).max(initial=0.0)
+    if largest == 0:
+        return values.astype(np.float32)
+    # Over the largest first: the square of a very large or very small number is infinite or nothing.
+    scaled = values / largest
+    length = np.sqrt(np.dot(scaled, scaled))
+    is_unit = abs(length * largest - 1) < _UNIT_SLACK
+    unit: NDArray[np.float64] = values if is_unit else scaled / length
+    return unit.astype(np.float32)

@@ -1,0 +1,1 @@
+"""The personal graph: canonical keys, matching, ranking, decay, consolidation. In memory, pure."""

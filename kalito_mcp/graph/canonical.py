@@ -1,0 +1,197 @@
+"""When two texts are the same: their folded tokens are equal. Pure.
+
+Folded are case, white space, compatibility forms (NFKC: full-width letters, ligatures), typographic quotes and dashes,
+invisible characters, and the punctuation of prose at the edges of a word. Everything else stays, because it carries
+meaning, and a cosine does not see it: digits, signs, operators, units, currencies, the brackets of code and of groups,
+emoji, the dot of `.env`. Where a mark may be prose or code, it stays: two equal texts taken for different ones are
+linked and shown as one, two different ones taken for equal are lost.
+
+Measured on 29,000 sentences of real chats: none of 42,651 changes (a digit, a word gone, "not", before / after) merged,
+99.7 % of 176,000 changes of case, space, quotes and final marks did.
+
+Known to fold all the same: case where it means something (mW, MW), and a final mark that is code (`save!`, `int?`).
+"""
+
+import re
+import unicodedata
+from hashlib import blake2b
+from typing import Any, Final
+
+NORM_VERSION: Final = 1
+"""Stored with a graph; another version means other keys and other vectors."""
+
+HASH_ALGO: Final = "blake2b-128"
+SEED: Final = 0
+
+_SALT: Final = SEED.to_bytes(16, "little")
+
+_DOUBLE_QUOTES: Final = "“”„‟«»"
+_SINGLE_QUOTES: Final = "‘’‚‛ʼ‹›´′"
+_HYPHENS: Final = "\u2010\u2011\u2212"
+# Soft hyphen, zero-width space, marks of direction, word joiner, variation selectors of emoji, byte order mark. Not
+# the zero-width joiners: emoji and Indic scripts mean something by them.
+_INVISIBLE: Final = "\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe0e\ufe0f\ufeff"
+_TRANSLATED: Final = (
+    dict.fromkeys(map(ord, _DOUBLE_QUOTES), '"')
+    | dict.fromkeys(map(ord, _SINGLE_QUOTES), "'")
+    | dict.fromkeys(map(ord, _HYPHENS), "-")
+)
+_ERASED: Final = re.compile(f"[{_INVISIBLE}]")
+
+# NFKC alone would make 23 of 2³ and 102 of 10₂, and let 1½ run together.
+_SUPERSCRIPT: Final = re.compile("(?=[⁰¹²³⁴-⁻ⁿ])(?<![⁰¹²³⁴-⁻ⁿ])")
+_SUBSCRIPT: Final = re.compile("(?<=[0-9])(?=[₀-₋])")
+_FRACTION: Final = re.compile("(?<=[0-9])(?=[¼-¾⅐-⅞↉])")
+
+# A dash is prose unless it stands between two numbers.
+_LONE_EN_DASH: Final = re.compile(r"(?<!\S)–+(?!\S)")
+_RANGE_DASH: Final = re.compile(r"(?<=\d)(\s*)—+(?=\s*\d)")
+
+_CJK_MARKS: Final = "。、｡､「」『』【】《》〈〉〔〕〖〗"
+_LEADING: Final = "\"',¡¿" + _CJK_MARKS
+_TRAILING: Final = ".,;:!?\"'¡¿؟،؛।॥" + _CJK_MARKS
+# `:wq` and `:wq!` are two commands.
+_TRAILING_COMMAND: Final = _TRAILING.replace("!", "")
+
+# Punctuation that means something where it stands alone: git add . | cd .. | x = "" | if ! grep
+_MEANT_ALONE: Final = frozenset([".", "..", '""', "''", "!"])
+_EMOTICON: Final = re.compile(r"[:;=]'?[-^]?[()\[\]{}|/\\*<>@$]+")
+_COMMAND: Final = re.compile(r":[^\W\d_]")
+_QUOTED_NUMBER: Final = re.compile(r"([\"'])[-+]?[0-9][0-9.,]*\1")
+_OPERATOR: Final = re.compile(r"[-+*/%=<>&|^~!:]*[+*/%=<>&|^~][-+*/%=<>&|^~!]*")
+
+
+def canonical_meta() -> dict[str, Any]:
+    """What a canonical key depends on besides its text, JSON-ready."""
+    return {"norm_version": NORM_VERSION, "hash_algo": HASH_ALGO, "seed": SEED}
+
+
+def canonical_key(text: str) -> str:
+    """32 hex digits, equal for texts of equal folded tokens and for no others."""
+    return blake2b(normalize(text).encode("utf-8", "surrogatepass"), digest_size=16, salt=_SALT).hexdigest()
+
+
+def normalize(text: str) -> str:
+    """The folded tokens, joined by one space. Of a normalized text, the same."""
+    return " ".join(folded_tokens(text))
+
+
+def folded_tokens(text: str) -> list[str]:
+    """The words of the text as far as they carry meaning, in order.
+
+    A text of nothing but punctuation has that as its tokens, a text of nothing but white space none.
+    """
+    folded = _folded(text)
+    prose = folded if folded.isascii() else _without_dashes(folded)
+    return _Edges(prose).tokens(prose.split()) or folded.split()
+
+
+def _folded(text: str) -> str:
+    """Case, compatibility forms, quotes, hyphens and what is invisible."""
+    if text.isascii():
+        return text.lower()
+    while True:
+        # Once is not enough: folding case can undo the normal form, and the other way round.
+        folded = _ERASED.sub("", text.translate(_TRANSLATED))
+        folded = _FRACTION.sub(" ", _SUBSCRIPT.sub("_", _SUPERSCRIPT.sub("^", folded)))
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", folded).casefold())
+        if folded == text:
+            return folded
+        text = folded
+
+
+def _without_dashes(folded: str) -> str:
+    """Dashes of prose as spaces, those of ranges and numbers as hyphens."""
+    if "–" not in folded and "—" not in folded:
+        return folded
+    folded = _LONE_EN_DASH.sub("—", folded)
+    return _RANGE_DASH.sub(r"\1-", folded).replace("—", " ").replace("–", "-")
+
+
+class _Edges:
+    """Strips the edges of the chunks between white space, and knows what is open from one chunk to the next."""
+
+    def __init__(self, text: str) -> None:
+        self._closers_ahead = text.count(")")
+        self._depth = 0
+        self._open_quotes: set[str] = set()
+
+    def tokens(self, chunks: list[str]) -> list[str]:
+        """What is left of each chunk, where anything is."""
+        found: list[str] = []
+        for chunk in chunks:
+            if chunk.isalnum():
+                found.append(chunk)
+                continue
+            token = self._token(chunk, found[-1] if found else "")
+            if token:
+                found.append(token)
+        while found and found[-1] == "!":
+            found.pop()
+        return found
+
+    def _token(self, chunk: str, previous: str) -> str:
+        openers, closers = chunk.count("("), chunk.count(")")
+        self._closers_ahead -= closers
+        if self._depth:
+            return self._inside(chunk, openers - closers)
+        if chunk in _MEANT_ALONE:
+            return chunk
+        if (emoticon := chunk.lstrip(_LEADING).rstrip(_TRAILING)) and _EMOTICON.fullmatch(emoticon):
+            return emoticon
+        if openers > closers and self._closers_ahead > 0:
+            # What a bracket holds together is kept together: f(a, b) c is not f(a, b c).
+            self._depth = openers - closers
+            return chunk
+        if chunk[0] in "\"'":
+            quoted = chunk.rstrip(".,;:!?")
+            # x = "none" is not x = none.
+            if _QUOTED_NUMBER.fullmatch(quoted) or _OPERATOR.fullmatch(previous):
+                return quoted
+        return self._stripped(chunk, openers, closers, leads=not previous)
+
+    def _inside(self, chunk: str, opened: int) -> str:
+        self._depth = max(0, self._depth + opened)
+        return chunk if self._depth else chunk.rstrip(_TRAILING)
+
+    def _stripped(self, chunk: str, openers: int, closers: int, *, leads: bool) -> str:
+        start = len(chunk) - len(chunk.lstrip(_LEADING))
+        if leads and chunk.startswith("...", start):
+            # Later in a text it may be the three dots of code: f(a, ...rest).
+            start = len(chunk) - len(chunk.lstrip(_LEADING + "."))
+        self._open_quotes.update(quote for quote in "\"'" if quote in chunk[:start])
+        word = chunk[start:].lstrip(_LEADING + "(").rstrip(_TRAILING + ")")
+        if len(word) > 1 and _is_word(word):
+            self._open_quotes.difference_update(quote for quote in "\"'" if quote in chunk[start:])
+            return word
+        return self._stripped_code(chunk, start, openers, closers)
+
+    def _stripped_code(self, chunk: str, start: int, openers: int, closers: int) -> str:
+        trailing = _TRAILING_COMMAND if _COMMAND.match(chunk, start) else _TRAILING
+        end = len(chunk)
+        while end > start:
+            mark = chunk[end - 1]
+            if mark in "\"'":
+                # 5" is a length and f' a derivative, unless a quotation ends there.
+                if mark not in self._open_quotes and _may_carry_a_prime(chunk, start, end - 1):
+                    break
+                self._open_quotes.discard(mark)
+            elif mark == ")":
+                if closers <= openers:
+                    break
+                closers -= 1
+            elif mark not in trailing:
+                break
+            end -= 1
+        return chunk[start:end]
+
+
+def _is_word(word: str) -> bool:
+    """Nothing but letters, also with an apostrophe or a hyphen within."""
+    return word.replace("'", "").replace("-", "").isalpha()
+
+
+def _may_carry_a_prime(chunk: str, start: int, end: int) -> bool:
+    # Looking back no further than for a triple prime: otherwise a million quotes take a million squared steps.
+    before = chunk[max(start, end - 3) : end].rstrip("'\"")
+    return before[-1:].isdigit() or (start + len(before) == end and len(before) == 1 and before.isalpha())

@@ -1,0 +1,268 @@
+"""The sleep cycle: similar queries that nobody misses become one. First a plan, which changes nothing; then the merge.
+
+The plan takes the queries of the lowest rank and gathers, around the best of them first, those whose cosine with it
+reaches the threshold; the best is the anchor and keeps its id. Merged into it, the others leave their weights,
+their edges and their ids as provenance, so that asking one of them again finds the anchor. Records stay.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from heapq import nsmallest
+from typing import Any, Final
+
+from kalito_mcp.domain.graph import (
+    EdgeType,
+    GraphConfig,
+    GraphNode,
+    NodeType,
+    SleepCycleClusterReport,
+    SleepCycleConfig,
+    SleepCycleOptions,
+    SleepCycleReport,
+    SleepCycleSummarizer,
+    SleepCycleTrigger,
+)
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.graph.keeper import Keeper, joined
+from kalito_mcp.graph.ranking import rank
+
+_log: Final = logging.getLogger("kalito.graph")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCluster:
+    """Queries that would become one. `texts` are theirs, the anchor's first."""
+
+    anchor_id: str
+    merged_ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    before_rank: float
+    after_rank: float
+
+
+@dataclass(frozen=True, slots=True)
+class SleepPlan:
+    """What a cycle would do to a graph of one version."""
+
+    trigger: SleepCycleTrigger
+    clusters: tuple[PlannedCluster, ...]
+    inspected: int
+    timestamp: int
+    version: int
+    summary_max_length: int
+
+
+def settled(defaults: SleepCycleOptions, given: Mapping[str, Any]) -> SleepCycleOptions:
+    """The defaults with what was given in their place. Raises InvalidInput for an unknown name or a bad value."""
+    known = {one.name: type(one.default) for one in fields(SleepCycleOptions)}
+    for name, value in given.items():
+        if name not in known:
+            raise InvalidInput(f"unknown sleep cycle option {name!r}; known are {', '.join(known)}")
+        if isinstance(value, bool) or not isinstance(value, (int, known[name])):
+            raise InvalidInput(f"{name}={value!r} should be of type {known[name].__name__}")
+    return replace(defaults, **given)
+
+
+def planned(
+    keeper: Keeper,
+    config: GraphConfig,
+    options: SleepCycleOptions,
+    trigger: SleepCycleTrigger,
+    *,
+    now_ms: int,
+) -> SleepPlan:
+    """The clusters, those of most nodes first, equal ones by the anchor's id. Changes nothing."""
+
+    def ranked(node: GraphNode) -> float:
+        return rank(node, now_ms=now_ms, half_life_min=config.half_life_min)
+
+    nodes = keeper.network.nodes
+    queries = ((ranked(node), node.id) for node in nodes.values() if node.type is NodeType.QUERY and not node.pinned)
+    low = nsmallest(options.max_inspect, (pair for pair in queries if pair[0] <= options.min_rank))
+    free = {node_id for _, node_id in low}
+    clusters: list[PlannedCluster] = []
+    for before, anchor_id in sorted(low, key=lambda pair: (-pair[0], pair[1])):
+        if anchor_id not in free:
+            continue
+        near = [
+            node_id for node_id in _near(keeper, config, anchor_id, options.similarity_threshold) if node_id in free
+        ]
+        if len(near) + 1 < options.min_cluster_size:
+            continue
+        free -= {anchor_id, *near}
+        members = [nodes[node_id] for node_id in (anchor_id, *near)]
+        texts = tuple(node.summary or node.text or "" for node in members)
+        clusters.append(PlannedCluster(anchor_id, tuple(near), texts, before_rank=before, after_rank=before))
+    clusters.sort(key=lambda cluster: (-len(cluster.merged_ids), cluster.anchor_id))
+    clusters = clusters[: options.max_clusters]
+    # Only now is it known which neighbours will be one, and so how many edges each anchor will have.
+    places = {node_id: cluster.anchor_id for cluster in clusters for node_id in cluster.merged_ids}
+    return SleepPlan(
+        trigger=trigger,
+        clusters=tuple(
+            replace(cluster, after_rank=ranked(_merged(members, degree=_ties(keeper, members, places))))
+            for cluster in clusters
+            for members in [[nodes[node_id] for node_id in (cluster.anchor_id, *cluster.merged_ids)]]
+        ),
+        inspected=len(low),
+        timestamp=now_ms,
+        version=keeper.network.version,
+        summary_max_length=options.summary_max_length,
+    )
+
+
+def summaries(plan: SleepPlan, summarizer: SleepCycleSummarizer) -> dict[str, str]:
+    """A summary for each anchor. Where the summarizer raises, or gives nothing, it is the anchor's own text."""
+    return {
+        cluster.anchor_id: _summary(cluster, plan.summary_max_length, summarizer.summarize) for cluster in plan.clusters
+    }
+
+
+def applied(keeper: Keeper, plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleReport:
+    """Merge as planned. `texts` are the summaries by anchor; a missing or blank one is the anchor's own text, and one
+    that is too long is cut.
+
+    Raises:
+        Conflict: the graph has changed since the plan; nothing was merged.
+    """
+    if plan.version != keeper.network.version:
+        raise Conflict("the graph has changed since this sleep cycle was planned; plan it again")
+    reports = []
+    for cluster in plan.clusters:
+        report = _report(cluster, plan, texts)
+        _merge(keeper, cluster, report.summary)
+        reports.append(report)
+    return reported(plan, tuple(reports))
+
+
+def previewed(plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleReport:
+    """The report of a plan as if it had been applied."""
+    return reported(plan, tuple(_report(cluster, plan, texts) for cluster in plan.clusters))
+
+
+def reported(plan: SleepPlan, clusters: tuple[SleepCycleClusterReport, ...]) -> SleepCycleReport:
+    """The report of a plan with these clusters."""
+    return SleepCycleReport(
+        trigger=plan.trigger,
+        clusters=clusters,
+        freed_capacity=sum(cluster.freed_nodes for cluster in clusters),
+        inspected=plan.inspected,
+        timestamp=plan.timestamp,
+    )
+
+
+def told(config: SleepCycleConfig, report: SleepCycleReport) -> None:
+    """Hand the report to who asked for it. What is wrong with the listener is logged, and no fault of the graph's."""
+    if config.emit is None:
+        return
+    try:
+        config.emit(report)
+    except Exception:
+        _log.exception("the sleep cycle is done, but its report could not be handed on")
+
+
+def cut(text: str, length: int) -> str:
+    """The text on one line, cut to a length in characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"
+
+
+def _report(cluster: PlannedCluster, plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleClusterReport:
+    return SleepCycleClusterReport(
+        anchor_id=cluster.anchor_id,
+        merged_node_ids=cluster.merged_ids,
+        summary=_usable(texts.get(cluster.anchor_id), cluster, plan.summary_max_length),
+        before_rank=cluster.before_rank,
+        after_rank=cluster.after_rank,
+        freed_nodes=len(cluster.merged_ids),
+    )
+
+
+def _near(keeper: Keeper, config: GraphConfig, node_id: str, threshold: float) -> list[str]:
+    """Queries near a query, nearest first. From `tau_sim` up, their edges say so."""
+    if threshold < config.tau_sim:
+        near = keeper.index.near(keeper.index.vector(node_id), threshold)
+        return [other_id for other_id, _ in near if other_id != node_id]
+    return [other_id for weight, other_id in keeper.network.similar_to(node_id) if weight >= threshold]
+
+
+def _summary(cluster: PlannedCluster, max_length: int, summarize: Callable[[Sequence[str], int], str]) -> str:
+    try:
+        text = summarize(cluster.texts, max_length)
+    except Exception:
+        _log.exception("a cluster of %d queries keeps its anchor's text: the summarizer failed", len(cluster.texts))
+        text = ""
+    return _usable(text, cluster, max_length)
+
+
+def _usable(text: object, cluster: PlannedCluster, max_length: int) -> str:
+    """What came back as a summary, as far as a node can hold it; the anchor's own text where that is nothing."""
+    if not isinstance(text, str) or not text.strip():
+        text = cluster.texts[0]
+    return cut(text.encode(errors="replace").decode(), max_length)
+
+
+def _merged(members: Sequence[GraphNode], *, degree: int) -> GraphNode:
+    """The anchor as it will be: the first of the members, with the weights and the provenance of all."""
+    anchor = members[0]
+    weights = replace(anchor.weights)
+    for node in members[1:]:
+        weights.gain(repeat=node.weights.repeat, feedback=node.weights.feedback)
+    return replace(
+        anchor,
+        weights=weights,
+        created_at=min(node.created_at for node in members),
+        last_access=max(node.last_access for node in members),
+        source_node_ids=joined(
+            anchor.source_node_ids, (one for node in members[1:] for one in (node.id, *node.source_node_ids))
+        ),
+        source_record_ids=joined(
+            anchor.source_record_ids, (one for node in members[1:] for one in node.source_record_ids)
+        ),
+        degree=degree,
+    )
+
+
+def _ties(keeper: Keeper, members: Sequence[GraphNode], places: Mapping[str, str]) -> int:
+    """How many edges the merged node will have: those that do not run between its members, each end once.
+
+    `places` are the anchors of what else is merged.
+    """
+    inside = {node.id for node in members}
+    ties: set[tuple[EdgeType, bool, str]] = set()
+    for node in members:
+        for edge in keeper.network.edges_of(node.id):
+            is_out = edge.from_id in inside
+            other = edge.to_id if is_out else edge.from_id
+            if other not in inside:
+                # A similarity has no direction: it counts once whichever way it ran.
+                ties.add((edge.type, is_out or edge.type is EdgeType.SIMILAR_TO, places.get(other, other)))
+    return len(ties)
+
+
+def _merge(keeper: Keeper, cluster: PlannedCluster, summary: str) -> None:
+    network = keeper.network
+    members = [network.nodes[node_id] for node_id in (cluster.anchor_id, *cluster.merged_ids)]
+    edges = [edge for node in members[1:] for edge in network.edges_of(node.id)]
+    anchor = replace(_merged(members, degree=members[0].degree), summary=summary)
+    for node in members[1:]:
+        keeper.drop(node.id)
+    keeper.put(anchor)
+    merged = set(cluster.merged_ids)
+    for edge in edges:
+        ends = [anchor.id if end in merged else end for end in (edge.from_id, edge.to_id)]
+        if ends[0] == ends[1]:
+            continue
+        if edge.type is EdgeType.SIMILAR_TO:
+            ends.sort()
+        known = network.edge((ends[0], edge.type, ends[1]))
+        moved = replace(edge, from_id=ends[0], to_id=ends[1])
+        if known is not None:
+            moved = replace(
+                moved,
+                weight=max(known.weight, edge.weight),
+                created_at=min(known.created_at, edge.created_at),
+                last_access=max(known.last_access, edge.last_access),
+            )
+        network.put_edge(moved)

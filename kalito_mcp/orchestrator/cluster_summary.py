@@ -1,0 +1,30 @@
+"""What merged queries have in common, without a model: the first as it was asked, then what the others add. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kalito_mcp.domain.analysis import query_terms
+from kalito_mcp.engine.sentences import cut
+
+_MIN_ROOM: Final = 12
+
+
+class ClusterSummarizer:
+    """`SleepCycleSummarizer`, the same bytes for the same texts."""
+
+    def summarize(self, texts: Sequence[str], max_length: int) -> str:
+        """The first text, and of each other one the words that none before it has, while they fit."""
+        summary = cut(" ".join(texts[0].split()), max_length)
+        known = set(query_terms(texts[0]))
+        opener = " (also: "
+        for text in texts[1:]:
+            new = [word for word in text.split() if set(query_terms(word)) - known and query_terms(word)]
+            known |= set(query_terms(text))
+            if not new:
+                continue
+            addition = opener + " ".join(new).strip(".,;:!?")
+            if len(summary) + len(addition) + 1 > max_length or max_length - len(summary) < _MIN_ROOM:
+                break
+            summary += addition
+            opener = "; "
+        return summary if opener == " (also: " else f"{summary})"

@@ -1,0 +1,91 @@
+"""How an agent's graphs are set up: the settings, and an empty graph that sleeps by them."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import anyio.to_thread
+
+from kalito_mcp.domain.graph import (
+    CheckpointPolicy,
+    GraphConfig,
+    GraphPolicy,
+    GraphScope,
+    PromotionPolicy,
+    SessionGraphConfig,
+    SleepCycleConfig,
+    SleepCycleOptions,
+    SleepCycleReport,
+    SleepCycleSummarizer,
+    SleepCycleTrigger,
+)
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.orchestrator.cluster_summary import ClusterSummarizer
+from kalito_mcp.ports.clock import Clock
+
+if TYPE_CHECKING:
+    from kalito_mcp.graph.sleep import SleepPlan
+    from kalito_mcp.graph.store import GraphStore
+
+_log: Final = logging.getLogger("kalito.graph")
+
+
+@dataclass(frozen=True, slots=True)
+class OrchestratorConfig:
+    """Every setting of the graphs.
+
+    `emit` hears of each sleep cycle, and of whose graph it was, when it is stored; of one that made room in a full
+    graph, when it happens, maybe in another thread.
+    """
+
+    session_graph: GraphConfig = SessionGraphConfig()
+    agent_graph: GraphConfig = GraphConfig()
+    graph: GraphPolicy = GraphPolicy()
+    promotion: PromotionPolicy = PromotionPolicy()
+    checkpoint: CheckpointPolicy = CheckpointPolicy()
+    sleep: SleepCycleOptions = SleepCycleOptions()
+    run_on_finalize: bool = True
+    summarizer: SleepCycleSummarizer | None = None
+    summarizer_timeout_s: float = 30.0
+    emit: Callable[[GraphScope, SleepCycleReport], None] | None = None
+
+
+def new_graph(config: OrchestratorConfig, scope: Scope, clock: Clock) -> "GraphStore":
+    """An empty graph for a session, or for the agent, that sleeps as it is set to."""
+    from kalito_mcp.graph.store import GraphStore  # noqa: PLC0415 - numpy comes with it
+
+    graph = GraphStore(config.agent_graph if scope.session is None else config.session_graph, now_ms=clock.now_ms)
+    sleep = sleep_config(config, kind_of(scope))
+
+    def emit(report: SleepCycleReport) -> None:
+        # The others are told of by who ran them, once they are stored.
+        if report.trigger is SleepCycleTrigger.EVICTION and sleep.emit is not None:
+            sleep.emit(report)
+
+    graph.configure_sleep_cycle(replace(sleep, emit=emit))
+    return graph
+
+
+def sleep_config(config: OrchestratorConfig, kind: GraphScope) -> SleepCycleConfig:
+    """How a graph of that kind sleeps."""
+    emit = None if config.emit is None else partial(config.emit, kind)
+    return SleepCycleConfig(config.summarizer or ClusterSummarizer(), config.sleep, emit)
+
+
+def kind_of(scope: Scope) -> GraphScope:
+    """Whose graph the scope means."""
+    return GraphScope.AGENT if scope.session is None else GraphScope.SESSION
+
+
+async def summarized(plan: "SleepPlan", config: OrchestratorConfig) -> Mapping[str, str]:
+    """The summaries of a plan's clusters; none, and so the anchors' own texts, where the summarizer takes too long."""
+    from kalito_mcp.graph.sleep import summaries  # noqa: PLC0415 - numpy comes with it
+
+    with anyio.move_on_after(config.summarizer_timeout_s):
+        summarizer = config.summarizer or ClusterSummarizer()
+        return await anyio.to_thread.run_sync(summaries, plan, summarizer, abandon_on_cancel=True)
+    _log.warning("the summarizer of the sleep cycle took more than %s s", config.summarizer_timeout_s)
+    return {}

@@ -1,0 +1,124 @@
+"""Recorded messages enter their session's graph, as owed work: a user's message is a query, the assistant's reply its
+answer, and both refer to what they are about.
+
+The mark of how far that is moves in the transaction that writes the nodes: every message is observed once, whatever
+crashes.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import anyio.to_thread
+
+from kalito_mcp.domain.graph import GraphPolicy
+from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
+from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.ports.store import Store
+
+if TYPE_CHECKING:
+    from kalito_mcp.graph.store import GraphStore
+
+_log: Final = logging.getLogger("kalito.graph")
+_CHUNK: Final = 50
+_LOOK_BACK: Final = 8
+"""How many messages before an answer its query may lie."""
+
+
+class Observer:
+    """Keeps sessions' graphs up with their messages."""
+
+    def __init__(self, store: Store, shelf: GraphShelf, policy: GraphPolicy) -> None:
+        self._store = store
+        self._shelf = shelf
+        self.policy = policy
+
+    async def observe(self, scope: Scope) -> int:
+        """Take in the messages that are not in the graph yet; how many those were.
+
+        Switched off, it only moves the mark: messages of that time never enter.
+        """
+        observed = 0
+        while True:
+            async with self._store.read() as view:
+                session = await view.sessions.get(scope)
+            if session is None or session.observed_seq >= session.message_count:
+                return observed
+            if not self.policy.enabled:
+                async with self._store.write() as transaction:
+                    await transaction.sessions.set_observed_seq(session, session.message_count)
+                return observed
+            async with self._shelf.changing(scope) as (transaction, [graph]):
+                session = await transaction.sessions.get(scope)
+                if session is None or session.state is SessionState.FINALIZED:
+                    return observed
+                done = session.observed_seq
+                last = min(done + _CHUNK, session.message_count)
+                messages = await transaction.records.messages(session, first_seq=done + 1 - _LOOK_BACK, last_seq=last)
+                # In a thread: 50 messages are 50 ms, and the loop has others to serve.
+                await anyio.to_thread.run_sync(observe_messages, graph, messages, done, self.policy)
+                await transaction.sessions.set_observed_seq(session, last)
+            observed += last - done
+
+
+def observe_messages(
+    graph: "GraphStore", messages: Sequence[MessageWithImportance], done: int, policy: GraphPolicy
+) -> None:
+    """Take the messages beyond seq `done` into the graph; those before it say what is being answered.
+
+    A reply answers the last user's message of the eight before it, and is in no graph where there is none. So it does
+    not matter in how many parts the messages come. What the graph refuses is left out, and what has no room.
+    """
+    asked_seq, query_id = 0, None
+    refused: list[str] = []
+    for message in messages:
+        if message.role is Role.SYSTEM or not message.text.strip():
+            continue
+        is_query = message.role is Role.USER
+        if is_query:
+            asked_seq, query_id = message.seq, graph.node_of_record(message.record_id)
+        if message.seq <= done or not (is_query or (query_id and message.seq - asked_seq <= _LOOK_BACK)):
+            continue
+        try:
+            query_id = _take(graph, message, None if is_query else query_id, policy)
+        except RecordNotFound:
+            query_id = None  # the query was evicted while its answer came
+        except (InvalidInput, GraphFull) as error:
+            query_id = graph.node_of_record(message.record_id) if is_query else query_id
+            refused.append(f"{message.record_id}: {error}")
+    if refused:
+        _log.warning("%d messages are not whole in their session's graph, such as %s", len(refused), refused[0])
+
+
+def _take(graph: "GraphStore", message: MessageWithImportance, query_id: str | None, policy: GraphPolicy) -> str:
+    """Take in a query, or the answer to one; the query's id."""
+    record_id, at_ms = message.record_id, message.created_at
+    if query_id is None:
+        node_id = query_id = graph.upsert_query(message.text, record_id=record_id, at_ms=at_ms)
+    else:
+        node_id = graph.upsert_answer(query_id, message.text, record_id=record_id, at_ms=at_ms)
+    _refer(graph, message.text, node_id, record_id, at_ms, policy)
+    return query_id
+
+
+def observe_pins(graph: "GraphStore", pins: Sequence[SemanticPin], policy: GraphPolicy) -> None:
+    """What is pinned stays in the graph: the pins' messages are pinned there, and refer to the pins' entities."""
+    for pin in pins:
+        node_id = graph.node_of_record(pin.source_message_id or "")
+        if node_id is None:
+            continue
+        graph.pin(node_id)
+        try:
+            _refer(graph, pin.content, node_id, pin.id, pin.created_at, policy)
+        except GraphFull as error:
+            _log.warning("%s is pinned in its session's graph without all that it refers to: %s", pin.id, error)
+
+
+def _refer(graph: "GraphStore", text: str, node_id: str, record_id: str, at_ms: int, policy: GraphPolicy) -> None:
+    from kalito_mcp.graph.entities import entities  # noqa: PLC0415 - only where a graph is written
+
+    for entity in entities(text)[: policy.max_entities]:
+        graph.upsert_entity(entity.text, of=[node_id], record_id=record_id, at_ms=at_ms)

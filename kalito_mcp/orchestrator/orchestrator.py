@@ -1,0 +1,359 @@
+"""`MemoryOrchestrator`: one agent's graphs, the long-term one and those of its sessions, joined to what is stored.
+
+The specification's orchestrator, method by method. A graph is written in the transaction that changes it, so what a
+call returned is there after a crash, and other processes see it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.to_thread
+
+from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress, SnapshotFile
+from kalito_mcp.domain.graph import (
+    FeedbackLabel,
+    GraphHit,
+    GraphScope,
+    GraphState,
+    PastAnswer,
+    PromotionReport,
+    SleepCycleReport,
+    SleepCycleTrigger,
+)
+from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
+from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound
+from kalito_mcp.orchestrator.graph_settings import (
+    OrchestratorConfig,
+    kind_of,
+    new_graph,
+    sleep_config,
+    summarized,
+)
+from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.overview import overview
+from kalito_mcp.orchestrator.past_answers import past_answer
+from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
+
+if TYPE_CHECKING:
+    from kalito_mcp.graph.store import GraphStore
+
+__all__ = ["Finalize", "MemoryOrchestrator", "OrchestratorConfig", "new_graph"]
+
+Finalize = Callable[[Scope, FinalizeOptions | None, Progress | None], Awaitable[Finalized]]
+_MAX_PLANS: Final = 5
+_GC_PAGE: Final = 100
+
+
+class MemoryOrchestrator:
+    """The graphs of one agent."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        config: OrchestratorConfig,
+        *,
+        store: Store,
+        shelf: GraphShelf,
+        snapshots: SnapshotFolder,
+        clock: Clock,
+        owner: str = LOCAL_OWNER,
+    ) -> None:
+        self.agent_id = agent_id or DEFAULT_AGENT
+        self.config = config
+        self._store = store
+        self._shelf = shelf
+        self._snapshots = snapshots
+        self._clock = clock
+        self._owner = owner
+        self.finalizer: Finalize | None = None
+        """Who closes sessions; set where there is an opened memory."""
+
+    async def get_session_store(self, session_id: str) -> "GraphStore":
+        """A copy of the session's graph, as stored. Raises SessionNotFound, here and below also for a session of
+        another agent."""
+        return (await self._copy(self._session(session_id)))[0]
+
+    async def get_agent_store(self) -> "GraphStore":
+        """A copy of the agent's graph, as stored."""
+        return (await self._copy(self._agent()))[0]
+
+    async def upsert_query(self, session_id: str, text: str) -> str:
+        """The id of the query's node in the session's graph. Raises as `GraphStore.upsert_query`; SessionNotFound."""
+        async with self._shelf.changing(self._session(session_id)) as (_, [graph]):
+            return graph.upsert_query(text)
+
+    async def record_feedback(
+        self, session_id: str | None, target_id: str, label: FeedbackLabel | str, note: str | None = None
+    ) -> str:
+        """Remember what the user thought of a query or an answer, by the id of its node or of its message. The id of
+        the feedback's node.
+
+        It is written to the session's graph and to the agent's, whichever know the target; without a session, to the
+        agent's.
+
+        Raises:
+            RecordNotFound: neither knows the target. SessionNotFound. InvalidInput, GraphFull: as
+            `GraphStore.record_feedback`. Nothing was written.
+        """
+        from kalito_mcp.graph.promotion import counted  # noqa: PLC0415 - numpy comes with it
+
+        async with self._shelf.changing(*self._scopes(session_id)) as (_, graphs):
+            targets = [(graph, node_id) for graph in graphs if (node_id := _node_of(graph, target_id)) is not None]
+            written = [graph.record_feedback(node_id, label, note) for graph, node_id in targets]
+            if not written:
+                raise RecordNotFound(
+                    f"nothing called {target_id!r} was asked or answered here; take an id that search_memory gave"
+                )
+            if len(written) > 1:
+                counted(targets[0][0], written[0], label)
+        return written[0]
+
+    async def search(self, session_id: str | None, text: str, k: int = 10) -> Sequence[GraphHit]:
+        """The k most similar queries of the session's graph and the agent's, best first; the session's own are put
+        first by `search_bias_session_first`. What both know comes once.
+
+        Raises:
+            InvalidInput: a blank text, or k outside 1 to 1,000.
+        """
+        async with self._shelf.reading(*self._scopes(session_id)) as graphs:
+            return self._hits(graphs, text, k)
+
+    async def past_answers(self, session_id: str | None, text: str) -> Sequence[PastAnswer]:
+        """What similar questions were answered before, and how that was liked; best first.
+
+        Only queries with an answer, at least `min_similarity` near; at most `past_answers` of them.
+        """
+        policy = self.config.graph
+        if not policy.enabled or not policy.past_answers or not text.strip():
+            return ()
+        found: dict[str, PastAnswer] = {}
+        async with self._shelf.reading(*self._scopes(session_id)) as graphs:
+            for graph, hit, ids in self._found(graphs, text, _depth(policy.past_answers)):
+                if hit.similarity < policy.min_similarity:
+                    continue
+                # One that was asked again, and has no answer yet, is shown in the place of those that have.
+                answered = (past_answer(graph, replace(hit, id=node_id)) for node_id in ids)
+                one = next((one for one in answered if one is not None), None)
+                if one is not None and (one.query_id not in found or found[one.query_id].score < one.score):
+                    found[one.query_id] = one
+        return sorted(found.values(), key=lambda one: (-one.score, one.query_id))[: policy.past_answers]
+
+    async def run_sleep_cycle(
+        self,
+        session_id: str | None = None,
+        trigger: SleepCycleTrigger | str = SleepCycleTrigger.INTERVAL,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        unless: Callable[[WriteTransaction], Awaitable[bool]] | None = None,
+        **options: Any,
+    ) -> SleepCycleReport | None:
+        """Consolidate the session's graph, or the agent's; None within the cooldown, unless forced.
+
+        It is planned on a copy, in a thread, while others go on; where the graph has changed meanwhile, it is
+        planned again. With `dry_run` the report says what would be merged, and nothing is. None, and nothing is
+        done, where `unless` says so in the transaction.
+
+        Raises:
+            Conflict: it kept changing; nothing was merged.
+        """
+        from kalito_mcp.graph import sleep  # noqa: PLC0415 - numpy comes with it
+
+        scope = self._agent() if session_id is None else self._session(session_id)
+        for _ in range(_MAX_PLANS):
+            copy, state = await self._copy(scope)
+            if copy.is_rested(**options) and not force:
+                return None
+            plan = await anyio.to_thread.run_sync(partial(copy.plan_sleep_cycle, trigger, **options))
+            summaries = await summarized(plan, self.config)
+            if dry_run:
+                return sleep.previewed(plan, summaries)
+            async with self._shelf.changing(scope) as (transaction, [graph]):
+                if (await transaction.graphs.state(scope)).revision != state.revision:
+                    continue
+                if unless is not None and await unless(transaction):
+                    return None
+                current = replace(plan, version=graph.version)
+                report = await anyio.to_thread.run_sync(graph.apply_sleep_plan, current, summaries)
+            sleep.told(sleep_config(self.config, kind_of(scope)), report)
+            return report
+        raise Conflict("the graph kept changing while its sleep cycle was planned; try again when it is quieter")
+
+    async def promote(
+        self, session_id: str, *, unless: Callable[[WriteTransaction], Awaitable[bool]] | None = None
+    ) -> PromotionReport | None:
+        """Merge the best of the session's graph into the agent's, by the promotion policy. None, and nothing is
+        done, where `unless` says so in the same transaction."""
+        from kalito_mcp.graph.promotion import promote  # noqa: PLC0415 - numpy comes with it
+
+        scopes = (self._session(session_id), self._agent())
+        async with self._shelf.changing(*scopes) as (transaction, [session, agent]):
+            if unless is not None and await unless(transaction):
+                return None
+            return await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
+
+    async def preview(
+        self, graph: "GraphStore", *, sleeps: bool, promotes: bool
+    ) -> tuple[SleepCycleReport | None, PromotionReport | None]:
+        """What a sleep cycle of a session's graph, and then its promotion, would report. It changes the copy that it
+        is given, and nothing else."""
+        from kalito_mcp.graph.promotion import promote  # noqa: PLC0415 - numpy comes with it
+
+        sleep = promotion = None
+        if sleeps:
+            plan = await anyio.to_thread.run_sync(graph.plan_sleep_cycle, SleepCycleTrigger.SESSION_FINALIZE)
+            summaries = await summarized(plan, self.config)
+            sleep = await anyio.to_thread.run_sync(graph.apply_sleep_plan, plan, summaries)
+        if promotes:
+            agent = await self.get_agent_store()
+            promotion = await anyio.to_thread.run_sync(promote, graph, agent, self.config.promotion)
+        return sleep, promotion
+
+    async def finalize_session(
+        self,
+        session_id: str,
+        *,
+        promote: bool = True,
+        checkpoint: bool = True,
+        checkpoint_name: str | None = None,
+    ) -> Finalized:
+        """Close the session: see `Finalizer.finalize`.
+
+        Raises:
+            ConfigurationError: this orchestrator is not an opened memory's.
+        """
+        if self.finalizer is None:
+            raise ConfigurationError("only an opened memory closes sessions; take memory.orchestrator()")
+        return await self.finalizer(
+            self._session(session_id), FinalizeOptions(promote, checkpoint, checkpoint_name), None
+        )
+
+    def check_snapshot_name(self, name: str | None) -> None:
+        """Raises InvalidInput for a name that no checkpoint can have."""
+        self._snapshots.path(name or default_name(self.agent_id))
+
+    async def gc_sessions(self, older_than_ms: int) -> int:
+        """Remove the graphs of finalized sessions that were last written more than `older_than_ms` ago: what was worth
+        it has been promoted. Their records stay. How many graphs that were. Raises InvalidInput for less than 0."""
+        if older_than_ms < 0:
+            raise InvalidInput(f"older_than_ms={older_than_ms} must be at least 0")
+        before_ms = self._clock.now_ms() - older_than_ms
+        removed = 0
+        while True:
+            async with self._store.write() as transaction:
+                idle = await transaction.graphs.idle_sessions(self._agent(), before_ms=before_ms, limit=_GC_PAGE)
+                for session_id in idle:
+                    await transaction.graphs.remove(self._session(session_id))
+            for session_id in idle:
+                self._shelf.forget(self._session(session_id))
+            removed += len(idle)
+            if len(idle) < _GC_PAGE:
+                return removed
+
+    def get_active_sessions(self) -> list[str]:
+        """The owner's sessions whose graphs are in memory, of any agent; the one used last at the end."""
+        return [one.session for one in self._shelf.loaded() if one.session is not None and one.owner == self._owner]
+
+    async def save_snapshot(self, name: str | None = None) -> SnapshotFile:
+        """Write the agent's best `top_k` queries, with what they are linked to, to a checkpoint; under the agent's own
+        name, whose last checkpoint it replaces, unless given.
+
+        Raises:
+            InvalidInput: the name is not plain. StorageFull, StorageReadOnly: it cannot be written.
+        """
+        from kalito_mcp.graph.checkpoint import best  # noqa: PLC0415 - numpy comes with it
+        from kalito_mcp.graph.files import write_json  # noqa: PLC0415
+
+        name = name or default_name(self.agent_id)
+        path = self._snapshots.path(name)
+        graph = await self.get_agent_store()
+        policy = self.config.checkpoint
+        data = await anyio.to_thread.run_sync(lambda: best(graph, policy.top_k).to_snapshot())
+        await write_json(path, data, is_pretty=policy.pretty)
+        return self._snapshots.file(name)
+
+    def list_snapshots(self) -> list[SnapshotFile]:
+        """All checkpoints of the database, of any agent; the newest first."""
+        return self._snapshots.all()
+
+    async def read_snapshot(self, name: str) -> Mapping[str, Any]:
+        """A checkpoint as it was written. Raises NotFound, and InvalidInput where it is damaged."""
+        from kalito_mcp.graph.files import read_json  # noqa: PLC0415 - numpy comes with it
+
+        data: Mapping[str, Any] = await read_json(self._snapshots.existing(name))
+        return data
+
+    async def snapshot_overview(self, name: str) -> dict[str, Any]:
+        """A checkpoint in short. Raises as `restore_snapshot` does."""
+        data = await self.read_snapshot(name)
+        graph = new_graph(self.config, self._agent(), self._clock)
+        await anyio.to_thread.run_sync(graph.from_snapshot, data)
+        return self._snapshots.file(name).to_dict() | await anyio.to_thread.run_sync(overview, graph)
+
+    async def graph_overview(self, session_id: str | None = None) -> dict[str, Any]:
+        """The session's graph, or the agent's, in short."""
+        graph = await self.get_agent_store() if session_id is None else await self.get_session_store(session_id)
+        owner = {"agent_id": self.agent_id} | ({} if session_id is None else {"session_id": session_id})
+        return owner | await anyio.to_thread.run_sync(overview, graph)
+
+    async def restore_snapshot(self, name: str) -> int:
+        """Make the agent's graph that of a checkpoint; how many nodes it has now.
+
+        Raises:
+            NotFound: no such checkpoint. InvalidInput: it cannot be read, or is of another version or embedder; the
+            graph is as it was.
+        """
+        data = await self.read_snapshot(name)
+        async with self._shelf.changing(self._agent()) as (_, [graph]):
+            await anyio.to_thread.run_sync(graph.from_snapshot, data)
+            return graph.stats().nodes
+
+    def _hits(self, graphs: Sequence["GraphStore"], text: str, k: int) -> list[GraphHit]:
+        hits: dict[str, GraphHit] = {}
+        for _, hit, _ in self._found(graphs, text, k):
+            if hit.id not in hits or hits[hit.id].score < hit.score:
+                hits[hit.id] = hit
+        return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
+
+    def _found(
+        self, graphs: Sequence["GraphStore"], text: str, k: int
+    ) -> Iterator[tuple["GraphStore", GraphHit, tuple[str, ...]]]:
+        """Each graph's k hits, with the ids of the near-duplicates that each stands for, its own first."""
+        for place, graph in enumerate(graphs):
+            scope = GraphScope.SESSION if place < len(graphs) - 1 else GraphScope.AGENT
+            bias = 1 + self.config.graph.search_bias_session_first if scope is GraphScope.SESSION else 1.0
+            for one in graph.search_similar_queries(text, k):
+                hit = GraphHit(one.id, one.score * bias, one.sim, scope, one.text, one.canonical_key)
+                yield graph, hit, (one.id, *one.collapsed_ids)
+
+    async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
+        """A copy that tells nobody of its sleep: what happens to it has not happened."""
+        graph, state = await self._shelf.copy(scope)
+        graph.configure_sleep_cycle(replace(sleep_config(self.config, kind_of(scope)), emit=None))
+        return graph, state
+
+    def _scopes(self, session_id: str | None) -> list[Scope]:
+        return [self._agent()] if session_id is None else [self._session(session_id), self._agent()]
+
+    def _session(self, session_id: str) -> Scope:
+        return Scope(owner=self._owner, agent=self.agent_id, session=session_id)
+
+    def _agent(self) -> Scope:
+        return Scope(owner=self._owner, agent=self.agent_id)
+
+
+def _node_of(graph: "GraphStore", target_id: str) -> str | None:
+    """The node that an id means: its own, or that of the message it was met in."""
+    if graph.has(target_id):
+        return target_id
+    return graph.node_of_record(target_id)
+
+
+def _depth(answers: int) -> int:
+    """How many queries to look at for so many that have an answer."""
+    return 4 * answers + 8

@@ -1,0 +1,23 @@
+"""One `MemoryOrchestrator` for each agent, made when it is first asked for."""
+
+from collections.abc import Callable
+
+from kalito_mcp.domain.scope import DEFAULT_AGENT
+from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.orchestrator import Finalize, MemoryOrchestrator
+
+
+class Orchestrators:
+    """Orchestrators by agent, over one shelf of graphs."""
+
+    def __init__(self, shelf: GraphShelf, new: Callable[[str], MemoryOrchestrator]) -> None:
+        self.shelf = shelf
+        self.finalizer: Finalize | None = None
+        """Who closes sessions; it makes itself known."""
+        self._new = new
+
+    def of(self, agent_id: str | None) -> MemoryOrchestrator:
+        """The agent's orchestrator, the default agent's unless given. It holds nothing of its own."""
+        orchestrator = self._new(agent_id or DEFAULT_AGENT)
+        orchestrator.finalizer = self.finalizer
+        return orchestrator

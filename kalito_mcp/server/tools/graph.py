@@ -1,0 +1,133 @@
+"""The tool of feedback, record_feedback, and how past answers, sleep cycles and promotions are told."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Final, Literal
+
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from kalito_mcp.domain.graph import PastAnswer, PromotionReport, SleepCycleReport
+from kalito_mcp.domain.time import to_iso
+from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.tools.answers import answer, plural
+from kalito_mcp.server.tools.shapes import (
+    AgentId,
+    PastAnswerText,
+    PastQuestion,
+    Promoted,
+    RecordedFeedback,
+    SleepCluster,
+    SleepReport,
+)
+
+_SHOWN_CLUSTERS: Final = 10
+_DECIMALS: Final = 4
+
+
+class GraphTools:
+    """The tool that remembers what the user thought of an answer."""
+
+    def __init__(self, opened: OpenedMemory) -> None:
+        self._opened = opened
+
+    async def record_feedback(
+        self,
+        target_id: Annotated[
+            str,
+            Field(
+                description="The message that was liked or not, like `msg_45`, or a node_id of a past answer.",
+                min_length=1,
+                max_length=200,
+            ),
+        ],
+        label: Annotated[
+            Literal["up", "down", "retry"],
+            Field(description="`retry` when the user asks for another answer: half a `down`."),
+        ],
+        note: Annotated[
+            str | None, Field(description="Why, in the user's words.", min_length=1, max_length=4000, pattern=r"\S")
+        ] = None,
+        session_id: Annotated[
+            str | None,
+            Field(description="Only for a node_id of source `session`: the conversation it is of.", max_length=200),
+        ] = None,
+        agent_id: AgentId = None,
+    ) -> Annotated[CallToolResult, RecordedFeedback]:
+        """Remember what the user thought of an answer or a question. It moves what search_memory gives back for
+        similar questions. Not for facts or preferences: pin those with create_pin."""
+        memory = await self._opened.memory()
+        # As everywhere a message may be named by its number alone.
+        target_id = f"msg_{target_id}" if target_id.isdecimal() else target_id
+        feedback_id = await memory.record_feedback(
+            target_id, label, note, session_id=session_id or None, agent_id=agent_id or None
+        )
+        text = f"Recorded {label} on {target_id} as {feedback_id}."
+        return answer(text, RecordedFeedback(feedback_id=feedback_id, target_id=target_id, label=label))
+
+
+def past_question(past: PastAnswer) -> PastQuestion:
+    """A past answer as structured content."""
+    return PastQuestion(
+        node_id=past.query_id,
+        question=past.query,
+        answers=[
+            PastAnswerText(node_id=one.node_id, text=one.text, message_ids=list(one.record_ids)) for one in past.answers
+        ],
+        message_ids=list(past.record_ids),
+        similarity=round(past.similarity, _DECIMALS),
+        score=round(past.score, _DECIMALS),
+        source=past.scope.value,
+        up=past.up,
+        down=past.down,
+        retry=past.retry,
+    )
+
+
+def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
+    """Past answers as text, a line each."""
+    if found:
+        yield f"{plural(len(found), 'similar question')} asked before:"
+    for past in found:
+        shown = past_question(past)
+        liked = f"{past.up} up, {past.down} down, {past.retry} retry"
+        yield (
+            f"{shown.node_id} (in the {shown.source}'s graph, similarity {shown.similarity}, score {shown.score}, "
+            f"{liked}, {_messages(past.record_ids)}): {shown.question}"
+        )
+        for one in shown.answers:
+            yield f"  answered by {one.node_id} ({_messages(one.message_ids)}): {one.text}"
+
+
+def sleep_report(report: SleepCycleReport) -> SleepReport:
+    """A sleep cycle as structured content."""
+    return SleepReport(
+        trigger=report.trigger.value,
+        inspected=report.inspected,
+        freed_capacity=report.freed_capacity,
+        clusters=[
+            SleepCluster(
+                anchor_id=one.anchor_id,
+                merged_node_ids=list(one.merged_node_ids),
+                summary=one.summary,
+                before_rank=round(one.before_rank, _DECIMALS),
+                after_rank=round(one.after_rank, _DECIMALS),
+                freed_nodes=one.freed_nodes,
+            )
+            for one in report.clusters[:_SHOWN_CLUSTERS]
+        ],
+        timestamp=to_iso(report.timestamp),
+    )
+
+
+def promoted(report: PromotionReport) -> Promoted:
+    """A promotion as structured content."""
+    return Promoted(
+        questions=len(report.query_ids),
+        merged_with_known=report.merged,
+        answers=report.answers,
+        entities=report.entities,
+    )
+
+
+def _messages(record_ids: Sequence[str]) -> str:
+    return ", ".join(record_ids) if record_ids else "no message"

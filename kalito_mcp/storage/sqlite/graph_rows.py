@@ -1,0 +1,158 @@
+"""Rows of graph_nodes and graph_edges to nodes and edges, and back. No SQL runs here."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.collecting import uncollected
+from kalito_mcp.domain.graph import EdgeType, GraphEdge, GraphNode, NodeType, NodeWeights
+from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.row_hash import row_hash
+
+NODE_COLUMNS: Final = """
+    n.key, n.id, n.type, n.text, n.canonical_key, n.summary, n.source_node_ids, n.source_record_ids, n.repeat,
+    n.feedback, n.is_pinned, n.created_at, n.last_access, n.embedding
+"""
+EDGE_COLUMNS: Final = "e.from_key, e.type, e.to_key, e.weight, e.created_at, e.last_access"
+HASHED_NODE_COLUMNS: Final = """
+    n.graph_key, n.id, n.type, n.text, n.canonical_key, n.summary, n.source_node_ids, n.source_record_ids, n.repeat,
+    n.feedback, n.is_pinned, n.created_at, n.last_access, hex(n.embedding), n.revision
+"""
+HASHED_EDGE_COLUMNS: Final = "e.graph_key, f.id, e.type, t.id, e.weight, e.created_at, e.last_access, e.revision"
+_NODE_TYPES: Final = {str(node_type): node_type for node_type in NodeType}
+_EDGE_TYPES: Final = {str(edge_type): edge_type for edge_type in EdgeType}
+_EDGE_ORDER: Final = {edge_type: place for place, edge_type in enumerate(sorted(_EDGE_TYPES))}
+
+Row = Sequence[Any]
+
+
+def node_rows(graph_key: int, revision: int, nodes: Iterable[GraphNode]) -> list[Row]:
+    """The parameters of UPSERT_NODE for each node."""
+    from kalito_mcp.storage.sqlite.sparse_vectors import packed  # noqa: PLC0415 - numpy loads when first needed
+
+    rows: list[Row] = []
+    for node in nodes:
+        embedding = None if node.embedding is None else packed(node.embedding)
+        said = (graph_key, node.id, str(node.type), node.text, node.canonical_key, node.summary)
+        sources = (_ids(node.source_node_ids), _ids(node.source_record_ids))
+        weights = (_real(node.weights.repeat), _real(node.weights.feedback), int(node.pinned))
+        kept = (*said, *sources, *weights, node.created_at, node.last_access)
+        hashed = row_hash(*kept, (embedding or b"").hex().upper(), revision)
+        rows.append((*kept, embedding, revision, hashed))
+    return rows
+
+
+def edge_row(graph_key: int, revision: int, edge: GraphEdge) -> dict[str, Any]:
+    """The parameters of UPSERT_EDGE."""
+    row = {
+        **edge_names(graph_key, edge.from_id, edge.type, edge.to_id),
+        "weight": _real(edge.weight),
+        "created_at": edge.created_at,
+        "last_access": edge.last_access,
+        "revision": revision,
+    }
+    return {**row, "hash": row_hash(*row.values())}
+
+
+def edge_names(graph_key: int, from_id: str, edge_type: EdgeType, to_id: str) -> dict[str, Any]:
+    """The parameters of DELETE_EDGE."""
+    return {"graph_key": graph_key, "from_id": from_id, "type": str(edge_type), "to_id": to_id}
+
+
+def nodes(rows: Sequence[Row]) -> dict[int, GraphNode]:
+    """Rows of NODE_COLUMNS as nodes by their keys, in the order of the rows, without degrees."""
+    from kalito_mcp.storage.sqlite.sparse_vectors import unpacked  # noqa: PLC0415 - numpy loads when first needed
+
+    with intact_rows(), uncollected():
+        _check_types((row[1] for row in rows), str)
+        _check_types((row[3] for row in rows), str, type(None))
+        _check_types((weight for row in rows for weight in row[8:10]), float)
+        _check_types((moment for row in rows for moment in row[11:13]), int)
+        vectors = iter(unpacked([row[13] for row in rows if row[13] is not None]))
+        merged = _id_lists(row[6] for row in rows)
+        met = _id_lists(row[7] for row in rows)
+        return {
+            row[0]: GraphNode(
+                id=row[1],
+                type=_NODE_TYPES[row[2]],
+                text=row[3],
+                canonical_key=row[4],
+                summary=row[5],
+                source_node_ids=merged_ids,
+                source_record_ids=record_ids,
+                weights=NodeWeights(row[8], row[9]),
+                pinned=row[10] == 1,
+                created_at=row[11],
+                last_access=row[12],
+                embedding=None if row[13] is None else next(vectors),
+            )
+            for row, merged_ids, record_ids in zip(rows, merged, met, strict=True)
+        }
+
+
+def edges(rows: Sequence[Row], ids: Mapping[int, str]) -> list[GraphEdge]:
+    """Rows of EDGE_COLUMNS as edges; `ids` has the ids of their ends."""
+    with intact_rows(), uncollected():
+        _check_types((row[3] for row in rows), float)
+        return [
+            GraphEdge(ids[from_key], ids[to_key], _EDGE_TYPES[edge_type], weight, created_at, last_access)
+            for from_key, edge_type, to_key, weight, created_at, last_access in rows
+        ]
+
+
+class LoadingGraph:
+    """A whole graph on its way out of the database, page by page, in the order in which the pages lie there."""
+
+    def __init__(self, listed: Sequence[tuple[int, str]]) -> None:
+        """`listed` has key and id of every node, in the order of ids."""
+        self._ids = dict(listed)
+        self._places = {key: place for place, key in enumerate(self._ids)}
+        self._nodes: dict[int, GraphNode] = {}
+        self._edges: list[GraphEdge] = []
+        self._from: list[int] = []
+        self._types: list[int] = []
+        self._to: list[int] = []
+
+    def take_nodes(self, rows: Sequence[Row]) -> None:
+        """A page of NODE_COLUMNS."""
+        self._nodes |= nodes(rows)
+
+    def take_edges(self, rows: Sequence[Row]) -> None:
+        """A page of EDGE_COLUMNS."""
+        self._edges += edges(rows, self._ids)
+        places = self._places
+        self._from += [places[row[0]] for row in rows]
+        self._types += [_EDGE_ORDER[row[1]] for row in rows]
+        self._to += [places[row[2]] for row in rows]
+
+    def finished(self) -> tuple[list[GraphNode], list[GraphEdge]]:
+        """The nodes with their degrees, by id, and the edges by their ends."""
+        import numpy as np  # noqa: PLC0415 - loads when first needed
+
+        with intact_rows():
+            found = [self._nodes[key] for key in self._ids]
+        starts, ends = np.array(self._from, np.int64), np.array(self._to, np.int64)
+        degrees = np.bincount(starts, minlength=len(found)) + np.bincount(ends, minlength=len(found))
+        for node, degree in zip(found, degrees.tolist(), strict=True):
+            node.degree = degree
+        order = np.argsort((starts * len(_EDGE_ORDER) + np.array(self._types, np.int64)) * len(found) + ends)
+        return found, [self._edges[place] for place in order.tolist()]
+
+
+def _check_types(values: Iterable[Any], *types: type) -> None:
+    if not set(map(type, values)) <= set(types):
+        raise TypeError
+
+
+def _ids(ids: Sequence[str]) -> str | None:
+    return json.dumps(ids, ensure_ascii=False, separators=(",", ":")) if ids else None
+
+
+def _id_lists(texts: Iterable[str | None]) -> list[tuple[str, ...]]:
+    # One call for all of them: json takes as long to begin as to read a short list.
+    return [tuple(ids) for ids in json.loads(f"[{','.join([text or '[]' for text in texts])}]")]
+
+
+def _real(value: float) -> float:
+    """The number as it comes back: SQLite keeps no -0.0, and the hash is of what is read again."""
+    return float(value) + 0.0

@@ -1,0 +1,227 @@
+"""Graphs: SQL, and what a change of a graph also changes: its revision.
+
+A revision that is given out is the graph's key and its step in one number: a graph that was removed and made anew has
+a later key, so nobody who holds the old one takes what was written since for all there is.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import aiosqlite
+
+from kalito_mcp.domain.graph import GraphChanges, GraphContents, GraphEdge, GraphNode, GraphState
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.errors import InvalidInput, SessionNotFound
+from kalito_mcp.storage.sqlite import graph_rows as rows
+from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
+from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT
+
+_Item = TypeVar("_Item")
+_AGENT_OR_DEFAULT: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
+_GRAPH_KEY: Final = f"""
+    SELECT g.key FROM sessions s JOIN agents a ON a.key = s.agent_key
+    JOIN graphs g ON g.agent_key = s.agent_key AND g.session_key = s.key
+    WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+    UNION ALL
+    SELECT g.key FROM agents a JOIN graphs g ON g.agent_key = a.key AND g.session_key IS NULL
+    WHERE :session IS NULL AND a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT}
+"""
+_STATE_COLUMNS: Final = "key, revision, removed_revision, slept_at, embedder"
+SELECT_GRAPH: Final = f"SELECT {_STATE_COLUMNS} FROM graphs WHERE key = ({_GRAPH_KEY})"
+SELECT_NODE_KEYS: Final = "SELECT n.key, n.id FROM graph_nodes n WHERE n.graph_key = :graph_key ORDER BY n.id"
+SELECT_CHANGED_NODE_KEYS: Final = """
+SELECT n.key, n.id FROM graph_nodes n INDEXED BY graph_nodes_changed
+WHERE n.graph_key = :graph_key AND n.revision > :step ORDER BY n.id
+"""
+SELECT_NODES: Final = f"""
+SELECT {NODE_COLUMNS} FROM graph_nodes n WHERE n.key IN (SELECT value FROM json_each(:keys)) ORDER BY n.key
+"""
+SELECT_EDGES_FROM: Final = f"""
+SELECT {EDGE_COLUMNS} FROM graph_edges e WHERE e.from_key IN (SELECT value FROM json_each(:keys))
+"""
+SELECT_CHANGED_EDGES: Final = f"""
+SELECT {EDGE_COLUMNS} FROM graph_edges e INDEXED BY graph_edges_changed
+WHERE e.graph_key = :graph_key AND e.revision > :step
+"""
+SELECT_NODE_IDS: Final = "SELECT n.key, n.id FROM graph_nodes n WHERE n.key IN (SELECT value FROM json_each(:keys))"
+SELECT_IDLE_SESSIONS: Final = f"""
+SELECT s.id FROM agents a JOIN graphs g ON g.agent_key = a.key AND g.session_key IS NOT NULL
+JOIN sessions s ON s.key = g.session_key
+WHERE a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT} AND s.state = 'FINALIZED' AND s.updated_at < :before_ms
+ORDER BY s.updated_at, s.key LIMIT :limit
+"""
+INSERT_GRAPH: Final = f"""
+INSERT INTO graphs (agent_key, session_key)
+SELECT s.agent_key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
+WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+UNION ALL
+SELECT a.key, NULL FROM agents a WHERE :session IS NULL AND a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT}
+"""
+UPDATE_REVISION: Final = f"""
+UPDATE graphs SET
+    revision = revision + 1,
+    removed_revision = CASE WHEN :removes THEN revision + 1 ELSE removed_revision END,
+    embedder = :embedder
+WHERE key = ({_GRAPH_KEY})
+RETURNING {_STATE_COLUMNS}
+"""
+UPDATE_SLEPT_AT: Final = f"UPDATE graphs SET slept_at = :slept_at WHERE key = ({_GRAPH_KEY}) RETURNING key"
+UPSERT_NODE: Final = """
+INSERT INTO graph_nodes (
+    graph_key, id, type, text, canonical_key, summary, source_node_ids, source_record_ids, repeat, feedback, is_pinned,
+    created_at, last_access, embedding, revision, hash
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (graph_key, id) DO UPDATE SET
+    type = excluded.type, text = excluded.text, canonical_key = excluded.canonical_key, summary = excluded.summary,
+    source_node_ids = excluded.source_node_ids, source_record_ids = excluded.source_record_ids,
+    repeat = excluded.repeat, feedback = excluded.feedback, is_pinned = excluded.is_pinned,
+    created_at = excluded.created_at, last_access = excluded.last_access, embedding = excluded.embedding,
+    revision = excluded.revision, hash = excluded.hash
+"""
+UPSERT_EDGE: Final = """
+INSERT INTO graph_edges (from_key, type, to_key, graph_key, weight, created_at, last_access, revision, hash)
+VALUES (
+    (SELECT key FROM graph_nodes WHERE graph_key = :graph_key AND id = :from_id), :type,
+    (SELECT key FROM graph_nodes WHERE graph_key = :graph_key AND id = :to_id),
+    :graph_key, :weight, :created_at, :last_access, :revision, :hash
+)
+ON CONFLICT (from_key, type, to_key) DO UPDATE SET
+    weight = excluded.weight, created_at = excluded.created_at, last_access = excluded.last_access,
+    revision = excluded.revision, hash = excluded.hash
+"""
+DELETE_NODE: Final = "DELETE FROM graph_nodes WHERE graph_key = :graph_key AND id = :id"
+DELETE_EDGE: Final = """
+DELETE FROM graph_edges
+WHERE from_key = (SELECT key FROM graph_nodes WHERE graph_key = :graph_key AND id = :from_id) AND type = :type
+    AND to_key = (SELECT key FROM graph_nodes WHERE graph_key = :graph_key AND id = :to_id)
+"""
+DELETE_NODES: Final = "DELETE FROM graph_nodes WHERE graph_key = :graph_key"
+DELETE_GRAPH: Final = "DELETE FROM graphs WHERE key = :graph_key"
+
+_STEPS: Final = 1 << 32
+# The event loop does other things between two pages: 1,000 nodes take 5 ms of it to read, 200 to write.
+_READ_PAGE: Final = 1_000
+_WRITE_PAGE: Final = 200
+
+
+class GraphQueries:
+    """`ports.graphs.GraphReader`."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def state(self, scope: Scope) -> GraphState:
+        return next((_state(row) for row in await self._all(SELECT_GRAPH, **_names(scope))), GraphState())
+
+    async def load(self, scope: Scope, *, after: int = 0) -> GraphContents:
+        for row in await self._all(SELECT_GRAPH, **_names(scope)):
+            step = after - row[0] * _STEPS
+            if step > 0:
+                return await self._changed(row, step)
+            return await self._whole(row)
+        return GraphContents(nodes=(), edges=(), state=GraphState())
+
+    async def idle_sessions(self, scope: Scope, *, before_ms: int, limit: int) -> Sequence[str]:
+        found = await self._all(
+            SELECT_IDLE_SESSIONS, owner=scope.owner, agent=scope.agent, before_ms=before_ms, limit=limit
+        )
+        return [row[0] for row in found]
+
+    async def _whole(self, graph: Sequence[Any]) -> GraphContents:
+        listed = await self._all(SELECT_NODE_KEYS, graph_key=graph[0])
+        loading = rows.LoadingGraph(listed)
+        # By key, as they lie in the file; by id every node would be another page of it.
+        keys = sorted(row[0] for row in listed)
+        for page in _pages(keys, _READ_PAGE):
+            loading.take_nodes(await self._all(SELECT_NODES, keys=json.dumps(page)))
+        for page in _pages(keys, _READ_PAGE):
+            loading.take_edges(await self._all(SELECT_EDGES_FROM, keys=json.dumps(page)))
+        nodes, edges = loading.finished()
+        return GraphContents(nodes=nodes, edges=edges, state=_state(graph))
+
+    async def _changed(self, graph: Sequence[Any], step: int) -> GraphContents:
+        listed = await self._all(SELECT_CHANGED_NODE_KEYS, graph_key=graph[0], step=step)
+        nodes: dict[int, GraphNode] = {}
+        for page in _pages([row[0] for row in listed], _READ_PAGE):
+            nodes |= rows.nodes(await self._all(SELECT_NODES, keys=json.dumps(page)))
+        edges: list[GraphEdge] = []
+        for page in _pages(await self._all(SELECT_CHANGED_EDGES, graph_key=graph[0], step=step), _READ_PAGE):
+            keys = {row[0] for row in page} | {row[2] for row in page}
+            edges += rows.edges(page, dict(await self._all(SELECT_NODE_IDS, keys=json.dumps(sorted(keys)))))
+        edges.sort(key=lambda edge: (edge.from_id, edge.type, edge.to_id))
+        return GraphContents(nodes=[nodes[row[0]] for row in listed], edges=edges, state=_state(graph))
+
+    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
+        return list(await self._connection.execute_fetchall(statement, parameters))
+
+
+class GraphStatements(GraphQueries):
+    """`ports.graphs.GraphWriter`."""
+
+    async def save(self, scope: Scope, changes: GraphChanges, *, embedder: str) -> GraphState:
+        if not changes:
+            return await self.state(scope)
+        step = {
+            **_names(scope),
+            "removes": bool(changes.removed_nodes or changes.removed_edges),
+            "embedder": embedder,
+        }
+        found = await self._all(UPDATE_REVISION, **step)
+        if not found:
+            await self._create(scope)
+            found = await self._all(UPDATE_REVISION, **step)
+        [[graph_key, revision, *_]] = found
+        await self._many(DELETE_EDGE, [rows.edge_names(graph_key, *edge) for edge in changes.removed_edges])
+        await self._many(DELETE_NODE, [{"graph_key": graph_key, "id": node_id} for node_id in changes.removed_nodes])
+        for nodes in _pages(changes.nodes, _WRITE_PAGE):
+            await self._many(UPSERT_NODE, rows.node_rows(graph_key, revision, nodes))
+        try:
+            for edges in _pages(changes.edges, _WRITE_PAGE):
+                await self._many(UPSERT_EDGE, [rows.edge_row(graph_key, revision, edge) for edge in edges])
+        except sqlite3.IntegrityError as error:
+            raise InvalidInput("an edge's weight is no number, or an end of it is no node of the graph") from error
+        return _state(found[0])
+
+    async def set_slept_at(self, scope: Scope, slept_at: int) -> None:
+        if not await self._all(UPDATE_SLEPT_AT, slept_at=slept_at, **_names(scope)):
+            await self._create(scope)
+            await self._all(UPDATE_SLEPT_AT, slept_at=slept_at, **_names(scope))
+
+    async def remove(self, scope: Scope) -> int:
+        removed = 0
+        for row in await self._all(SELECT_GRAPH, **_names(scope)):
+            async with self._connection.execute(DELETE_NODES, {"graph_key": row[0]}) as cursor:
+                removed = cursor.rowcount
+            await self._all(DELETE_GRAPH, graph_key=row[0])
+        return removed
+
+    async def _create(self, scope: Scope) -> None:
+        if scope.session is None:
+            await self._all(INSERT_AGENT, owner=scope.owner, agent=scope.agent or DEFAULT_AGENT)
+        await self._all(INSERT_GRAPH, **_names(scope))
+        if not await self._all(SELECT_GRAPH, **_names(scope)):
+            raise SessionNotFound(scope.session or "")
+
+    async def _many(self, statement: str, parameters: Sequence[Any]) -> None:
+        if parameters:
+            await self._connection.executemany(statement, parameters)
+
+
+def _names(scope: Scope) -> dict[str, Any]:
+    return {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+
+
+def _state(row: Sequence[Any]) -> GraphState:
+    key, step, removed_step, slept_at, embedder = row
+    with intact_rows():
+        first = key * _STEPS
+        return GraphState(
+            revision=first + step, removed_revision=first + removed_step, slept_at=slept_at, embedder=embedder
+        )
+
+
+def _pages(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,105 @@
+"""Sparse vectors as bytes, and back, bit for bit. Little endian on every platform. Pure.
+
+One byte of form and four with the number of entries, then the indices, then the values. Indices take two bytes each
+where all are below 65,536, else four. Values take four, but one where they are whole numbers of 1 to 255 scaled to
+unit length, and scaling these again gives the same 32 bits: so it is with counts of n-grams. 200 entries are 605 bytes
+instead of 1,605. With the gaps between indices instead they were 410, for 45 ms more in reading 50,000.
+"""
+
+import struct
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kalito_mcp.domain.vectors import SparseVector
+
+_HEADER: Final = struct.Struct("<BI")
+_NARROW: Final = 1
+_COUNTS: Final = 2
+_FORMS: Final = range(4)
+_LARGEST_NARROW: Final = 65_535
+_LARGEST_COUNT: Final = 255
+_SMALLEST_COUNTS: Final = (1, 2, 3)
+"""What the smallest value may stand for: 1 nearly always, more where every n-gram comes twice."""
+
+
+def packed(vector: SparseVector) -> bytes:
+    """The vector's bytes."""
+    is_narrow = not len(vector) or vector.indices[-1] <= _LARGEST_NARROW
+    counts = _packed_counts(vector.values)
+    form = (_NARROW if is_narrow else 0) | (0 if counts is None else _COUNTS)
+    return b"".join(
+        (
+            _HEADER.pack(form, len(vector)),
+            vector.indices.astype("<u2" if is_narrow else "<u4").tobytes(),
+            vector.values.astype("<f4").tobytes() if counts is None else counts,
+        )
+    )
+
+
+def unpacked(blobs: Sequence[bytes]) -> list[SparseVector]:
+    """The vectors of all the bytes, in order; those of one form share an array.
+
+    Raises:
+        ValueError: not what `packed` gave.
+    """
+    vectors: list[Any] = [None] * len(blobs)
+    try:
+        headers = [_HEADER.unpack_from(blob) for blob in blobs]
+    except struct.error as error:
+        raise ValueError("cut short") from error
+    for form in {form for form, _ in headers}:
+        places = [place for place, header in enumerate(headers) if header[0] == form]
+        sizes = [headers[place][1] for place in places]
+        for place, vector in zip(places, _unpacked([blobs[place] for place in places], sizes, form), strict=True):
+            vectors[place] = vector
+    return vectors
+
+
+def _unpacked(blobs: list[bytes], sizes: list[int], form: int) -> list[SparseVector]:
+    index_width, value_width = 2 if form & _NARROW else 4, 1 if form & _COUNTS else 4
+    width = index_width + value_width
+    if form not in _FORMS or any(
+        len(blob) != _HEADER.size + size * width for blob, size in zip(blobs, sizes, strict=True)
+    ):
+        raise ValueError("not a vector")
+    splits = [_HEADER.size + size * index_width for size in sizes]
+    bounds = np.concatenate(([0], np.cumsum(sizes)))
+    firsts = b"".join([blob[_HEADER.size : split] for blob, split in zip(blobs, splits, strict=True)])
+    lasts = b"".join([blob[split:] for blob, split in zip(blobs, splits, strict=True)])
+    indices = np.frombuffer(firsts, "<u2" if form & _NARROW else "<u4").astype(np.uint32)
+    values = _scaled(lasts, bounds) if form & _COUNTS else np.frombuffer(lasts, "<f4").astype(np.float32)
+    return [SparseVector(indices[start:end], values[start:end]) for start, end in pairwise(bounds.tolist())]
+
+
+def _packed_counts(values: NDArray[np.float32]) -> bytes | None:
+    if not len(values):
+        return b""
+    smallest = float(values.min())
+    if smallest <= 0:
+        return None
+    bounds = np.array([0, len(values)])
+    for unit in _SMALLEST_COUNTS:
+        counts = np.rint(values * np.float64(unit / smallest))
+        if counts.max() > _LARGEST_COUNT:
+            return None
+        form = counts.astype(np.uint8).tobytes()
+        if np.array_equal(_scaled(form, bounds), values):
+            return form
+    return None
+
+
+def _scaled(counts: bytes, bounds: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Counts of several vectors to unit length each; a vector's begin at its bound.
+
+    Sums of squares are exact, and root, quotient and rounding are IEEE's: the same bits everywhere.
+    """
+    whole = np.frombuffer(counts, np.uint8)
+    # The zero at the end is for an empty vector there, whose sum is of nothing and used for nothing.
+    squares = np.zeros(len(whole) + 1)
+    np.square(whole, out=squares[:-1], dtype=np.float64)
+    lengths = np.sqrt(np.add.reduceat(squares, bounds[:-1]))
+    return np.asarray(np.divide(whole, np.repeat(lengths, np.diff(bounds)), dtype=np.float64), np.float32)

@@ -1,0 +1,226 @@
+"""`kalito-mcp snapshot`: save, look at, compare and restore what an agent learnt."""
+
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.wiring import open_memory
+from tests.cli.conftest import Invoke, Outcome
+
+QUESTION = "How do I restart the printer in the hall?"
+OTHER = "What is the capital of Norway?"
+WRONG_NAMES = ("../x", "a/b", "/etc/passwd", "", "x" * 200, "a\0b", "..", ".hidden", "end.", "a b")
+
+
+@pytest.fixture
+def learnt(tmp_path: Path) -> Path:
+    """A database whose default agent knows one question and its answer, and has its own snapshot of that."""
+    database = tmp_path / "memory.db"
+    learn(database, "monday", QUESTION, "Hold its power button.")
+    return database
+
+
+def learn(database: Path, session_id: str, question: str, answer: str) -> None:
+    """Finalize a session in which one question was answered."""
+
+    async def finalize() -> None:
+        async with open_memory(database) as memory:
+            turn = [NewMessage(Role.USER, question), NewMessage(Role.ASSISTANT, answer)]
+            await memory.record_messages(session_id, turn)
+            await memory.finalize_session(session_id)
+
+    anyio.run(finalize)
+
+
+def known(invoke: Invoke, database: Path) -> list[str]:
+    """The questions that the agent knows, as a snapshot taken now tells them."""
+    snapshot(invoke, database, "save", "now")
+    shown = json.loads(snapshot(invoke, database, "show", "now", "--json").out)
+    return [node["text"] for node in shown["top_queries"]]
+
+
+def snapshot(invoke: Invoke, database: Path, *arguments: str) -> Outcome:
+    """A command that succeeds."""
+    outcome = invoke("snapshot", *arguments, KALITO_DATABASE=str(database))
+    assert (outcome.code, outcome.err) == (0, "")
+    return outcome
+
+
+def refused(invoke: Invoke, database: Path, *arguments: str) -> str:
+    """The one line of a command that is refused."""
+    outcome = invoke("snapshot", *arguments, KALITO_DATABASE=str(database))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith("kalito-mcp: ")
+    assert outcome.err.count("\n") == 1
+    return outcome.err
+
+
+def test_saving_says_where_the_snapshot_lies(invoke: Invoke, learnt: Path) -> None:
+    path = learnt.with_name("memory.db.snapshots") / "before.json"
+    saved = snapshot(invoke, learnt, "save", "before").out
+    assert saved == f"before  {path.stat().st_size:,} bytes  {path}\n"
+    assert json.loads(path.read_text())["graph"]["nodes"]
+
+
+def test_the_agents_own_snapshot_is_replaced(invoke: Invoke, learnt: Path) -> None:
+    for _ in range(2):
+        assert snapshot(invoke, learnt, "save").out.startswith("default  ")
+    assert [line.split()[-1] for line in snapshot(invoke, learnt, "list").out.splitlines()] == ["default"]
+
+
+def test_the_snapshots_are_listed_with_their_sizes(invoke: Invoke, learnt: Path) -> None:
+    snapshot(invoke, learnt, "save", "before")
+    listed = [line.split() for line in snapshot(invoke, learnt, "list").out.splitlines()]
+    assert {line[-1] for line in listed} == {"default", "before"}
+    size = learnt.with_name("memory.db.snapshots").joinpath("before.json").stat().st_size
+    assert {line[-3] for line in listed} == {f"{size:,}"}
+
+
+def test_showing_tells_what_is_in_a_snapshot(invoke: Invoke, learnt: Path) -> None:
+    head, nodes, edges, *queries = snapshot(invoke, learnt, "show", "default").out.splitlines()
+    assert head.startswith("default  ")
+    assert "1 answer" in nodes
+    assert "1 responded_with" in edges
+    assert [line.endswith(QUESTION) for line in queries] == [True]
+
+
+def test_showing_as_json_is_one_object_with_the_same(invoke: Invoke, learnt: Path) -> None:
+    shown = json.loads(snapshot(invoke, learnt, "show", "default", "--json").out)
+    assert shown["name"] == "default"
+    assert shown["nodes"] == sum(shown["nodes_by_type"].values())
+    assert [query["text"] for query in shown["top_queries"]] == [QUESTION]
+
+
+def test_restoring_brings_back_what_was_known(invoke: Invoke, learnt: Path) -> None:
+    snapshot(invoke, learnt, "save", "before")
+    learn(learnt, "tuesday", OTHER, "Oslo.")
+    assert sorted(known(invoke, learnt)) == sorted([QUESTION, OTHER])
+    assert snapshot(invoke, learnt, "restore", "before", "--yes").out.startswith("restored before: ")
+    assert known(invoke, learnt) == [QUESTION]
+
+
+def test_restoring_asks_first_and_no_changes_nothing(
+    invoke: Invoke, learnt: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot(invoke, learnt, "save", "before")
+    learn(learnt, "tuesday", OTHER, "Oslo.")
+    for answer in ("n\n", "\n", ""):
+        monkeypatch.setattr(sys, "stdin", StringIO(answer))
+        outcome = invoke("snapshot", "restore", "before", KALITO_DATABASE=str(learnt))
+        assert outcome.code == 130
+        assert "Replace the long-term graph of agent 'default' by snapshot 'before'?" in outcome.out + outcome.err
+    assert sorted(known(invoke, learnt)) == sorted([QUESTION, OTHER])
+
+
+def test_restoring_after_a_yes_replaces_the_graph(
+    invoke: Invoke, learnt: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot(invoke, learnt, "save", "before")
+    learn(learnt, "tuesday", OTHER, "Oslo.")
+    monkeypatch.setattr(sys, "stdin", StringIO("y\n"))
+    assert "restored before: " in invoke("snapshot", "restore", "before", KALITO_DATABASE=str(learnt)).out
+    assert known(invoke, learnt) == [QUESTION]
+
+
+def test_snapshots_are_restored_into_a_database_that_is_not_there_yet(invoke: Invoke, learnt: Path) -> None:
+    moved = learnt.with_name("moved.db")
+    learnt.with_name("memory.db.snapshots").rename(moved.with_name("moved.db.snapshots"))
+    snapshot(invoke, moved, "restore", "default", "--yes")
+    assert known(invoke, moved) == [QUESTION]
+
+
+def test_the_difference_to_now_names_what_came(invoke: Invoke, learnt: Path) -> None:
+    assert snapshot(invoke, learnt, "diff", "default").out == (
+        "0 nodes added, 0 removed, 0 changed; 0 edges added, 0 removed\n"
+    )
+    snapshot(invoke, learnt, "save", "before")
+    learn(learnt, "tuesday", OTHER, "Oslo.")
+    counts, *nodes = snapshot(invoke, learnt, "diff", "before").out.splitlines()
+    assert ", 0 removed, 0 changed; " in counts
+    assert {f"+ query    {OTHER}", "+ answer   Oslo."} <= set(nodes)
+
+
+def test_the_difference_of_two_snapshots_goes_from_the_first_to_the_second(invoke: Invoke, learnt: Path) -> None:
+    snapshot(invoke, learnt, "save", "before")
+    learn(learnt, "tuesday", OTHER, "Oslo.")
+    there = snapshot(invoke, learnt, "diff", "before", "default").out
+    back = snapshot(invoke, learnt, "diff", "default", "before").out
+    assert f"+ query    {OTHER}" in there
+    assert f"- query    {OTHER}" in back
+    assert there.replace("+", "-").splitlines()[1:] == back.splitlines()[1:]
+
+
+def test_the_difference_leaves_out_what_no_snapshot_would_hold(invoke: Invoke, learnt: Path) -> None:
+    learn(learnt, "tuesday", OTHER, "Oslo.")
+    small = {"KALITO_DATABASE": str(learnt), "KALITO_CHECKPOINT_TOP_K": "1"}
+    assert invoke("snapshot", "save", "best", **small).code == 0
+    assert invoke("snapshot", "diff", "best", **small).out.startswith("0 nodes added, 0 removed")
+
+
+def test_each_agent_has_a_graph_of_its_own(invoke: Invoke, learnt: Path) -> None:
+    assert snapshot(invoke, learnt, "save", "--agent", "home/office").out.startswith("home%2Foffice  ")
+    assert snapshot(invoke, learnt, "diff", "home%2Foffice", "--agent", "home/office").out.startswith("0 nodes added")
+    snapshot(invoke, learnt, "restore", "default", "--agent", "home/office", "--yes")
+    assert "query" in snapshot(invoke, learnt, "diff", "home%2Foffice", "--agent", "home/office").out
+
+
+@pytest.mark.parametrize("arguments", [["save"], ["show", "default"], ["diff", "default"]])
+def test_a_missing_database_is_not_created(invoke: Invoke, tmp_path: Path, arguments: list[str]) -> None:
+    assert "none.db does not exist; name the database with --database" in refused(
+        invoke, tmp_path / "none.db", *arguments
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_snapshots_the_list_says_where_it_looked_and_nothing_is_restored(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    database = tmp_path / "none.db"
+    assert snapshot(invoke, database, "list").out == f"no snapshots in {database}.snapshots\n"
+    assert "no snapshot 'default'; there are: none yet" in refused(invoke, database, "restore", "default", "--yes")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", WRONG_NAMES)
+def test_a_name_that_no_snapshot_can_have_is_refused_by_every_command(invoke: Invoke, learnt: Path, name: str) -> None:
+    before = sorted(learnt.parent.rglob("*.json"))
+    for arguments in (
+        ["save", name],
+        ["show", name],
+        ["restore", "--yes", name],
+        ["diff", name],
+        ["diff", "default", name],
+    ):
+        assert "is not plain; use letters, digits" in refused(invoke, learnt, *arguments)
+    assert sorted(learnt.parent.rglob("*.json")) == before
+
+
+def test_an_unknown_snapshot_is_told_with_those_there_are_and_before_any_question(invoke: Invoke, learnt: Path) -> None:
+    for arguments in (["show", "nope"], ["restore", "nope"], ["diff", "nope"], ["diff", "default", "nope"]):
+        assert "no snapshot 'nope'; there are: default" in refused(invoke, learnt, *arguments)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"graph": {"nodes": [{}], "edges": []}}'])
+def test_a_damaged_snapshot_is_refused_and_the_graph_stays(invoke: Invoke, learnt: Path, content: str) -> None:
+    learnt.with_name("memory.db.snapshots").joinpath("bad.json").write_text(content)
+    for arguments in (["show", "bad"], ["restore", "--yes", "bad"], ["diff", "bad"]):
+        assert refused(invoke, learnt, *arguments)
+    assert known(invoke, learnt) == [QUESTION]
+
+
+def test_a_snapshot_that_was_cut_short_is_refused(invoke: Invoke, learnt: Path) -> None:
+    path = learnt.with_name("memory.db.snapshots") / "default.json"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "is cut short or is no JSON" in refused(invoke, learnt, "restore", "--yes", "default")
+
+
+@pytest.mark.parametrize("command", ["save", "list", "show", "restore", "diff"])
+def test_every_subcommand_explains_itself(invoke: Invoke, command: str) -> None:
+    outcome = invoke("snapshot", command, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"Usage: kalito-mcp snapshot {command}")
