@@ -20,7 +20,7 @@ from kalito_mcp.domain.validation import message_number
 from kalito_mcp.engine.manager import MemoryManager
 from kalito_mcp.engine.recorder import Recorded, Recorder
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
-from kalito_mcp.errors import SessionNotFound
+from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
 from kalito_mcp.orchestrator.finalizer import Finalizer
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
@@ -112,17 +112,25 @@ class Memory:
         return await self._searcher.search(Scope(self._owner, agent_id, session_id), request)
 
     async def past_answers(
-        self, query: str, *, session_id: str | None = None, agent_id: str | None = None
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        current_session_id: str | None = None,
     ) -> Sequence[PastAnswer]:
         """Similar questions that were asked before, with their answers and how they were liked: in one session, or in
-        what the agent keeps (`default` unless given). An unknown session has none."""
-        if session_id is None:
-            return await self._orchestrators.of(agent_id).past_answers(None, query)
-        session = await self._session(session_id)
-        if session is None or (agent_id is not None and session.agent != agent_id):
-            return ()
-        found = await self._orchestrators.of(session.agent).past_answers(session_id, query)
-        return [one for one in found if one.scope is GraphScope.SESSION]
+        what the agent keeps (`default` unless given) and in its current session. An unknown session has none."""
+        session = await self._session(session_id or current_session_id or "")
+        if session is not None and agent_id is not None and session.agent != agent_id:
+            session = None
+        if session_id is not None:
+            if session is None:
+                return ()
+            found = await self._orchestrators.of(session.agent).past_answers(session.id, query)
+            return [one for one in found if one.scope is GraphScope.SESSION]
+        agent = self._orchestrators.of(session.agent if session is not None else agent_id)
+        return await agent.past_answers(session.id if session is not None else None, query)
 
     async def record_feedback(
         self,
@@ -137,8 +145,11 @@ class Memory:
         feedback's node.
 
         Raises:
-            RecordNotFound: it is in no graph. InvalidInput: another label than up, down or retry.
+            RecordNotFound: it is in no graph. InvalidInput: another label than up, down or retry, or another agent's
+            session. Conflict: the graph is switched off.
         """
+        if not self._observer.policy.enabled:
+            raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
         if session_id is None and target_id.startswith(_MESSAGE):
             session_id = await self._session_of(target_id)
         if session_id is None:
@@ -146,8 +157,11 @@ class Memory:
         session = await self._session(session_id)
         if session is None:
             raise SessionNotFound(session_id)
-        scope = self._scope(session_id)
-        await self._observer.observe(scope)
+        if agent_id is not None and session.agent != agent_id:
+            raise InvalidInput(
+                f"session {session_id!r} belongs to agent {session.agent!r}, not {agent_id!r}; leave agent_id out"
+            )
+        await self._observer.observe(self._scope(session_id))
         return await self._orchestrators.of(session.agent).record_feedback(session_id, target_id, label, note)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
@@ -190,7 +204,8 @@ class Memory:
 
     async def _session_of(self, message_id: str) -> str | None:
         async with self._store.read() as view:
-            message = await view.records.message(self._scope(None), message_number(message_id))
+            number = message_number(message_id, "target_id")
+            message = await view.records.message(self._scope(None), number)
         return message.session_id if message is not None else None
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:

@@ -98,6 +98,9 @@ async def open_memory(
                 tasks.start_soon(owed.run)
             yield memory
             tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # The worker raises nothing: what the block raised is not to reach its caller wrapped.
+        raise group.exceptions[0] from group.exceptions[0].__cause__
     finally:
         with anyio.CancelScope(shield=True):
             if registry is not None:

@@ -19,6 +19,7 @@ from kalito_mcp.domain.graph import (
     GraphEdge,
     GraphNode,
     NodeType,
+    SimilarQuery,
 )
 from kalito_mcp.domain.validation import checked_moment, checked_text
 from kalito_mcp.domain.vectors import SparseVector
@@ -90,6 +91,19 @@ class Keeper:
             # An edge that somebody linked may weigh more than a similarity can.
             other.weights.gain(feedback=delta * self._config.diffusion * min(weight, 1.0))
             self.network.put_node(other)
+
+    def collapsed(self, candidates: Iterable[SimilarQuery]) -> list[SimilarQuery]:
+        """What was found, best first, with near-duplicates as the best of them."""
+        found: dict[str, SimilarQuery] = {}
+        for one in candidates:
+            similar = self.network.similar_to(one.id)
+            near = {other_id for weight, other_id in similar if weight >= self._config.tau_dup}
+            shown = next((found[other_id] for other_id in found if other_id in near), None)
+            if shown is None:
+                found[one.id] = one
+            else:
+                found[shown.id] = replace(shown, collapsed_ids=(*shown.collapsed_ids, one.id))
+        return list(found.values())
 
     def upsert(
         self,

@@ -165,11 +165,14 @@ class Network:
         self._removed_nodes, self._removed_edges = {}, {}
 
     def _similar(self, node_id: str) -> list[tuple[float, str]]:
-        return sorted(
-            (-edge.weight, edge.to_id if edge.from_id == node_id else edge.from_id)
-            for edge in self.edges_of(node_id)
-            if edge.type is EdgeType.SIMILAR_TO
-        )
+        edges = self._edges
+        similar = [
+            (-edges[key].weight, key[2] if key[0] == node_id else key[0])
+            for key in self._edges_of[node_id]
+            if key[1] is EdgeType.SIMILAR_TO
+        ]
+        similar.sort()
+        return similar
 
     def _forget_farthest(self, edge: GraphEdge) -> None:
         if edge.type is EdgeType.SIMILAR_TO:

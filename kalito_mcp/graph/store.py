@@ -196,7 +196,7 @@ class GraphStore:
         depth = _SEARCH_DEPTH * k
         while True:
             candidates = self._scored(text, depth)
-            found = self._collapsed(candidates)
+            found = self._keeper.collapsed(candidates)
             if len(found) >= k or len(candidates) < depth:
                 return found[:k]
             # Most of them are shown as others: look further.
@@ -386,16 +386,3 @@ class GraphStore:
             score = search_score(similarity, rank=self._keeper.rank(node), feedback=node.weights.feedback)
             found.append(SimilarQuery(node.id, score, similarity, node.text, node.canonical_key))
         return sorted(found, key=lambda one: (-one.score, one.id))
-
-    def _collapsed(self, candidates: Iterable[SimilarQuery]) -> list[SimilarQuery]:
-        """The candidates, near-duplicates as the first of them."""
-        found: dict[str, SimilarQuery] = {}
-        for one in candidates:
-            similar = self._keeper.network.similar_to(one.id)
-            near = {other_id for weight, other_id in similar if weight >= self.config.tau_dup}
-            shown = next((found[other_id] for other_id in found if other_id in near), None)
-            if shown is None:
-                found[one.id] = one
-            else:
-                found[shown.id] = replace(shown, collapsed_ids=(*shown.collapsed_ids, one.id))
-        return list(found.values())

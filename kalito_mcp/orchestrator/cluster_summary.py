@@ -15,11 +15,13 @@ class ClusterSummarizer:
     def summarize(self, texts: Sequence[str], max_length: int) -> str:
         """The first text, and of each other one the words that none before it has, while they fit."""
         summary = cut(" ".join(texts[0].split()), max_length)
-        known = set(query_terms(texts[0]))
+        known = {term for word in texts[0].split() for term in query_terms(word)}
         opener = " (also: "
         for text in texts[1:]:
-            new = [word for word in text.split() if set(query_terms(word)) - known and query_terms(word)]
-            known |= set(query_terms(text))
+            # Word by word: of a whole question, "where" is no term.
+            terms = [(word, set(query_terms(word))) for word in text.split()]
+            new = [word for word, of_word in terms if of_word - known]
+            known = known.union(*(of_word for _, of_word in terms))
             if not new:
                 continue
             addition = opener + " ".join(new).strip(".,;:!?")

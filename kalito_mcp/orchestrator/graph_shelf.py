@@ -66,7 +66,7 @@ class GraphShelf:
             graphs: list[GraphStore] = []
             for scope in scopes:
                 if await _is_known(view, scope):
-                    held = self._held(view.graphs, scope, is_latest=False)
+                    held = self._held(view.graphs, scope)
                     graphs.append((await stack.enter_async_context(held)).graph)
                 else:
                     graphs.append(self._new_graph(scope))
@@ -89,7 +89,7 @@ class GraphShelf:
                 async with self._store.write() as transaction:
                     for scope in scopes:
                         await _check_known(transaction, scope)
-                        entering = self._held(transaction.graphs, scope, is_latest=True)
+                        entering = self._held(transaction.graphs, scope)
                         held.append(await locks.enter_async_context(entering))
                     yield transaction, [one.graph for one in held]
                     states = [
@@ -125,7 +125,7 @@ class GraphShelf:
         return list(self._shelved)
 
     @asynccontextmanager
-    async def _held(self, graphs: GraphReader, scope: Scope, *, is_latest: bool) -> AsyncIterator[_Shelved]:
+    async def _held(self, graphs: GraphReader, scope: Scope) -> AsyncIterator[_Shelved]:
         key = _agents(scope)
         while True:
             shelved = self._shelved.get(key)
@@ -138,7 +138,7 @@ class GraphShelf:
                 if self._shelved.get(key) is not shelved:
                     continue
                 try:
-                    await _bring_up_to_date(shelved, graphs, key, is_latest=is_latest)
+                    await _bring_up_to_date(shelved, graphs, key)
                 except BaseException:
                     self.forget(key)
                     raise
@@ -149,14 +149,14 @@ class GraphShelf:
             del self._shelved[key]
 
 
-async def _bring_up_to_date(shelved: _Shelved, graphs: GraphReader, scope: Scope, *, is_latest: bool) -> None:
+async def _bring_up_to_date(shelved: _Shelved, graphs: GraphReader, scope: Scope) -> None:
     state, known = await graphs.state(scope), shelved.state
     if state.revision == known.revision:
         # Sleep that merged nothing moves no revision.
         shelved.state, shelved.graph.slept_at = state, state.slept_at
         return
     # A view that is older than what this process has written meanwhile: newer does no harm, and goes nowhere.
-    if 0 < state.revision < known.revision and not is_latest:
+    if 0 < state.revision < known.revision:
         return
     is_whole = known.revision < state.removed_revision or state.revision < known.revision
     contents = await graphs.load(scope, after=0 if is_whole else known.revision)
@@ -174,8 +174,7 @@ async def _saved(shelved: _Shelved, transaction: WriteTransaction, scope: Scope)
         state = await transaction.graphs.save(scope, changes, embedder=graph.embedder.fingerprint)
     if graph.slept_at is not None and graph.slept_at != state.slept_at:
         await transaction.graphs.set_slept_at(scope, graph.slept_at)
-        # Whose row this makes has a revision from now on.
-        state = replace(await transaction.graphs.state(scope), slept_at=graph.slept_at)
+        state = replace(state, slept_at=graph.slept_at)
     return state
 
 

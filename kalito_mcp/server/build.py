@@ -123,7 +123,7 @@ def build_server(opener: MemoryOpener, *, default_session: str | None = None) ->
 
 def _tools(opened: OpenedMemory, subscriptions: Subscriptions) -> list[Tool]:
     conversation, pins = ConversationTools(opened, subscriptions), PinTools(opened, subscriptions)
-    search, graph = SearchTools(opened), GraphTools(opened)
+    search, graph = SearchTools(opened), GraphTools(opened, subscriptions)
     writes = {"read_only": False, "destructive": False}
     reads = {"read_only": True, "destructive": False}
     always_loaded = {"anthropic/alwaysLoad": True}

@@ -11,7 +11,7 @@ from mcp.types import Completion, PromptReference, ResourceTemplateReference
 from kalito_mcp.errors import InvalidInput, NotFound, SessionNotFound
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.refusals import protocol_errors
-from kalito_mcp.server.subscriptions import SESSIONS_URI
+from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_URI
 
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
 GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
@@ -71,7 +71,7 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
         return _json(found)
 
     @server.resource(
-        "memory://agent",
+        AGENT_URI,
         name="agent",
         title="Agent graph",
         description="The default agent's long-term graph: its size, its questions and entities of the highest rank.",
@@ -82,7 +82,7 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
             return _json(await (await opened.memory()).graph_overview())
 
     @server.resource(
-        "memory://snapshots",
+        SNAPSHOTS_URI,
         name="snapshots",
         title="Snapshots",
         description="The snapshots of agents' long-term graphs: name, bytes, when written.",

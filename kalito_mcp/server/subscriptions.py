@@ -16,12 +16,19 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
 
 SESSIONS_URI: Final = "memory://sessions"
+AGENT_URI: Final = "memory://agent"
+SNAPSHOTS_URI: Final = "memory://snapshots"
 _log: Final = logging.getLogger("kalito.server")
 
 
 def stats_uri(session_id: str) -> str:
     """The address of a session's numbers."""
     return f"{SESSIONS_URI}/{quote(session_id, safe='')}/stats"
+
+
+def graph_uri(session_id: str) -> str:
+    """The address of a session's graph."""
+    return f"{SESSIONS_URI}/{quote(session_id, safe='')}/graph"
 
 
 class Subscriptions:
@@ -38,11 +45,18 @@ class Subscriptions:
         core.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
 
     async def session_changed(self, session_id: str) -> None:
-        """Tell every subscriber of the session, and of the list of sessions. A host that is gone is forgotten."""
-        for uri in (stats_uri(session_id), SESSIONS_URI):
+        """Tell every subscriber of the session, and of the list of sessions."""
+        await self.changed(stats_uri(session_id), SESSIONS_URI)
+
+    async def changed(self, *uris: str) -> None:
+        """Tell every subscriber of these resources. A host that is gone is forgotten.
+
+        A graph takes in what was recorded a moment later, of which nobody is told; of feedback and finalizing they are.
+        """
+        for uri in uris:
             await self.bus.publish(ResourceUpdated(uri=uri))
-            for connection, uris in list(self._connections.items()):
-                if uri in uris:
+            for connection, wanted in list(self._connections.items()):
+                if uri in wanted:
                     await self._tell(connection, uri)
 
     async def _tell(self, connection: Connection, uri: str) -> None:

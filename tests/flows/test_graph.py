@@ -47,6 +47,16 @@ async def test_past_answers_come_with_the_first_page_of_a_search_that_filters_no
             assert await questions(h, session_id="s", **more) == []
 
 
+async def test_of_a_long_answer_the_beginning_is_shown_and_the_hits_have_all_of_it(database: Path, era: str) -> None:
+    long = "Restart the printer as follows. " * 200
+    async with house(database, era) as h:
+        await remember(h, "s", (PRINTER[0], long))
+        found = await h.facts("search_memory", query=AGAIN, session_id="s")
+        [[shown]] = [past["answers"] for past in found["past_answers"]]
+        assert shown["text"] == f"{long[:999]}…"
+        assert long in [hit["text"] for hit in found["hits"]]
+
+
 async def test_a_dry_run_tells_what_finalizing_does_and_changes_nothing(database: Path, era: str) -> None:
     async with house(database, era) as h:
         await remember(h, "s", PRINTER, ("How do I restart the printer in the hall again?", "As before."), CAPITAL)
@@ -57,7 +67,12 @@ async def test_a_dry_run_tells_what_finalizing_does_and_changes_nothing(database
         done = await h.facts("finalize_session", session_id="s", checkpoint_name="kept")
         assert (done["state"], done["dry_run"], done["snapshot"]) == ("FINALIZED", False, "kept")
         assert [merged(one) for one in done["sleep"]["clusters"]] == [merged(one) for one in would["sleep"]["clusters"]]
-        assert (done["sleep"]["freed_capacity"], done["promoted"]["answers"], would["promoted"]["answers"]) == (1, 3, 3)
+        assert (done["sleep"]["freed_capacity"], done["promoted"]["questions"], done["promoted"]["answers"]) == (
+            1,
+            2,
+            3,
+        )
+        assert done["promoted"] == would["promoted"]
 
 
 async def test_a_dry_run_of_a_finalized_session_says_that_nothing_is_left_to_do(database: Path, era: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from mcp.types import INVALID_PARAMS, ResourceTemplateReference
 
 from tests.flows.house import house
-from tests.flows.learning import CAPITAL, LAPTOP, PRINTER, everything, remember
+from tests.flows.learning import CAPITAL, LAPTOP, PRINTER, everything, questions, remember
 
 pytestmark = pytest.mark.anyio
 
@@ -57,6 +57,19 @@ async def test_snapshots_are_listed_newest_first_and_each_tells_what_it_holds(da
         assert one | listed[1] == one
         assert [query["text"] for query in one["top_queries"]] == [PRINTER[0]]
         assert (await h.resource("memory://snapshots/default"))["nodes_by_type"]["query"] == 2
+
+
+async def test_what_another_process_restores_is_found_at_once(database: Path, era: str) -> None:
+    async with house(database, era) as one, house(database, era) as other:
+        await remember(one, "a", PRINTER)
+        await one.facts("finalize_session", session_id="a", checkpoint_name="monday")
+        await remember(one, "b", LAPTOP)
+        await one.facts("finalize_session", session_id="b")
+        assert await questions(one) == [LAPTOP[0], PRINTER[0]]
+        memory = await other.server.opened.memory()
+        for name, found in (("monday", [PRINTER[0]]), ("default", [LAPTOP[0], PRINTER[0]])):
+            await memory.orchestrator().restore_snapshot(name)
+            assert await questions(one) == await questions(other) == found
 
 
 async def test_an_agents_own_snapshot_is_replaced_and_found_whatever_the_agent_is_called(

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from kalito_mcp.server.build import KalitoServer, build_server
-from kalito_mcp.server.subscriptions import stats_uri
+from kalito_mcp.server.subscriptions import graph_uri, stats_uri
 from kalito_mcp.wiring import open_memory
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +50,24 @@ async def test_a_subscribed_older_host_is_told_until_it_unsubscribes(server: Kal
         await client.call_tool("record_messages", HELLO)
         await client.call_tool("build_context", {"session_id": "trip/to Oslo"})
         assert len(told) == 1
+
+
+async def test_a_listening_host_hears_what_finalizing_and_feedback_changed_and_nothing_of_a_dry_run(
+    server: KalitoServer,
+) -> None:
+    graph, agent, snapshots = graph_uri("trip/to Oslo"), "memory://agent", "memory://snapshots"
+    wanted = [graph, agent, snapshots]
+    async with Client(server, mode="2026-07-28") as client, client.listen(resource_subscriptions=wanted) as events:
+        await client.call_tool("record_messages", HELLO)
+        await client.call_tool("finalize_session", {"session_id": "trip/to Oslo", "dry_run": True})
+        await client.call_tool("finalize_session", {"session_id": "trip/to Oslo"})
+        with anyio.fail_after(5):
+            assert [(await anext(aiter(events))).uri for _ in wanted] == wanted
+        await client.call_tool("record_feedback", {"target_id": "msg_1", "label": "up"})
+        with anyio.fail_after(5):
+            assert (await anext(aiter(events))).uri == agent
+        for uri in wanted:
+            assert (await client.read_resource(uri)).contents
 
 
 async def test_the_address_that_is_announced_can_be_read(server: KalitoServer) -> None:

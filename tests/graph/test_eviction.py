@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.graph import EdgeType, SleepCycleTrigger
+from kalito_mcp.domain.graph import EdgeType, GraphContents, GraphState, SleepCycleTrigger
 from kalito_mcp.errors import GraphFull
 from tests.graph.graphs import graph_of, query_id, sleeping, unchanged
 from tests.scripted import ScriptedClock
@@ -158,8 +158,10 @@ def test_feedback_that_makes_its_target_sleep_away_still_reaches_its_neighbours(
     other = graph.upsert_query("bread")
     for one in ids:
         graph.link(one, other, "similar_to", 0.75)
+    graph.adjust_weights(ids[0], repeat_delta=1)
     graph.record_feedback(ids[2], "down")
-    assert graph.node(ids[2]).weights.feedback == -1.0
+    assert graph.node(ids[2]).id == ids[0]
+    assert graph.node(ids[0]).weights.feedback == -1.0
     assert graph.node(other).weights.feedback == -0.75
 
 
@@ -220,3 +222,22 @@ def test_what_is_evicted_is_forgotten_with_its_record(clock: ScriptedClock) -> N
     assert graph.node_of_record("msg_1") is None
     assert graph.search_similar_queries("bread") == []
     assert graph.node(graph.upsert_query("bread")).weights.repeat == 1.0
+
+
+def test_a_stored_graph_that_is_too_large_comes_within_its_limits_and_keeps_what_is_needed(
+    clock: ScriptedClock,
+) -> None:
+    stored = graph_of(clock)
+    ids = [stored.upsert_query(text) for text in [*TRAIN[:3], *WORDS]]
+    changes = stored.drain_changes()
+    graph = graph_of(clock, max_nodes=4)
+    sleeping(graph)
+    contents = GraphContents(changes.nodes, changes.edges, GraphState(embedder=graph.embedder.fingerprint))
+    graph.absorb(contents, is_whole=True)
+    for one in ids[:3]:
+        graph.adjust_weights(one, feedback_delta=-5)
+    graph.adjust_weights(ids[0], feedback_delta=1)
+    answer = graph.upsert_answer(ids[2], "90 euros")
+    [edge] = graph.edges_of(answer)
+    assert edge.from_id == graph.node(ids[2]).id == ids[0]
+    assert graph.stats().nodes == 4

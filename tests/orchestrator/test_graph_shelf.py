@@ -159,6 +159,26 @@ async def test_who_waited_for_a_change_that_failed_does_not_see_it(one: Process)
     assert seen == [["Where is Ann?"]] * 3
 
 
+async def test_who_waited_for_a_change_that_removed_something_sees_it_done(one: Process) -> None:
+    await one.open_session("trip")
+    await one.ask("Where is Ann?", "Who is Bob?", scope=TRIP)
+    seen: list[list[str]] = []
+
+    async def read() -> None:
+        seen.append(await one.asked(TRIP))
+
+    async with anyio.create_task_group() as tasks, one.shelf.changing(TRIP) as (_, [graph]):
+        smaller = graph.to_snapshot()
+        smaller["graph"]["nodes"].pop()
+        for _ in range(3):
+            tasks.start_soon(read)
+        await anyio.wait_all_tasks_blocked()
+        graph.from_snapshot(smaller)
+    # Each has a view of the database from before, and the graph as it is.
+    assert [len(texts) for texts in seen] == [1, 1, 1]
+    assert await one.shelved(TRIP) == await one.fresh(TRIP)
+
+
 async def test_a_graph_dropped_while_it_is_changed_is_read_with_the_change(one: Process) -> None:
     await one.ask("Where is Ann?")
     async with one.shelf.changing(AGENT) as (_, [graph]):

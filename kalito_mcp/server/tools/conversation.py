@@ -13,7 +13,7 @@ from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest,
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.server.opened import OpenedMemory
-from kalito_mcp.server.subscriptions import Subscriptions
+from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
 from kalito_mcp.server.tools.answers import answer, plural, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.shapes import (
@@ -182,6 +182,7 @@ class ConversationTools:
         finalized = await memory.finalize_session(session, options, context.report_progress)
         if not dry_run:
             await self._subscriptions.session_changed(session)
+            await self._subscriptions.changed(graph_uri(session), AGENT_URI, SNAPSHOTS_URI)
         closed, made = finalized.session, finalized.summaries
         text = (
             f"Session {session} is {closed.state}: {plural(closed.message_count, 'message')}, "

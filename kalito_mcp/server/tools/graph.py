@@ -9,6 +9,7 @@ from pydantic import Field
 from kalito_mcp.domain.graph import PastAnswer, PromotionReport, SleepCycleReport
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.subscriptions import AGENT_URI, Subscriptions, graph_uri
 from kalito_mcp.server.tools.answers import answer, plural
 from kalito_mcp.server.tools.shapes import (
     AgentId,
@@ -27,8 +28,9 @@ _DECIMALS: Final = 4
 class GraphTools:
     """The tool that remembers what the user thought of an answer."""
 
-    def __init__(self, opened: OpenedMemory) -> None:
+    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions) -> None:
         self._opened = opened
+        self._subscriptions = subscriptions
 
     async def record_feedback(
         self,
@@ -61,6 +63,7 @@ class GraphTools:
         feedback_id = await memory.record_feedback(
             target_id, label, note, session_id=session_id or None, agent_id=agent_id or None
         )
+        await self._subscriptions.changed(AGENT_URI, *([graph_uri(session_id)] if session_id else []))
         text = f"Recorded {label} on {target_id} as {feedback_id}."
         return answer(text, RecordedFeedback(feedback_id=feedback_id, target_id=target_id, label=label))
 

@@ -69,7 +69,12 @@ class SearchTools:
         # Past answers are the same on every page, and no filter is about them.
         is_plain = cursor is None and filters == SearchFilters()
         past = (
-            await memory.past_answers(query, session_id=session_id or None, agent_id=agent_id or None)
+            await memory.past_answers(
+                query,
+                session_id=session_id or None,
+                agent_id=agent_id or None,
+                current_session_id=self._opened.default_session,
+            )
             if is_plain
             else ()
         )

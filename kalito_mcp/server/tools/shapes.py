@@ -184,7 +184,7 @@ class SearchHit(Output):
 
 
 class PastAnswerText(Output):
-    """One answer that was given."""
+    """One answer that was given: its first 1,000 characters."""
 
     node_id: str
     text: str

@@ -1,0 +1,66 @@
+"""The memory as a library: what a program that opens it sees."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kalito_mcp import Memory, NewMessage, Role, Settings, open_memory
+from kalito_mcp.domain.graph import GraphPolicy
+from kalito_mcp.errors import Conflict, InvalidInput, RecordNotFound
+
+pytestmark = pytest.mark.anyio
+
+TURNS = (
+    NewMessage(Role.USER, "How do I restart the printer in the hall?"),
+    NewMessage(Role.ASSISTANT, "Hold its power button for ten seconds."),
+)
+AGAIN = "how can I restart the printer?"
+
+
+async def recorded(memory: Memory, session: str, *, agent: str | None = None) -> list[str]:
+    """The two turns in a session's graph; their ids."""
+    ids = (await memory.record_messages(session, TURNS, agent_id=agent)).message_ids
+    await memory.settled()
+    return ids
+
+
+async def test_what_a_program_raises_inside_reaches_it_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with open_memory(tmp_path / "memory.db"):
+            raise ZeroDivisionError
+
+
+async def test_a_memory_that_is_cancelled_closes_and_opens_again(tmp_path: Path) -> None:
+    with anyio.CancelScope() as scope:
+        async with open_memory(tmp_path / "memory.db") as memory:
+            await recorded(memory, "s")
+            scope.cancel()
+            await anyio.sleep_forever()
+    async with open_memory(tmp_path / "memory.db") as memory:
+        assert (await memory.session_stats("s")).total_messages == 2
+
+
+async def test_the_current_session_is_searched_beside_the_agents_graph(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await recorded(memory, "now")
+        assert await memory.past_answers(AGAIN) == []
+        [past] = await memory.past_answers(AGAIN, current_session_id="now")
+        assert [one.text for one in past.answers] == [TURNS[1].text]
+        assert await memory.past_answers(AGAIN, current_session_id="now", agent_id="another") == []
+
+
+async def test_feedback_is_refused_where_it_could_not_be_kept(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        [_, answer] = await recorded(memory, "s", agent="mine")
+        with pytest.raises(InvalidInput, match="agent 'mine', not 'yours'"):
+            await memory.record_feedback(answer, "up", agent_id="yours")
+        with pytest.raises(InvalidInput, match="target_id='msg_x'"):
+            await memory.record_feedback("msg_x", "up")
+        with pytest.raises(RecordNotFound):
+            await memory.record_feedback("msg_999", "up")
+    off = replace(Settings(), graph=GraphPolicy(enabled=False))
+    async with open_memory(tmp_path / "memory.db", off) as memory:
+        with pytest.raises(Conflict, match=r"graph\.enabled"):
+            await memory.record_feedback(answer, "up")

@@ -1,0 +1,44 @@
+"""Orchestrators over one database, as each test sets them up."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
+from kalito_mcp.snapshots.folder import SnapshotFolder
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.scripted import ScriptedClock
+
+
+@dataclass
+class House:
+    """A store, and the orchestrators on it."""
+
+    store: SqliteStore
+    clock: ScriptedClock
+    snapshots: SnapshotFolder
+
+    def orchestrator(self, agent_id: str = "default", **config: Any) -> MemoryOrchestrator:
+        """One with these settings, and a shelf of its own: as another process has it."""
+        settings = OrchestratorConfig(**config)
+        shelf = GraphShelf(self.store, lambda scope: new_graph(settings, scope, self.clock))
+        return MemoryOrchestrator(
+            agent_id, settings, store=self.store, shelf=shelf, snapshots=self.snapshots, clock=self.clock
+        )
+
+    async def open_session(self, session_id: str = "trip", *, agent: str | None = None) -> None:
+        async with self.store.write() as transaction:
+            await transaction.sessions.ensure(Scope(agent=agent, session=session_id), now_ms=self.clock.now_ms())
+
+
+@pytest.fixture
+async def house(store: SqliteStore, clock: ScriptedClock, tmp_path: Path) -> AsyncIterator[House]:
+    """With an open session, `trip`."""
+    built = House(store, clock, SnapshotFolder(tmp_path / "snapshots"))
+    await built.open_session()
+    yield built
