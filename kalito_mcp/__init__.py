@@ -37,11 +37,6 @@ if TYPE_CHECKING:
         PromotionPolicy,
         PromotionReport,
         SimilarQuery,
-        SleepCycleClusterReport,
-        SleepCycleConfig,
-        SleepCycleOptions,
-        SleepCycleReport,
-        SleepCycleTrigger,
     )
     from kalito_mcp.domain.records import (
         ConversationSummary,
@@ -61,6 +56,13 @@ if TYPE_CHECKING:
     )
     from kalito_mcp.domain.sessions import (
         MemoryStats,
+    )
+    from kalito_mcp.domain.sleep import (
+        SleepCycleClusterReport,
+        SleepCycleConfig,
+        SleepCycleOptions,
+        SleepCycleReport,
+        SleepCycleTrigger,
     )
     from kalito_mcp.engine.manager import (
         MemoryManager,
@@ -128,11 +130,11 @@ _HOMES = {
     "SemanticPin": "domain.records",
     "Settings": "settings",
     "SimilarQuery": "domain.graph",
-    "SleepCycleClusterReport": "domain.graph",
-    "SleepCycleConfig": "domain.graph",
-    "SleepCycleOptions": "domain.graph",
-    "SleepCycleReport": "domain.graph",
-    "SleepCycleTrigger": "domain.graph",
+    "SleepCycleClusterReport": "domain.sleep",
+    "SleepCycleConfig": "domain.sleep",
+    "SleepCycleOptions": "domain.sleep",
+    "SleepCycleReport": "domain.sleep",
+    "SleepCycleTrigger": "domain.sleep",
     "load_settings": "settings",
     "open_memory": "wiring",
 }

@@ -127,8 +127,8 @@ class Memory:
         if session_id is not None:
             if session is None:
                 return ()
-            found = await self._orchestrators.of(session.agent).past_answers(session.id, query)
-            return [one for one in found if one.scope is GraphScope.SESSION]
+            agent = self._orchestrators.of(session.agent)
+            return await agent.past_answers(session.id, query, scope=GraphScope.SESSION)
         agent = self._orchestrators.of(session.agent if session is not None else agent_id)
         return await agent.past_answers(session.id if session is not None else None, query)
 

@@ -20,6 +20,8 @@ from kalito_mcp.domain.graph import (
     GraphPolicy,
     PromotionPolicy,
     SessionGraphConfig,
+)
+from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
 from kalito_mcp.engine.auto_pins import AutoPinPolicy

@@ -4,6 +4,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -12,6 +13,10 @@ from tests.scripted import CountedIds, ScriptedClock
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # Run in the background of a shell, tests would hand this on to the servers that they start and interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says more about the machine's other work than about the code.
+hypothesis.settings.register_profile("steady", deadline=None)
+hypothesis.settings.load_profile("steady")
 
 
 @pytest.fixture

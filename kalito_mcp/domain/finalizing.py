@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kalito_mcp.domain.graph import PromotionReport, SleepCycleReport
+from kalito_mcp.domain.graph import (
+    PromotionReport,
+)
 from kalito_mcp.domain.records import ConversationSummary
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.sleep import (
+    SleepCycleReport,
+)
 from kalito_mcp.domain.time import to_iso
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]

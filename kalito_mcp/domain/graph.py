@@ -4,7 +4,7 @@ A graph is an associative index of what was asked, answered, liked, and about wh
 none: merging or evicting a node never deletes what was said.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -44,14 +44,6 @@ class FeedbackLabel(StrEnum):
     UP = "up"
     DOWN = "down"
     RETRY = "retry"
-
-
-class SleepCycleTrigger(StrEnum):
-    """What started a sleep cycle."""
-
-    SESSION_FINALIZE = "session-finalize"
-    EVICTION = "eviction"
-    INTERVAL = "interval"
 
 
 class GraphScope(StrEnum):
@@ -164,7 +156,8 @@ class GraphPolicy:
 
     A search scores a session's own queries `search_bias_session_first` higher than those of the agent. It brings at
     most `past_answers`, of queries with a cosine of at least `min_similarity`. A message refers to at most
-    `max_entities`.
+    `max_entities`. The graph of a finalized session is removed after `keep_sessions_days`: what was worth it has been
+    promoted, and what was said stays.
     """
 
     enabled: bool = True
@@ -172,6 +165,7 @@ class GraphPolicy:
     past_answers: int = 3
     min_similarity: float = 0.3
     max_entities: int = 8
+    keep_sessions_days: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,77 +259,6 @@ class EmbeddingProvider(Protocol):
     def import_state(self, state: dict[str, Any]) -> None:
         """Take over a stored state. Raises InvalidInput where that is another embedder's."""
         ...
-
-
-class SleepCycleSummarizer(Protocol):
-    """Sums up the texts of merged queries."""
-
-    def summarize(self, texts: Sequence[str], max_length: int) -> str:
-        """One text of at most `max_length` characters."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class SleepCycleOptions:
-    """One sleep cycle's bounds.
-
-    The `max_inspect` queries of the lowest rank, all of a rank of at most `min_rank`, are clustered where their cosine
-    is at least `similarity_threshold`; the largest `max_clusters` clusters of at least `min_cluster_size` are merged.
-    Within `cooldown_ms` of the last cycle nothing is done, unless it is forced.
-    """
-
-    max_clusters: int = 50
-    max_inspect: int = 5_000
-    min_cluster_size: int = 2
-    similarity_threshold: float = 0.8
-    min_rank: float = 0.5
-    summary_max_length: int = 240
-    cooldown_ms: int = 60_000
-
-    def __post_init__(self) -> None:
-        """Raises InvalidInput for what no cycle can work with."""
-        if self.max_clusters < 0 or self.max_inspect < 0 or self.cooldown_ms < 0:
-            raise InvalidInput("max_clusters, max_inspect and cooldown_ms must be at least 0")
-        if self.min_cluster_size < 2:  # noqa: PLR2004 - one node is no cluster
-            raise InvalidInput(f"min_cluster_size={self.min_cluster_size} must be at least 2")
-        if not 0 < self.similarity_threshold <= 1:
-            raise InvalidInput(f"similarity_threshold={self.similarity_threshold} must lie in (0, 1]")
-        if not 0 <= self.min_rank <= 1:
-            raise InvalidInput(f"min_rank={self.min_rank} must lie in [0, 1]")
-        if self.summary_max_length < 1:
-            raise InvalidInput("summary_max_length must be at least 1")
-
-
-@dataclass(frozen=True, slots=True)
-class SleepCycleClusterReport:
-    """One cluster: `merged_node_ids` are gone, the anchor stays. Ranks are the anchor's, before and after."""
-
-    anchor_id: str
-    merged_node_ids: tuple[str, ...]
-    summary: str
-    before_rank: float
-    after_rank: float
-    freed_nodes: int
-
-
-@dataclass(frozen=True, slots=True)
-class SleepCycleReport:
-    """What a sleep cycle did, or would do. `freed_capacity` counts the nodes that are gone."""
-
-    trigger: SleepCycleTrigger
-    clusters: tuple[SleepCycleClusterReport, ...]
-    freed_capacity: int
-    inspected: int
-    timestamp: int
-
-
-@dataclass(frozen=True, slots=True)
-class SleepCycleConfig:
-    """The summarizer, the default bounds, and who hears of each report."""
-
-    summarizer: SleepCycleSummarizer
-    defaults: SleepCycleOptions = SleepCycleOptions()
-    emit: Callable[[SleepCycleReport], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

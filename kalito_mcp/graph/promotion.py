@@ -6,7 +6,6 @@ its own dry run.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from kalito_mcp.domain.graph import (
     EdgeType,
@@ -19,11 +18,8 @@ from kalito_mcp.domain.graph import (
     PromotionReport,
 )
 from kalito_mcp.errors import GraphFull
-from kalito_mcp.graph.ranking import FEEDBACK_DELTA
+from kalito_mcp.graph.ranking import FEEDBACK_DELTA, UNDECAYED
 from kalito_mcp.graph.store import GraphStore
-
-_UNDECAYED: Final = 0
-"""A moment at which nothing is old yet."""
 
 
 def promotable(session: GraphStore, policy: PromotionPolicy) -> list[GraphNode]:
@@ -31,7 +27,7 @@ def promotable(session: GraphStore, policy: PromotionPolicy) -> list[GraphNode]:
     months, or be an old one that was imported, and its beginning is worth no less for that."""
     return [
         node
-        for rank, node in session.ranked(NodeType.QUERY, at_ms=_UNDECAYED)
+        for rank, node in session.ranked(NodeType.QUERY, at_ms=UNDECAYED)
         if rank >= policy.min_rank and node.degree >= policy.min_degree
     ][: max(0, policy.max_promotions)]
 
@@ -48,14 +44,9 @@ def promote(session: GraphStore, agent: GraphStore, policy: PromotionPolicy) -> 
 
     def placed(node: GraphNode) -> str:
         if node.id not in places:
-            news = _untold(session, node)
-            if news is None and agent.has(node.id):
-                places[node.id] = agent.node(node.id).id
-            else:
-                # What has just come is not evicted for the rest.
-                places[node.id] = agent.merge_node(
-                    news or node, carry_weights=policy.carry_weights, keep=places.values()
-                )
+            news = _untold(session, node) or node
+            # What has just come is not evicted for the rest.
+            places[node.id] = agent.merge_node(news, carry_weights=policy.carry_weights, keep=places.values())
         return places[node.id]
 
     for query in promotable(session, policy):
@@ -82,19 +73,24 @@ def promote(session: GraphStore, agent: GraphStore, policy: PromotionPolicy) -> 
 
 def _belongings(session: GraphStore, query_id: str) -> Iterator[GraphEdge]:
     """The edges of a query, and of its answers, to what they say and are about. Similarities are found anew among what
-    the agent knows."""
+    the agent knows, and of feedback that it knows all of nothing comes."""
     for edge in _from(session, query_id):
-        if edge.type is not EdgeType.SIMILAR_TO:
+        if edge.type is not EdgeType.SIMILAR_TO and _untold(session, session.node(edge.to_id)) is not None:
             yield edge
         if edge.type is EdgeType.RESPONDED_WITH:
-            belonging = (EdgeType.HAS_FEEDBACK, EdgeType.REFERS_TO_ENTITY)
-            yield from (one for one in _from(session, edge.to_id) if one.type in belonging)
+            yield from (
+                one
+                for one in _from(session, edge.to_id, EdgeType.HAS_FEEDBACK, EdgeType.REFERS_TO_ENTITY)
+                if _untold(session, session.node(one.to_id)) is not None
+            )
 
 
-def _from(session: GraphStore, node_id: str) -> list[GraphEdge]:
-    """The edges that leave a node, oldest first, and in the same order wherever the graph was loaded."""
-    leaving = (edge for edge in session.edges_of(node_id) if edge.from_id == node_id)
-    return sorted(leaving, key=lambda edge: (edge.created_at, edge.id))
+def _from(session: GraphStore, node_id: str, *types: EdgeType) -> list[GraphEdge]:
+    """The edges that leave a node, of these types where some are given: oldest first, and in the same order wherever
+    the graph was loaded."""
+    leaving = [edge for edge in session.edges_of(node_id) if edge.from_id == node_id]
+    chosen = [edge for edge in leaving if not types or edge.type in types]
+    return sorted(chosen, key=lambda edge: (edge.created_at, edge.id))
 
 
 def counted(session: GraphStore, feedback_id: str, label: FeedbackLabel | str) -> None:
@@ -112,9 +108,5 @@ def _untold(session: GraphStore, node: GraphNode) -> GraphNode | None:
         label = (node.text or "").partition(":")[0]
         told = abs(weights.feedback / FEEDBACK_DELTA[FeedbackLabel(label)]) if label in tuple(FeedbackLabel) else 0.0
         return replace(node, weights=NodeWeights(weights.repeat - told)) if told < weights.repeat else None
-    told = sum(
-        session.node(edge.to_id).weights.feedback
-        for edge in _from(session, node.id)
-        if edge.type is EdgeType.HAS_FEEDBACK
-    )
+    told = sum(session.node(edge.to_id).weights.feedback for edge in _from(session, node.id, EdgeType.HAS_FEEDBACK))
     return replace(node, weights=NodeWeights(weights.repeat, weights.feedback - told))

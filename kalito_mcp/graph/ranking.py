@@ -25,6 +25,8 @@ _HALF_TIED: Final = 4
 _RANK_SHARE: Final = 0.25
 _LIKING_SWING: Final = 0.5
 _MS_PER_MIN: Final = 60_000
+UNDECAYED: Final = 0
+"""As the moment of a rank: one at which nothing is old yet."""
 
 
 def rank(node: GraphNode, *, now_ms: int, half_life_min: float) -> float:

@@ -16,6 +16,8 @@ from kalito_mcp.domain.graph import (
     GraphConfig,
     GraphNode,
     NodeType,
+)
+from kalito_mcp.domain.sleep import (
     SleepCycleClusterReport,
     SleepCycleConfig,
     SleepCycleOptions,
@@ -25,7 +27,7 @@ from kalito_mcp.domain.graph import (
 )
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.graph.keeper import Keeper, joined
-from kalito_mcp.graph.ranking import rank
+from kalito_mcp.graph.ranking import UNDECAYED, rank
 
 _log: Final = logging.getLogger("kalito.graph")
 
@@ -72,10 +74,15 @@ def planned(
     *,
     now_ms: int,
 ) -> SleepPlan:
-    """The clusters, those of most nodes first, equal ones by the anchor's id. Changes nothing."""
+    """The clusters, those of most nodes first, equal ones by the anchor's id. Changes nothing.
+
+    When a session is finalized, ranks are taken without decay, as promotion does: what is worth promoting is not
+    merged because the session is old.
+    """
+    at_ms = UNDECAYED if trigger is SleepCycleTrigger.SESSION_FINALIZE else now_ms
 
     def ranked(node: GraphNode) -> float:
-        return rank(node, now_ms=now_ms, half_life_min=config.half_life_min)
+        return rank(node, now_ms=at_ms, half_life_min=config.half_life_min)
 
     nodes = keeper.network.nodes
     queries = ((ranked(node), node.id) for node in nodes.values() if node.type is NodeType.QUERY and not node.pinned)

@@ -26,6 +26,8 @@ from kalito_mcp.domain.graph import (
     GraphStats,
     NodeType,
     SimilarQuery,
+)
+from kalito_mcp.domain.sleep import (
     SleepCycleConfig,
     SleepCycleOptions,
     SleepCycleReport,

@@ -7,10 +7,16 @@ last one stopped, and a call on a finalized session changes nothing. A dry run s
 from typing import Final
 
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
-from kalito_mcp.domain.graph import PromotionReport, SleepCycleReport, SleepCycleTrigger
+from kalito_mcp.domain.graph import (
+    PromotionReport,
+)
 from kalito_mcp.domain.records import ConversationSummary
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
+from kalito_mcp.domain.sleep import (
+    SleepCycleReport,
+    SleepCycleTrigger,
+)
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.errors import Conflict, SessionNotFound
 from kalito_mcp.orchestrator.crash_points import crash_point
@@ -22,6 +28,7 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
 
 _MAX_ROUNDS: Final = 100
+_DAY_MS: Final = 86_400_000
 _STAGES: Final = tuple(FinalizeStage)
 
 
@@ -85,6 +92,7 @@ class Finalizer:
                         await _is_marked(transaction, scope, stage)
             crash_point(f"finalize.{stage}")
         await self._close(scope)
+        await agent.gc_sessions(round(self._observer.policy.keep_sessions_days * _DAY_MS))
         if progress is not None:
             await progress(len(_STAGES), len(_STAGES), "finalized")
         session, _ = await self._session_and_agent(scope)

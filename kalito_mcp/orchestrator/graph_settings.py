@@ -16,13 +16,15 @@ from kalito_mcp.domain.graph import (
     GraphScope,
     PromotionPolicy,
     SessionGraphConfig,
+)
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sleep import (
     SleepCycleConfig,
     SleepCycleOptions,
     SleepCycleReport,
     SleepCycleSummarizer,
     SleepCycleTrigger,
 )
-from kalito_mcp.domain.scope import Scope
 from kalito_mcp.orchestrator.cluster_summary import ClusterSummarizer
 from kalito_mcp.ports.clock import Clock
 

@@ -20,10 +20,12 @@ from kalito_mcp.domain.graph import (
     GraphState,
     PastAnswer,
     PromotionReport,
+)
+from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
+from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
 )
-from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound
 from kalito_mcp.orchestrator.graph_settings import (
     OrchestratorConfig,
@@ -123,10 +125,13 @@ class MemoryOrchestrator:
         async with self._shelf.reading(*self._scopes(session_id)) as graphs:
             return self._hits(graphs, text, k)
 
-    async def past_answers(self, session_id: str | None, text: str) -> Sequence[PastAnswer]:
+    async def past_answers(
+        self, session_id: str | None, text: str, *, scope: GraphScope | None = None
+    ) -> Sequence[PastAnswer]:
         """What similar questions were answered before, and how that was liked; best first.
 
-        Only queries with an answer, at least `min_similarity` near; at most `past_answers` of them.
+        Only queries with an answer, at least `min_similarity` near; at most `past_answers` of them. With a `scope`
+        only those of the session's graph, or of the agent's.
         """
         policy = self.config.graph
         if not policy.enabled or not policy.past_answers or not text.strip():
@@ -134,7 +139,7 @@ class MemoryOrchestrator:
         found: dict[str, PastAnswer] = {}
         async with self._shelf.reading(*self._scopes(session_id)) as graphs:
             for graph, hit, ids in self._found(graphs, text, _depth(policy.past_answers)):
-                if hit.similarity < policy.min_similarity:
+                if hit.similarity < policy.min_similarity or scope not in (None, hit.scope):
                     continue
                 # One that was asked again, and has no answer yet, is shown in the place of those that have.
                 answered = (past_answer(graph, replace(hit, id=node_id)) for node_id in ids)

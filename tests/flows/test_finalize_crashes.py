@@ -13,7 +13,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from kalito_mcp import CreatePinRequest, NewMessage, Role, open_memory
+from kalito_mcp import CreatePinRequest, NewMessage, Role, Settings, SleepCycleOptions, open_memory
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.errors import SessionFinalized
@@ -23,6 +23,7 @@ from tests.scripted import CountedIds, ScriptedClock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 ROOT: Final = Path(__file__).parents[2]
+SLEEPY: Final = Settings(sleep=SleepCycleOptions(min_rank=0.5))
 STAGE_BEFORE: Final = {
     "finalize.entered": None,
     "finalize.summaries.uncommitted": None,
@@ -47,7 +48,7 @@ anyio.run(finalize, Path(sys.argv[1]), 1_000)
 
 async def prepare(database: Path) -> None:
     """A session that the agent learned from, and one with a pin, feedback and an unsummarised rest, not yet closed."""
-    async with open_memory(database, clock=ScriptedClock(), ids=CountedIds()) as memory:
+    async with open_memory(database, SLEEPY, clock=ScriptedClock(), ids=CountedIds()) as memory:
         await memory.record_messages("home", talk(4))
         await memory.finalize_session("home", FinalizeOptions(checkpoint=False))
         fact = [NewMessage(Role.USER, "Please remember: I'm allergic to penicillin.")]
@@ -63,7 +64,7 @@ async def finalize(database: Path, first_id: int) -> Finalized:
     """Close it an hour later; `first_id` keeps the ids of two processes apart."""
     clock = ScriptedClock()
     clock.advance(3600)
-    async with open_memory(database, clock=clock, ids=CountedIds(first_id)) as memory:
+    async with open_memory(database, SLEEPY, clock=clock, ids=CountedIds(first_id)) as memory:
         return await memory.finalize_session("trip", FinalizeOptions(checkpoint_name="end"))
 
 
@@ -107,7 +108,7 @@ def killed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 async def session_of(database: Path) -> Session:
-    async with open_memory(database, clock=ScriptedClock(), ids=CountedIds(3_000)) as memory:
+    async with open_memory(database, SLEEPY, clock=ScriptedClock(), ids=CountedIds(3_000)) as memory:
         await memory.settled()
         with pytest.raises(SessionFinalized):
             await memory.record_messages("trip", talk(1))

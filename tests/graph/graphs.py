@@ -5,7 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kalito_mcp.domain.graph import GraphConfig, GraphEdge, SleepCycleConfig, SleepCycleOptions, SleepCycleReport
+from kalito_mcp.domain.graph import (
+    GraphConfig,
+    GraphEdge,
+)
+from kalito_mcp.domain.sleep import (
+    SleepCycleConfig,
+    SleepCycleOptions,
+    SleepCycleReport,
+)
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.store import GraphStore
 from tests.scripted import ScriptedClock
@@ -34,7 +42,11 @@ def graph_of(clock: ScriptedClock, **config: Any) -> GraphStore:
 def sleeping(graph: GraphStore, reply: Any = "summed up", **defaults: Any) -> Listening:
     """Have the graph sleep; who sums up and hears of it."""
     listening = Listening(reply)
-    graph.configure_sleep_cycle(SleepCycleConfig(listening, SleepCycleOptions(**defaults), listening.reports.append))
+    graph.configure_sleep_cycle(
+        SleepCycleConfig(
+            listening, SleepCycleOptions(**{"similarity_threshold": 0.8, **defaults}), listening.reports.append
+        )
+    )
     return listening
 
 

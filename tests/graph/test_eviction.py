@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.graph import EdgeType, GraphContents, GraphState, SleepCycleTrigger
+from kalito_mcp.domain.graph import (
+    EdgeType,
+    GraphContents,
+    GraphState,
+)
+from kalito_mcp.domain.sleep import (
+    SleepCycleTrigger,
+)
 from kalito_mcp.errors import GraphFull
 from tests.graph.graphs import graph_of, query_id, sleeping, unchanged
 from tests.scripted import ScriptedClock

@@ -17,6 +17,8 @@ from kalito_mcp.domain.graph import (
     GraphState,
     NodeType,
     NodeWeights,
+)
+from kalito_mcp.domain.sleep import (
     SleepCycleTrigger,
 )
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound

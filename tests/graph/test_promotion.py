@@ -127,6 +127,21 @@ def test_feedback_that_the_agent_was_told_at_once_is_not_told_again(label: str) 
     assert agent.node(feedback_id).weights.feedback == 0
 
 
+def test_feedback_told_to_the_anchor_of_a_question_is_not_told_again() -> None:
+    session, agent = graph(GraphConfig(diffusion=0)), graph(GraphConfig(diffusion=0))
+    texts = [f"What does ticket {number} from Oslo to Bergen cost today?" for number in range(3)]
+    answered(agent, *texts)
+    agent.apply_sleep_plan(agent.plan_sleep_cycle(min_rank=1.0), {})
+    [anchor] = [node.id for node in agent.nodes() if node.type is NodeType.QUERY]
+    for query_id in answered(session, *texts):
+        agent.record_feedback(query_id, "up")
+        counted(session, session.record_feedback(query_id, "up"), "up")
+    promote(session, agent, PromotionPolicy())
+    assert agent.node(anchor).weights.feedback == 3
+    [feedback] = [node for node in agent.nodes() if node.type is NodeType.FEEDBACK]
+    assert (feedback.weights.repeat, feedback.weights.feedback) == (3, 0)
+
+
 def test_feedback_of_which_the_agent_was_told_a_part_brings_the_rest() -> None:
     session, agent = graph(), graph()
     [query_id] = answered(session, "Where is Ann?")

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.graph import EdgeType, GraphContents, GraphState, SleepCycleConfig, SleepCycleTrigger
+from kalito_mcp.domain.graph import (
+    EdgeType,
+    GraphContents,
+    GraphState,
+)
+from kalito_mcp.domain.sleep import (
+    SleepCycleConfig,
+    SleepCycleOptions,
+    SleepCycleTrigger,
+)
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.graph import sleep
 from kalito_mcp.graph.keeper import MAX_SOURCES
@@ -381,7 +390,7 @@ def test_a_listener_that_fails_leaves_the_cycle_done(clock: ScriptedClock, caplo
     def emit(_: object) -> None:
         raise RuntimeError("dashboard is down")
 
-    graph.configure_sleep_cycle(SleepCycleConfig(listening, emit=emit))
+    graph.configure_sleep_cycle(SleepCycleConfig(listening, SleepCycleOptions(similarity_threshold=0.8), emit))
     with caplog.at_level(logging.ERROR):
         report = graph.run_sleep_cycle()
     assert report is not None
@@ -391,7 +400,7 @@ def test_a_listener_that_fails_leaves_the_cycle_done(clock: ScriptedClock, caplo
 
 def test_nobody_need_listen(clock: ScriptedClock) -> None:
     graph, listening = asleep_graph(clock)
-    graph.configure_sleep_cycle(SleepCycleConfig(listening))
+    graph.configure_sleep_cycle(SleepCycleConfig(listening, SleepCycleOptions(similarity_threshold=0.8)))
     assert graph.run_sleep_cycle() is not None
     assert listening.reports == []
 

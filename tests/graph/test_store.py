@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.graph import EdgeType, GraphConfig, GraphNode, NodeType, NodeWeights, SleepCycleOptions
+from kalito_mcp.domain.graph import (
+    EdgeType,
+    GraphConfig,
+    GraphNode,
+    NodeType,
+    NodeWeights,
+)
+from kalito_mcp.domain.sleep import (
+    SleepCycleOptions,
+)
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound, TextTooLarge
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.store import GraphStore

@@ -8,20 +8,27 @@ import pytest
 
 from kalito_mcp import CreatePinRequest, Memory, NewMessage, PromotionPolicy, Role, Settings, open_memory
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
-from kalito_mcp.domain.graph import GraphPolicy, SleepCycleOptions
+from kalito_mcp.domain.graph import (
+    GraphPolicy,
+)
 from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.domain.sleep import (
+    SleepCycleOptions,
+)
 from kalito_mcp.errors import InvalidInput, SessionFinalized
 from tests.orchestrator.stored import content, said, tables, talk, texts_of
 from tests.scripted import CountedIds, ScriptedClock
 
 pytestmark = pytest.mark.anyio
 DRY = FinalizeOptions(dry_run=True)
+SLEEPY = Settings(sleep=SleepCycleOptions(min_rank=1.0))
+"""So that whatever is alike is merged."""
 
 
 @pytest.fixture
 async def memory(database: Path) -> AsyncIterator[Memory]:
     """A session with many similar questions, feedback and a pin; nothing is owed."""
-    async with open_memory(database, clock=ScriptedClock(), ids=CountedIds()) as opened:
+    async with open_memory(database, SLEEPY, clock=ScriptedClock(), ids=CountedIds()) as opened:
         await opened.record_messages("home", talk(3))
         await opened.finalize_session("home", FinalizeOptions(checkpoint=False))
         recorded = await opened.record_messages("trip", talk(20))
@@ -62,7 +69,7 @@ async def test_a_dry_run_foretells_what_is_done(memory: Memory) -> None:
 
 
 async def test_a_dry_run_pays_what_is_owed_and_so_foretells_it_too(database: Path) -> None:
-    async with open_memory(database, clock=ScriptedClock()) as memory:
+    async with open_memory(database, SLEEPY, clock=ScriptedClock()) as memory:
         memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if it had no time yet
         await memory.record_messages("trip", [*talk(8), *said("Please remember: I'm allergic to penicillin.", "Yes.")])
         told = await memory.finalize_session("trip", DRY)

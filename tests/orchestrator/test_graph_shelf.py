@@ -8,8 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
-from kalito_mcp.domain.graph import GraphState, SleepCycleTrigger
+from kalito_mcp.domain.graph import (
+    GraphState,
+)
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sleep import (
+    SleepCycleTrigger,
+)
 from kalito_mcp.errors import RecordNotFound, SessionNotFound
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_shelf import GraphShelf

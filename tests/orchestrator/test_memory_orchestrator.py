@@ -17,12 +17,14 @@ from kalito_mcp.domain.graph import (
     GraphScope,
     PromotionPolicy,
     SessionGraphConfig,
+)
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
     SleepCycleReport,
     SleepCycleTrigger,
 )
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import (
     ConfigurationError,
     Conflict,

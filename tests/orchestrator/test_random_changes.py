@@ -10,8 +10,14 @@ import pytest
 
 from kalito_mcp import Memory, Settings, open_memory
 from kalito_mcp.domain.finalizing import FinalizeOptions
-from kalito_mcp.domain.graph import GraphConfig, SessionGraphConfig, SleepCycleOptions
+from kalito_mcp.domain.graph import (
+    GraphConfig,
+    SessionGraphConfig,
+)
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sleep import (
+    SleepCycleOptions,
+)
 from kalito_mcp.errors import KalitoError
 from tests.orchestrator.stored import content, said
 from tests.scripted import CountedIds, ScriptedClock

@@ -11,7 +11,8 @@ import pytest
 
 TESTS: Final = Path(__file__).parents[1]
 PAGE: Final = (Path(__file__).parent / "coverage.md").read_text(encoding="utf-8")
-DOCUMENTS: Final = ("memory-types", "memory-manager-overview", "memory-manager-reference")
+PAGES: Final = sorted(set(Path(__file__).parent.glob("test_*.py")) - {Path(__file__)})
+DOCUMENTS: Final = ("memory-types", "memory-manager-overview", "memory-manager-reference", "graph-memory-api")
 
 _TEST: Final = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 _BENCHMARK: Final = re.compile(r"`(bench/\w+\.py)`")
@@ -65,14 +66,14 @@ def test_what_a_row_names_exists(document: str) -> None:
 
 def test_every_test_of_the_specification_is_on_the_page() -> None:
     listed = set(_TEST.findall(PAGE))
-    for path in sorted(Path(__file__).parent.glob("test_memory_*.py")):
+    for path in PAGES:
         missing = [
             name for name in names_in(path) if name.startswith("test_") and (f"spec/{path.name}", name) not in listed
         ]
         assert missing == [], path.name
 
 
-@pytest.mark.parametrize("path", sorted(Path(__file__).parent.glob("test_memory_*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_test_of_the_specification_names_its_document(path: Path) -> None:
     for one in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name.startswith("test_"):

@@ -18,6 +18,8 @@ from kalito_mcp.domain.graph import (
     GraphNode,
     NodeType,
     SimilarQuery,
+)
+from kalito_mcp.domain.sleep import (
     SleepCycleClusterReport,
     SleepCycleConfig,
     SleepCycleOptions,

@@ -17,6 +17,8 @@ from kalito_mcp.domain.graph import (
     GraphScope,
     PromotionPolicy,
     SessionGraphConfig,
+)
+from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
 )
@@ -234,7 +236,8 @@ async def test_one_summarizer_serves_both_stores_and_emit_tells_them_apart(memor
 async def test_finalizing_sleeps_first_so_that_summaries_reach_the_checkpoint(memory: Memory, tmp_path: Path) -> None:
     """graph-memory-api: `runOnFinalize`, on: a forced cycle before promotion and checkpoint."""
     heard = Heard()
-    agent = configured(memory, tmp_path, summarizer=FirstWords(), emit=heard)
+    sleep = kalito_mcp.SleepCycleOptions(min_rank=1.0)
+    agent = configured(memory, tmp_path, summarizer=FirstWords(), emit=heard, sleep=sleep)
     await record(memory, *(text for train in TRAINS for text in (train, "40 euro.")))
     await agent.finalize_session("trip", checkpoint_name="end")
     [(scope, report)] = heard.reports

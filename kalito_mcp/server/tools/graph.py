@@ -6,7 +6,13 @@ from typing import Annotated, Final, Literal
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from kalito_mcp.domain.graph import PastAnswer, PromotionReport, SleepCycleReport
+from kalito_mcp.domain.graph import (
+    PastAnswer,
+    PromotionReport,
+)
+from kalito_mcp.domain.sleep import (
+    SleepCycleReport,
+)
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import AGENT_URI, Subscriptions, graph_uri
