@@ -7,7 +7,18 @@ from typing import Final
 
 from bench.report import ROOT
 
-BENCHMARKS: Final = ("record", "context", "search", "round_trip", "processes", "conversation", "kill")
+BENCHMARKS: Final = (
+    "record",
+    "context",
+    "search",
+    "round_trip",
+    "processes",
+    "conversation",
+    "graph",
+    "recollection",
+    "token_counters",
+    "kill",
+)
 
 
 def main() -> int:

@@ -110,8 +110,8 @@ def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str
 
     found = compare(*_with_agent(_settings_of_one_that_exists(database, config), agent_id, both))
     click.echo(
-        f"{len(found.added)} nodes added, {len(found.removed)} removed, {len(found.changed)} changed; "
-        f"{found.added_edges} edges added, {found.removed_edges} removed"
+        f"{_count(len(found.added), 'node')} added, {len(found.removed)} removed, {len(found.changed)} changed; "
+        f"{_count(found.added_edges, 'edge')} added, {found.removed_edges} removed"
     )
     for sign, nodes in (("+", found.added), ("-", found.removed), ("~", [after for _, after in found.changed])):
         for node in nodes[:_SHOWN]:
@@ -161,3 +161,7 @@ def _with_agent(
 def _line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 100 else f"{line[:99]}…"  # noqa: PLR2004 - a terminal's width
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -32,7 +32,7 @@ from kalito_mcp.graph.similarity import SimilarityIndex
 
 MAX_TEXT_BYTES: Final = 262_144
 KEPT_TEXT_CHARS: Final = 1_000
-"""A node keeps the beginning of its text, for people to recognise; the records keep it whole."""
+"""A node keeps the beginning of its text, for people to recognise and to be embedded; the records keep it whole."""
 MAX_SOURCES: Final = 64
 """Records, and merged nodes, that a node remembers as its sources: the first, and the newest."""
 _CROWDED: Final = 0.9
@@ -188,11 +188,7 @@ class Keeper:
             self._forget(known)
             self.network.swap(node)
         self.network.put_node(node)
-        for merged_id in node.source_node_ids:
-            self._anchors[merged_id] = node.id
-        if node.type in _RECORDED:
-            for record_id in node.source_record_ids:
-                self._of_record[record_id] = node.id
+        self._note(node)
 
     def sourced(self, node: GraphNode, *, nodes: Iterable[str] = (), records: Iterable[str] = ()) -> GraphNode:
         """The node with more sources, as it is in the network now.
@@ -224,9 +220,22 @@ class Keeper:
         with uncollected():
             for node in contents.nodes:
                 node.embedding = None  # the index has it
+            if not self.network.nodes:
+                self.network.fill(contents.nodes, contents.edges)
+                for node in contents.nodes:
+                    self._note(node)
+                return
+            for node in contents.nodes:
                 self.put(node)
             for edge in contents.edges:
                 self.network.put_edge(edge)
+
+    def _note(self, node: GraphNode) -> None:
+        for merged_id in node.source_node_ids:
+            self._anchors[merged_id] = node.id
+        if node.type in _RECORDED:
+            for record_id in node.source_record_ids:
+                self._of_record[record_id] = node.id
 
     def _forget(self, node: GraphNode) -> None:
         for merged_id in node.source_node_ids:
@@ -258,7 +267,7 @@ class Keeper:
     ) -> GraphNode:
         """A new node with its similarity edges, or the near one that the settings have it merged into."""
         node_id = f"{type}_{key}"
-        vector = self._embedder.embed(text) if type is NodeType.QUERY else None
+        vector = self._embedder.embed(kept(text)) if type is NodeType.QUERY else None
         near = self.index.near(vector, self._config.tau_sim) if vector is not None else []
         if near and self._config.merge_near_duplicates and near[0][1] >= self._config.tau_dup:
             return self.sourced(self._met(self.network.node(near[0][0]), at_ms), nodes=(node_id,))
@@ -268,7 +277,7 @@ class Keeper:
             type=type,
             created_at=at_ms,
             last_access=at_ms,
-            text=text if len(text) <= KEPT_TEXT_CHARS else f"{text[: KEPT_TEXT_CHARS - 1]}…",
+            text=kept(text),
             canonical_key=key,
         )
         self.put(node)
@@ -319,7 +328,7 @@ class Keeper:
             node.embedding is not None for node in queries
         ):
             return [node.embedding for node in queries if node.embedding is not None]
-        return self._embedder.embed_all([node.text or "" for node in queries])
+        return self._embedder.embed_all([kept(node.text or "") for node in queries])
 
     def _make_room(self, keep: Collection[str]) -> None:
         if len(self.network.nodes) < self._config.max_nodes:
@@ -348,6 +357,11 @@ def check_text(text: str) -> None:
     """Raises InvalidInput for a text that no node can have: blank, too long, or not Unicode."""
     if not checked_text(text, "text", max_bytes=MAX_TEXT_BYTES).strip():
         raise InvalidInput("text is blank; send words")
+
+
+def kept(text: str) -> str:
+    """What a node keeps of a text; of that again, all of it."""
+    return text if len(text) <= KEPT_TEXT_CHARS else f"{text[: KEPT_TEXT_CHARS - 1]}…"
 
 
 def joined(before: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ class SimilarityIndex:
     def add_all(self, items: Iterable[tuple[str, SparseVector]]) -> None:
         """Keep them all; of two under one key, the latter."""
         latest = dict(items)
-        filled = [(key, vector) for key, vector in latest.items() if len(vector)]
+        filled = [(key, vector) for key, vector in latest.items() if vector.indices.size]
         self._widen([vector for _, vector in filled])
         if len(latest) <= _BUFFERED_ROWS:
             for key, vector in latest.items():
@@ -97,7 +97,7 @@ class SimilarityIndex:
         for key in latest.keys() & self._places.keys():
             self.remove(key)
         if len(filled) < len(latest):
-            self._places.update((key, _NOWHERE) for key, vector in latest.items() if not len(vector))
+            self._places.update((key, _NOWHERE) for key, vector in latest.items() if not vector.indices.size)
         pending = iter(filled)
         while block := list(islice(pending, MAX_ROWS)):
             for rows in rows_of([key for key, _ in block], [vector for _, vector in block]):

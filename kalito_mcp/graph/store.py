@@ -39,7 +39,7 @@ from kalito_mcp.graph import sleep
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.files import read_json, write_json
 from kalito_mcp.graph.hashing import HashingEmbedder
-from kalito_mcp.graph.keeper import MAX_TEXT_BYTES, Keeper, check_text, edges_full
+from kalito_mcp.graph.keeper import MAX_TEXT_BYTES, Keeper, check_text, edges_full, kept
 from kalito_mcp.graph.ranking import FEEDBACK_DELTA, search_score
 from kalito_mcp.graph.snapshot import dumped, parsed
 
@@ -383,7 +383,7 @@ class GraphStore:
 
     def _scored(self, text: str, count: int) -> list[SimilarQuery]:
         found: list[SimilarQuery] = []
-        for node_id, similarity in self._keeper.index.nearest(self.embedder.embed(text), count):
+        for node_id, similarity in self._keeper.index.nearest(self.embedder.embed(kept(text)), count):
             node = self._keeper.network.nodes[node_id]
             score = search_score(similarity, rank=self._keeper.rank(node), feedback=node.weights.feedback)
             found.append(SimilarQuery(node.id, score, similarity, node.text, node.canonical_key))

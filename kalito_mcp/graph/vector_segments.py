@@ -103,7 +103,7 @@ def rows_of(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Row
 
 
 def _rows_of(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Rows]:
-    starts = _edges(np.fromiter(map(len, vectors), dtype=np.intp, count=len(vectors)))
+    starts = _edges(np.fromiter((vector.indices.size for vector in vectors), dtype=np.intp, count=len(vectors)))
     indices = np.concatenate([vector.indices for vector in vectors])
     if indices.max() <= np.iinfo(np.uint16).max:
         indices = indices.astype(np.uint16)

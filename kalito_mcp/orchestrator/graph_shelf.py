@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.to_thread
 
+from kalito_mcp.domain.collecting import uncollected
 from kalito_mcp.domain.graph import GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import SessionNotFound
@@ -159,11 +160,12 @@ async def _bring_up_to_date(shelved: _Shelved, graphs: GraphReader, scope: Scope
     if 0 < state.revision < known.revision:
         return
     is_whole = known.revision < state.removed_revision or state.revision < known.revision
-    contents = await graphs.load(scope, after=0 if is_whole else known.revision)
-    if len(contents.nodes) + len(contents.edges) < _IN_THREAD_FROM:
-        shelved.graph.absorb(contents, is_whole=is_whole)
-    else:
-        await anyio.to_thread.run_sync(lambda: shelved.graph.absorb(contents, is_whole=is_whole))
+    with uncollected():
+        contents = await graphs.load(scope, after=0 if is_whole else known.revision)
+        if len(contents.nodes) + len(contents.edges) < _IN_THREAD_FROM:
+            shelved.graph.absorb(contents, is_whole=is_whole)
+        else:
+            await anyio.to_thread.run_sync(lambda: shelved.graph.absorb(contents, is_whole=is_whole))
     shelved.settle(contents.state)
 
 
@@ -171,6 +173,9 @@ async def _saved(shelved: _Shelved, transaction: WriteTransaction, scope: Scope)
     """Write what changed in the graph; where it stands once that is committed."""
     graph, state = shelved.graph, shelved.state
     if changes := graph.drain_changes():
+        if scope.session is not None:
+            # Made anew when they are read: a tenth of a second for the largest session, and half the bytes on disk.
+            changes = replace(changes, nodes=[replace(node, embedding=None) for node in changes.nodes])
         state = await transaction.graphs.save(scope, changes, embedder=graph.embedder.fingerprint)
     if graph.slept_at is not None and graph.slept_at != state.slept_at:
         await transaction.graphs.set_slept_at(scope, graph.slept_at)

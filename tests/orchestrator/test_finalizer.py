@@ -172,6 +172,7 @@ async def test_each_agent_learns_from_its_own_sessions(database: Path) -> None:
 async def test_switched_off_graphs_leave_only_the_summaries(database: Path) -> None:
     async with open_memory(database, Settings(graph=GraphPolicy(enabled=False))) as memory:
         await memory.record_messages("trip", talk(20))
+        await memory.settled()
         assert await memory.finalize_session("trip", DRY) == Finalized(
             (await memory.list_sessions())[0], is_dry_run=True
         )
