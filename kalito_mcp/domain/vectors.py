@@ -16,10 +16,27 @@ _UNIT_SLACK: Final = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
-    """A vector of unit length, or the zero vector. `indices` (n,) ascending and distinct, `values` (n,) not zero."""
+    """A vector of unit length, or the zero vector. `indices` (n,) ascending and distinct, `values` (n,) not zero.
 
-    indices: NDArray[np.uint32]
-    values: NDArray[np.float32]
+    It is held as `weights` (n,): its values themselves or, a quarter as large, counts of 1 to 255, which are its values
+    times `length`.
+    """
+
+    indices: NDArray[np.uint32] | NDArray[np.uint16]
+    weights: NDArray[np.float32] | NDArray[np.uint8]
+    length: float = 1.0
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the weights are counts."""
+        return self.weights.dtype == np.uint8
+
+    @property
+    def values(self) -> NDArray[np.float32]:
+        """The components; made of the counts each time where it has those."""
+        return (
+            (self.weights / self.length).astype(np.float32) if self.is_counted else np.asarray(self.weights, np.float32)
+        )
 
     @classmethod
     def of(cls, components: Mapping[int, float] | Iterable[tuple[int, float]]) -> Self:

@@ -60,8 +60,7 @@ class Rows:
     def vector(self, row: int) -> SparseVector:
         """The row as it came in, bit for bit."""
         span = slice(self.starts[row], self.starts[row + 1])
-        values = (self.weights[span] / self.lengths[row]).astype(np.float32)
-        return SparseVector(self.indices[span].astype(np.uint32), values)
+        return SparseVector(self.indices[span], self.weights[span], float(self.lengths[row]))
 
     def blocks(self) -> Iterator[tuple[slice, Places, slice]]:
         """A few rows at a time: which rows, where each begins in the block, (rows + 1,), and the block's entries."""
@@ -102,11 +101,18 @@ def rows_of(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Row
     return joined([as_counts for as_counts, _ in found]), joined([as_values for _, as_values in found])
 
 
+_NO_ROWS: Final = Rows([], np.zeros(1, np.intp), np.zeros(0, np.uint16), np.zeros(0, np.float32), np.zeros(0))
+
+
 def _rows_of(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Rows]:
     starts = _edges(np.fromiter((vector.indices.size for vector in vectors), dtype=np.intp, count=len(vectors)))
     indices = np.concatenate([vector.indices for vector in vectors])
     if indices.max() <= np.iinfo(np.uint16).max:
         indices = indices.astype(np.uint16)
+    if all(vector.is_counted for vector in vectors):
+        lengths = np.fromiter((vector.length for vector in vectors), dtype=np.float64, count=len(vectors))
+        as_counts = Rows(keys, starts, indices, np.concatenate([vector.weights for vector in vectors]), lengths)
+        return as_counts, _NO_ROWS
     values = np.concatenate([vector.values for vector in vectors])
     counts, lengths, is_counted = counted(values, starts)
     as_counts = Rows(keys, starts, indices, counts, lengths)

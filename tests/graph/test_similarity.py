@@ -43,8 +43,8 @@ def filled(vectors: Sequence[SparseVector], *, use_inverted_index: bool = True) 
 
 
 def same(one: SparseVector, other: SparseVector) -> bool:
-    is_typed = (one.indices.dtype, one.values.dtype) == (np.uint32, np.float32)
-    return is_typed and np.array_equal(one.indices, other.indices) and np.array_equal(one.values, other.values)
+    is_equal = np.array_equal(one.indices, other.indices) and np.array_equal(one.values, other.values)
+    return is_equal and one.values.dtype == np.float32
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ _SMALLEST_COUNTS: Final = (1, 2, 3)
 def packed(vector: SparseVector) -> bytes:
     """The vector's bytes."""
     is_narrow = not len(vector) or vector.indices[-1] <= _LARGEST_NARROW
-    counts = _packed_counts(vector.values)
+    counts = vector.weights.tobytes() if vector.is_counted else _packed_counts(vector.values)
     form = (_NARROW if is_narrow else 0) | (0 if counts is None else _COUNTS)
     return b"".join(
         (
@@ -70,9 +70,17 @@ def _unpacked(blobs: list[bytes], sizes: list[int], form: int) -> list[SparseVec
     bounds = np.concatenate(([0], np.cumsum(sizes)))
     firsts = b"".join([blob[_HEADER.size : split] for blob, split in zip(blobs, splits, strict=True)])
     lasts = b"".join([blob[split:] for blob, split in zip(blobs, splits, strict=True)])
-    indices = np.frombuffer(firsts, "<u2" if form & _NARROW else "<u4").astype(np.uint32)
-    values = _scaled(lasts, bounds) if form & _COUNTS else np.frombuffer(lasts, "<f4").astype(np.float32)
-    return [SparseVector(indices[start:end], values[start:end]) for start, end in pairwise(bounds.tolist())]
+    indices: Any = np.frombuffer(firsts, "<u2" if form & _NARROW else "<u4")
+    spans = pairwise(bounds.tolist())
+    if form & _COUNTS:
+        counts = np.frombuffer(lasts, np.uint8)
+        lengths = _lengths(counts, bounds).tolist()
+        return [
+            SparseVector(indices[start:end], counts[start:end], length)
+            for (start, end), length in zip(spans, lengths, strict=True)
+        ]
+    values = np.frombuffer(lasts, "<f4").astype(np.float32)
+    return [SparseVector(indices[start:end], values[start:end]) for start, end in spans]
 
 
 def _packed_counts(values: NDArray[np.float32]) -> bytes | None:
@@ -93,13 +101,20 @@ def _packed_counts(values: NDArray[np.float32]) -> bytes | None:
 
 
 def _scaled(counts: bytes, bounds: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Counts of several vectors to unit length each; a vector's begin at its bound.
+    """Counts of several vectors to unit length each; a vector's begin at its bound."""
+    whole = np.frombuffer(counts, np.uint8)
+    lengths = np.repeat(_lengths(whole, bounds), np.diff(bounds))
+    return np.asarray(np.divide(whole, lengths, dtype=np.float64), np.float32)
+
+
+def _lengths(counts: NDArray[np.uint8], bounds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The length of each vector of counts; 1 for an empty one.
 
     Sums of squares are exact, and root, quotient and rounding are IEEE's: the same bits everywhere.
     """
-    whole = np.frombuffer(counts, np.uint8)
     # The zero at the end is for an empty vector there, whose sum is of nothing and used for nothing.
-    squares = np.zeros(len(whole) + 1)
-    np.square(whole, out=squares[:-1], dtype=np.float64)
+    squares = np.zeros(len(counts) + 1)
+    np.square(counts, out=squares[:-1], dtype=np.float64)
     lengths = np.sqrt(np.add.reduceat(squares, bounds[:-1]))
-    return np.asarray(np.divide(whole, np.repeat(lengths, np.diff(bounds)), dtype=np.float64), np.float32)
+    lengths[np.diff(bounds) == 0] = 1.0
+    return np.asarray(lengths, np.float64)
