@@ -25,6 +25,9 @@ class Network:
         self._edges_of: dict[str, dict[EdgeKey, None]] = {}
         self._farthest: dict[str, tuple[float, str] | None] = {}
         # As ordered sets: what is stored comes in the order in which it happened.
+        # What was never stored need not be removed from there: a graph that nobody drains does not remember what went.
+        self._new_nodes: set[str] = set()
+        self._new_edges: set[EdgeKey] = set()
         self._changed_nodes: dict[str, None] = {}
         self._changed_edges: dict[EdgeKey, None] = {}
         self._removed_nodes: dict[str, None] = {}
@@ -87,6 +90,8 @@ class Network:
             self._nodes[node.id] = node
             self._edges_of[node.id] = {}
             node.degree = 0
+            if node.id not in self._removed_nodes:
+                self._new_nodes.add(node.id)
         elif known is not node:
             raise InvalidInput(f"node {node.id!r} exists already")
         self._removed_nodes.pop(node.id, None)
@@ -138,6 +143,8 @@ class Network:
             for end in (source, target):
                 self._edges_of[end.id][key] = None
                 end.degree += 1
+            if key not in self._removed_edges:
+                self._new_edges.add(key)
         self._edges[key] = edge
         self._forget_farthest(edge)
         self._removed_edges.pop(key, None)
@@ -154,7 +161,10 @@ class Network:
             self._nodes[end].degree -= 1
         self._forget_farthest(edge)
         self._changed_edges.pop(key, None)
-        self._removed_edges[key] = None
+        if key in self._new_edges:
+            self._new_edges.remove(key)
+        else:
+            self._removed_edges[key] = None
         self.version += 1
 
     def remove_node(self, node_id: str) -> None:
@@ -165,7 +175,10 @@ class Network:
             self.remove_edge(key)
         del self._nodes[node_id], self._edges_of[node_id]
         self._changed_nodes.pop(node_id, None)
-        self._removed_nodes[node_id] = None
+        if node_id in self._new_nodes:
+            self._new_nodes.remove(node_id)
+        else:
+            self._removed_nodes[node_id] = None
         self.version += 1
 
     def drain(self) -> GraphChanges:
@@ -183,6 +196,7 @@ class Network:
         """Count everything as stored."""
         self._changed_nodes, self._changed_edges = {}, {}
         self._removed_nodes, self._removed_edges = {}, {}
+        self._new_nodes, self._new_edges = set(), set()
 
     def _similar(self, node_id: str) -> list[tuple[float, str]]:
         edges = self._edges

@@ -4,8 +4,10 @@ What the agent knows already is met once more, so the same question of ten sessi
 its own dry run.
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from kalito_mcp.domain.graph import (
     EdgeType,
@@ -20,6 +22,8 @@ from kalito_mcp.domain.graph import (
 from kalito_mcp.errors import GraphFull
 from kalito_mcp.graph.ranking import FEEDBACK_DELTA, UNDECAYED
 from kalito_mcp.graph.store import GraphStore
+
+_log: Final = logging.getLogger("kalito.graph")
 
 
 def promotable(session: GraphStore, policy: PromotionPolicy) -> list[GraphNode]:
@@ -45,8 +49,11 @@ def promote(session: GraphStore, agent: GraphStore, policy: PromotionPolicy) -> 
     def placed(node: GraphNode) -> str:
         if node.id not in places:
             news = _untold(session, node) or node
-            # What has just come is not evicted for the rest.
-            places[node.id] = agent.merge_node(news, carry_weights=policy.carry_weights, keep=places.values())
+            # A pin is the session's: in the long term, what is not met again must be able to go. And what has just come
+            # is not evicted for the rest.
+            places[node.id] = agent.merge_node(
+                replace(news, pinned=False), carry_weights=policy.carry_weights, keep=places.values()
+            )
         return places[node.id]
 
     for query in promotable(session, policy):
@@ -61,7 +68,8 @@ def promote(session: GraphStore, agent: GraphStore, policy: PromotionPolicy) -> 
                     agent.link(from_id, to_id, edge.type, edge.weight, at_ms=edge.last_access)
                 if edge.from_id == query.id and edge.type in counts:
                     counts[edge.type] += 1
-        except GraphFull:
+        except GraphFull as error:
+            _log.warning("promoted %d questions, and no more: %s", len(query_ids), error)
             break
     return PromotionReport(
         query_ids=tuple(query_ids),

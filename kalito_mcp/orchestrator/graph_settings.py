@@ -67,7 +67,8 @@ def new_graph(config: OrchestratorConfig, scope: Scope, clock: Clock) -> "GraphS
         if report.trigger is SleepCycleTrigger.EVICTION and sleep.emit is not None:
             sleep.emit(report)
 
-    graph.configure_sleep_cycle(replace(sleep, emit=emit))
+    # A full graph sleeps inside a write transaction, which waits for no summarizer of the user's.
+    graph.configure_sleep_cycle(replace(sleep, summarizer=ClusterSummarizer(), emit=emit))
     return graph
 
 

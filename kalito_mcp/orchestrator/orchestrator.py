@@ -22,11 +22,12 @@ from kalito_mcp.domain.graph import (
     PromotionReport,
 )
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
+from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
 )
-from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound
+from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.orchestrator.graph_settings import (
     OrchestratorConfig,
     kind_of,
@@ -37,6 +38,7 @@ from kalito_mcp.orchestrator.graph_settings import (
 from kalito_mcp.orchestrator.graph_shelf import GraphShelf
 from kalito_mcp.orchestrator.overview import overview
 from kalito_mcp.orchestrator.past_answers import past_answer
+from kalito_mcp.orchestrator.restoring import of_this_memory
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
@@ -85,8 +87,13 @@ class MemoryOrchestrator:
         return (await self._copy(self._agent()))[0]
 
     async def upsert_query(self, session_id: str, text: str) -> str:
-        """The id of the query's node in the session's graph. Raises as `GraphStore.upsert_query`; SessionNotFound."""
-        async with self._shelf.changing(self._session(session_id)) as (_, [graph]):
+        """The id of the query's node in the session's graph. Raises as `GraphStore.upsert_query`; SessionNotFound, and
+        SessionFinalized for a closed one."""
+        scope = self._session(session_id)
+        async with self._shelf.changing(scope) as (transaction, [graph]):
+            session = await transaction.sessions.get(scope)
+            if session is not None and session.state is not SessionState.OPEN:
+                raise SessionFinalized(session.id, session.state)
             return graph.upsert_query(text)
 
     async def record_feedback(
@@ -307,13 +314,16 @@ class MemoryOrchestrator:
         return owner | await anyio.to_thread.run_sync(overview, graph)
 
     async def restore_snapshot(self, name: str) -> int:
-        """Make the agent's graph that of a checkpoint; how many nodes it has now.
+        """Make the agent's graph that of a checkpoint; how many nodes it has now. Messages that it names, and that are
+        others in this memory, are left out.
 
         Raises:
             NotFound: no such checkpoint. InvalidInput: it cannot be read, or is of another version or embedder; the
             graph is as it was.
         """
         data = await self.read_snapshot(name)
+        async with self._store.read() as view:
+            data = await of_this_memory(data, view, self._agent())
         async with self._shelf.changing(self._agent()) as (_, [graph]):
             await anyio.to_thread.run_sync(graph.from_snapshot, data)
             return graph.stats().nodes

@@ -40,7 +40,7 @@ def diff(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> SnapshotDiff:
 
 def _by_id(snapshot: Any, kind: str) -> dict[str, Mapping[str, Any]]:
     try:
-        return {str(one["id"]): one for one in snapshot["graph"][kind]}
+        return {str(one["id"]): {"type": str(one["type"]), **one} for one in snapshot["graph"][kind]}
     except (KeyError, TypeError) as error:
         raise InvalidInput("one of the two is no snapshot; take files that kalito wrote, whole") from error
 
