@@ -195,11 +195,12 @@ class PastAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFound:
-    """One answer to a past question."""
+    """One answer to a past question: when it was given last, and the sum of what was thought of it."""
 
     node_id: str
     text: str
     record_ids: tuple[str, ...]
+    given_at: int
     feedback: float = 0.0
 
 

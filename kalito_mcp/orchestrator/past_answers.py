@@ -43,7 +43,7 @@ def past_answer(graph: "GraphStore", hit: GraphHit) -> PastAnswer | None:
         scope=hit.scope,
         record_ids=query.source_record_ids,
         answers=tuple(
-            AnswerFound(node.id, node.text or "", node.source_record_ids, node.weights.feedback)
+            AnswerFound(node.id, node.text or "", node.source_record_ids, node.last_access, node.weights.feedback)
             for node in answers[:_MAX_ANSWERS]
         ),
         up=feedback[FeedbackLabel.UP],

@@ -80,7 +80,14 @@ def past_question(past: PastAnswer) -> PastQuestion:
         node_id=past.query_id,
         question=past.query,
         answers=[
-            PastAnswerText(node_id=one.node_id, text=one.text, message_ids=list(one.record_ids)) for one in past.answers
+            PastAnswerText(
+                node_id=one.node_id,
+                text=one.text,
+                message_ids=list(one.record_ids),
+                given_at=to_iso(one.given_at),
+                feedback=round(one.feedback, _DECIMALS),
+            )
+            for one in past.answers
         ],
         message_ids=list(past.record_ids),
         similarity=round(past.similarity, _DECIMALS),
@@ -104,7 +111,10 @@ def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
             f"{liked}, {_messages(past.record_ids)}): {shown.question}"
         )
         for one in shown.answers:
-            yield f"  answered by {one.node_id} ({_messages(one.message_ids)}): {one.text}"
+            yield (
+                f"  answered by {one.node_id} ({one.given_at}, feedback {one.feedback}, "
+                f"{_messages(one.message_ids)}): {one.text}"
+            )
 
 
 def sleep_report(report: SleepCycleReport) -> SleepReport:

@@ -184,11 +184,13 @@ class SearchHit(Output):
 
 
 class PastAnswerText(Output):
-    """One answer that was given: its first 1,000 characters."""
+    """One answer that was given: its first 1,000 characters. `feedback` sums what was thought of it: +1, -1, -0.5."""
 
     node_id: str
     text: str
     message_ids: list[str]
+    given_at: str
+    feedback: float
 
 
 class PastQuestion(Output):
