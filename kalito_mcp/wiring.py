@@ -2,14 +2,16 @@
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 
+from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
 from kalito_mcp.engine.manager import MemoryManager
 from kalito_mcp.engine.recorder import Recorder
 from kalito_mcp.engine.summarizer import Summarizer
@@ -69,13 +71,16 @@ async def open_memory(
     *,
     clock: Clock | None = None,
     ids: IdSource | None = None,
+    summarizer: SleepCycleSummarizer | None = None,
+    emit: Callable[[GraphScope, SleepCycleReport], None] | None = None,
 ) -> AsyncIterator[Memory]:
     """Open a memory, with its background work, for the block.
 
         async with open_memory("memory.db") as memory:
             await memory.record_messages("trip", [NewMessage(Role.USER, "We fly to Oslo on May 3.")])
 
-    `database` wins over `settings.database`; without either it is the user's own. Everything that was
+    `database` wins over `settings.database`; without either it is the user's own. `summarizer` sums up the questions
+    that a sleep cycle merges, and `emit` hears of each cycle. Everything that was
     acknowledged is on disk at any moment; leaving the block only ends the background work.
 
     Raises:
@@ -91,8 +96,8 @@ async def open_memory(
             checked_section(ModelServer, server, f"servers[{place}]") for place, server in enumerate(settings.servers)
         ]
         registry = ModelRegistry(servers, clock)
-        snapshots = snapshot_folder(path)
-        memory, owed = await _assembled(store, settings, registry, clock, ids or RandomIds(), snapshots)
+        orchestrators = _orchestrators(store, settings, clock, snapshot_folder(path), summarizer, emit)
+        memory, owed = await _assembled(store, settings, registry, clock, ids or RandomIds(), orchestrators)
         async with anyio.create_task_group() as tasks:
             if not store.is_read_only:
                 tasks.start_soon(owed.run)
@@ -114,7 +119,7 @@ async def _assembled(
     registry: ModelRegistry,
     clock: Clock,
     ids: IdSource,
-    snapshots: SnapshotFolder,
+    orchestrators: Orchestrators,
 ) -> tuple[Memory, OwedWorker]:
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     summarizer = Summarizer(registry, settings.summaries)
@@ -144,7 +149,6 @@ async def _assembled(
         fence_secret=await store.secret(),
     )
     pins = PinCollector(store, counter, clock, ids, settings.pins)
-    orchestrators = _orchestrators(store, settings, clock, snapshots)
     observer = Observer(store, orchestrators.shelf, settings.graph)
     owed = OwedWorker(store, summaries, pins, observer, context=settings.context, window=settings.window)
     memory = Memory(
@@ -168,7 +172,14 @@ def snapshot_folder(database: Path) -> SnapshotFolder:
     return SnapshotFolder(database.with_name(f"{database.name}.snapshots"))
 
 
-def _orchestrators(store: Store, settings: Settings, clock: Clock, snapshots: SnapshotFolder) -> Orchestrators:
+def _orchestrators(
+    store: Store,
+    settings: Settings,
+    clock: Clock,
+    snapshots: SnapshotFolder,
+    summarizer: SleepCycleSummarizer | None,
+    emit: Callable[[GraphScope, SleepCycleReport], None] | None,
+) -> Orchestrators:
     config = OrchestratorConfig(
         session_graph=settings.session_graph,
         agent_graph=settings.agent_graph,
@@ -176,6 +187,8 @@ def _orchestrators(store: Store, settings: Settings, clock: Clock, snapshots: Sn
         promotion=settings.promotion,
         checkpoint=settings.checkpoint,
         sleep=settings.sleep,
+        summarizer=summarizer,
+        emit=emit,
     )
     shelf = GraphShelf(store, lambda scope: new_graph(config, scope, clock))
     return Orchestrators(

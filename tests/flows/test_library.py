@@ -1,5 +1,6 @@
 """The memory as a library: what a program that opens it sees."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import anyio
 import pytest
 
 from kalito_mcp import Memory, NewMessage, Role, Settings, open_memory
-from kalito_mcp.domain.graph import GraphPolicy
+from kalito_mcp.domain.graph import GraphPolicy, GraphScope
+from kalito_mcp.domain.sleep import SleepCycleOptions, SleepCycleReport
 from kalito_mcp.errors import Conflict, InvalidInput, RecordNotFound
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +51,26 @@ async def test_the_current_session_is_searched_beside_the_agents_graph(tmp_path:
         [past] = await memory.past_answers(AGAIN, current_session_id="now")
         assert [one.text for one in past.answers] == [TURNS[1].text]
         assert await memory.past_answers(AGAIN, current_session_id="now", agent_id="another") == []
+
+
+async def test_a_program_sums_up_what_sleep_merges_and_hears_of_it(tmp_path: Path) -> None:
+    class FirstWords:
+        def summarize(self, texts: Sequence[str], max_length: int) -> str:
+            return texts[0][: min(9, max_length)]
+
+    heard: list[tuple[GraphScope, SleepCycleReport]] = []
+    settings = replace(Settings(), sleep=SleepCycleOptions(similarity_threshold=0.75, min_rank=1.0))
+    path = tmp_path / "memory.db"
+    async with open_memory(
+        path, settings, summarizer=FirstWords(), emit=lambda scope, report: heard.append((scope, report))
+    ) as memory:
+        again = replace(TURNS[0], text="How do I restart the old printer in the hall?")
+        await memory.record_messages("s", [*TURNS, again, TURNS[1]])
+        finalized = await memory.finalize_session("s")
+        assert finalized.sleep is not None
+        [cluster] = finalized.sleep.clusters
+        assert cluster.summary == "How do I"
+        assert heard == [(GraphScope.SESSION, finalized.sleep)]
 
 
 async def test_feedback_is_refused_where_it_could_not_be_kept(tmp_path: Path) -> None:
