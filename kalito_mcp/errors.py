@@ -10,6 +10,7 @@
     ├── Conflict                the state of the memory does not allow it; nothing was written
     │   ├── SessionFinalized
     │   ├── ClientKeyReused
+    │   ├── RevisionConflict    somebody else has edited the record meanwhile
     │   ├── SummaryRangeConflict
     │   └── GraphFull           everything in the graph is protected from eviction
     ├── ConfigurationError      a setting, an environment variable or a missing extra
@@ -109,6 +110,19 @@ class ClientKeyReused(Conflict):
             f"client_key {client_key!r} is already used for another text; "
             "send the same again to retry it, or a new client_key for something new"
         )
+
+
+class RevisionConflict(Conflict):
+    """The record was edited since it was read."""
+
+    code = "revision_conflict"
+
+    def __init__(self, record_id: str, expected: int, current: int) -> None:
+        super().__init__(
+            f"{record_id} is at revision {current}, not {expected}: somebody has edited it meanwhile. Read it again, "
+            f"and send what is still wanted with expected_revision={current}"
+        )
+        self.current = current
 
 
 class SummaryRangeConflict(Conflict):

@@ -1,16 +1,20 @@
 """`Memory`: one verb per tool. It joins the services and holds no rule of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.context import Include, MemoryContext
+from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
 from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, PastAnswer
+from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
     CreatePinRequest,
     CreateSummaryRequest,
     NewMessage,
+    Origin,
+    RecordType,
     SemanticPin,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
@@ -21,16 +25,23 @@ from kalito_mcp.engine.manager import MemoryManager
 from kalito_mcp.engine.recorder import Recorded, Recorder
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
+from kalito_mcp.orchestrator.editor import RecordEditor
+from kalito_mcp.orchestrator.eraser import Eraser
 from kalito_mcp.orchestrator.finalizer import Finalizer
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.owed_worker import OwedWorker
+from kalito_mcp.orchestrator.usage_counter import UsageCounter
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.historian import Historian
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _MESSAGE: Final = "msg_"
+_NOTE: Final = "note"
+PERSON: Final = Editor(EditorType.HUMAN)
+"""Who edits where nobody says: whoever runs the program."""
 
 
 class Memory:
@@ -48,6 +59,10 @@ class Memory:
         orchestrators: Orchestrators,
         observer: Observer,
         owed: OwedWorker,
+        editor: RecordEditor,
+        eraser: Eraser,
+        historian: Historian,
+        usage: UsageCounter,
         clock: Clock,
         ids: IdSource,
         owner: str = LOCAL_OWNER,
@@ -63,6 +78,10 @@ class Memory:
         self._orchestrators = orchestrators
         self._observer = observer
         self._owed = owed
+        self._editor = editor
+        self._eraser = eraser
+        self._historian = historian
+        self._usage = usage
         self._ids = ids
         self._owner = owner
 
@@ -71,10 +90,15 @@ class Memory:
         return self._ids.session_id()
 
     async def record_messages(
-        self, session_id: str, messages: Sequence[NewMessage], *, agent_id: str | None = None
+        self,
+        session_id: str,
+        messages: Sequence[NewMessage],
+        *,
+        agent_id: str | None = None,
+        client: str | None = None,
     ) -> Recorded:
         """Append messages to a session. They are on disk when this returns; what they owe is done afterwards."""
-        recorded = await self._recorder.record(self._scope(session_id, agent_id), messages)
+        recorded = await self._recorder.record(self._scope(session_id, agent_id), messages, client=client)
         self._owed.nudge(self._scope(session_id))
         return recorded
 
@@ -85,9 +109,20 @@ class Memory:
         *,
         query: str | None = None,
         pending_input: bool = False,
+        include: Collection[Include] = (),
     ) -> MemoryContext:
         """See `MemoryManager.build_context`."""
-        return await self.manager.build_context(session_id, max_tokens, query=query, pending_input=pending_input)
+        context = await self.manager.build_context(
+            session_id, max_tokens, query=query, pending_input=pending_input, include=include
+        )
+        self._usage.used(
+            [
+                *(pin.id for pin in context.semantic_pins),
+                *(summary.id for summary in context.summaries),
+                *(hit.record_id for hit in context.relevant_messages),
+            ]
+        )
+        return context
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
         """See `MemoryManager.create_semantic_pin`."""
@@ -109,7 +144,9 @@ class Memory:
         self, request: SearchRequest, *, session_id: str | None = None, agent_id: str | None = None
     ) -> SearchPage:
         """Find what was said: in one session, or in all of an agent's (`default` unless given)."""
-        return await self._searcher.search(Scope(self._owner, agent_id, session_id), request)
+        page = await self._searcher.search(Scope(self._owner, agent_id, session_id), request)
+        self._usage.used(hit.record_id for hit in page.hits)
+        return page
 
     async def past_answers(
         self,
@@ -177,6 +214,98 @@ class Memory:
             raise SessionNotFound(session_id)
         return await self._orchestrators.of(session.agent).graph_overview(session_id)
 
+    async def remember(
+        self,
+        record_type: RecordType | str,
+        fields: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        editor: Editor = PERSON,
+    ) -> Sequence[MemoryRecord]:
+        """Keep a thought, a document or a task, in a session or for an agent as a whole (`default` unless given).
+
+        A `note` is a short document without a source. See `RecordEditor.remember`.
+
+        Raises:
+            InvalidInput, Conflict, RecordNotFound: as they say; nothing was written.
+        """
+        given = dict(fields)
+        if record_type == _NOTE:
+            record_type = RecordType.DOCUMENT
+            given.setdefault("source", f"{_NOTE}:{self._ids.record_id(_NOTE, self.clock.now_ms())}")
+        if record_type not in set(RecordType):
+            raise InvalidInput(f"type={str(record_type)[:40]!r} is unknown; known are note, task, document, thought")
+        return await self._editor.remember(
+            self._scope(session_id, agent_id),
+            RecordType(record_type),
+            given,
+            editor=editor,
+            origin=_origin(RecordType(record_type), given, editor),
+        )
+
+    async def record(self, record_id: str) -> MemoryRecord:
+        """One record as it is, forgotten or not. Raises RecordNotFound."""
+        return await self._historian.record(self._scope(None), record_id)
+
+    async def records(self, record_id: str) -> Sequence[MemoryRecord]:
+        """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
+        return await self._historian.records(self._scope(None), record_id)
+
+    async def update_memory(
+        self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PERSON
+    ) -> MemoryRecord:
+        """Change fields of a record. See `RecordEditor.update`.
+
+        Raises:
+            RevisionConflict: it was edited since `expected_revision`; nothing was written.
+            RecordNotFound, InvalidInput, Conflict: as they say.
+        """
+        return await self._editor.update(
+            self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
+        )
+
+    async def forget(self, record_id: str, *, editor: Editor = PERSON) -> Sequence[MemoryRecord]:
+        """Take a record, or all parts of a document, out of every context and search. Raises RecordNotFound."""
+        return await self._editor.forget(self._scope(None), record_id, editor=editor)
+
+    async def restore(self, record_id: str, *, editor: Editor = PERSON) -> Sequence[MemoryRecord]:
+        """Undo `forget`. Raises RecordNotFound."""
+        return await self._editor.restore(self._scope(None), record_id, editor=editor)
+
+    async def revert(self, record_id: str, version: int, *, editor: Editor = PERSON) -> MemoryRecord:
+        """Give a record the content of one of its versions, as a new version. Raises as `update_memory`."""
+        return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
+
+    async def history(self, record_id: str) -> list[dict[str, Any]]:
+        """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
+        return await self._historian.history(self._scope(None), record_id)
+
+    async def version(self, record_id: str, number: int) -> MemoryRecord:
+        """A record as it was in one version. Raises RecordNotFound, InvalidInput."""
+        return await self._historian.version(self._scope(None), record_id, number)
+
+    async def record_as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
+        """A record as memory held it at a moment. Raises RecordNotFound, also where it was not there yet."""
+        return await self._historian.as_of(self._scope(None), record_id, moment_ms)
+
+    async def diff(self, record_id: str, old: int, new: int) -> list[str]:
+        """What differs between two versions of a record, a line each. Raises RecordNotFound, InvalidInput."""
+        return await self._historian.diff(self._scope(None), record_id, old, new)
+
+    async def tasks(self, *, agent_id: str | None = None, is_done: bool | None = None) -> list[MemoryRecord]:
+        """The agent's tasks (`default` unless given), those that are due first at the top."""
+        return await self._historian.tasks(self._scope(None, agent_id), is_done=is_done)
+
+    async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
+        """Erase records for good, with everything that was made of them. Without ids it only cleans the file of what
+        was erased before. See `Eraser.purge`.
+
+        Raises:
+            RecordNotFound: an id is unknown or erased already; nothing was erased.
+        """
+        return await self._eraser.purge(self._scope(None), record_ids)
+
     async def finalize_session(
         self, session_id: str, options: FinalizeOptions | None = None, progress: Progress | None = None
     ) -> Finalized:
@@ -197,6 +326,7 @@ class Memory:
     async def settled(self) -> None:
         """Wait until the owed work that this memory was told of is done."""
         await self._owed.settled()
+        await self._usage.flush()
 
     async def _session(self, session_id: str) -> Session | None:
         async with self._store.read() as view:
@@ -210,3 +340,10 @@ class Memory:
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
         return Scope(owner=self._owner, agent=agent_id, session=session_id)
+
+
+def _origin(record_type: RecordType, fields: Mapping[str, Any], editor: Editor) -> Origin:
+    """Whose words a remembered record is. A document with a source was read somewhere; a note was not."""
+    if record_type is RecordType.DOCUMENT and not str(fields.get("source", "")).startswith(_NOTE):
+        return Origin.DOCUMENT
+    return Origin.USER if editor.type is EditorType.HUMAN else Origin.ASSISTANT

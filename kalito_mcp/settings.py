@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.domain.decay import DecayPolicy
 from kalito_mcp.domain.graph import (
     CheckpointPolicy,
     GraphConfig,
@@ -32,8 +33,10 @@ from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.engine.summarizer import SummaryPolicy
 from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
+from kalito_mcp.orchestrator.usage_counter import UsagePolicy
 from kalito_mcp.ports.store import StoragePolicy
 from kalito_mcp.ports.tokens import TokenPolicy
+from kalito_mcp.records.chunking import ChunkPolicy
 from kalito_mcp.retrieval.search import SearchPolicy
 
 _PREFIX: Final = "KALITO_"
@@ -43,12 +46,15 @@ _OWN_VARIABLES: Final = frozenset(
 _AT_LEAST_ONE: Final = frozenset(
     {
         "checkpoint.top_k",
+        "chunking.target_chars",
+        "chunking.max_chars",
         "context.recent_messages",
         "context.summaries",
         "context.min_recent",
         "context.token_limit",
         "context.fallback_messages",
         "limits.max_text_bytes",
+        "limits.max_document_bytes",
         "limits.max_messages",
         "search.max_k",
         "search.max_terms",
@@ -101,6 +107,9 @@ class Settings:
     importance: ImportancePolicy = ImportancePolicy()
     tokens: TokenPolicy = TokenPolicy()
     search: SearchPolicy = SearchPolicy()
+    decay: DecayPolicy = DecayPolicy()
+    usage: UsagePolicy = UsagePolicy()
+    chunking: ChunkPolicy = ChunkPolicy()
     graph: GraphPolicy = GraphPolicy()
     session_graph: SessionGraphConfig = SessionGraphConfig()
     agent_graph: GraphConfig = GraphConfig()
@@ -121,6 +130,9 @@ _SECTIONS: Final[Mapping[str, type[Any]]] = {
     "importance": ImportancePolicy,
     "tokens": TokenPolicy,
     "search": SearchPolicy,
+    "decay": DecayPolicy,
+    "usage": UsagePolicy,
+    "chunking": ChunkPolicy,
     "graph": GraphPolicy,
     "session_graph": SessionGraphConfig,
     "agent_graph": GraphConfig,

@@ -16,21 +16,28 @@ from kalito_mcp.engine.manager import MemoryManager
 from kalito_mcp.engine.recorder import Recorder
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
+from kalito_mcp.engine.summary_rewriter import SummaryRewriter
 from kalito_mcp.errors import ConfigurationError, SessionNotFound
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
+from kalito_mcp.orchestrator.editor import RecordEditor
+from kalito_mcp.orchestrator.eraser import Eraser
 from kalito_mcp.orchestrator.finalizer import Finalizer
+from kalito_mcp.orchestrator.followers import Followers
 from kalito_mcp.orchestrator.graph_shelf import GraphShelf
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.owed_worker import OwedWorker
 from kalito_mcp.orchestrator.pin_collector import PinCollector
+from kalito_mcp.orchestrator.usage_counter import UsageCounter
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.historian import Historian
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.snapshots.erasing import SnapshotEraser
 from kalito_mcp.snapshots.folder import SnapshotFolder
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
@@ -96,13 +103,18 @@ async def open_memory(
             checked_section(ModelServer, server, f"servers[{place}]") for place, server in enumerate(settings.servers)
         ]
         registry = ModelRegistry(servers, clock)
-        orchestrators = _orchestrators(store, settings, clock, snapshot_folder(path), summarizer, emit)
-        memory, owed = await _assembled(store, settings, registry, clock, ids or RandomIds(), orchestrators)
+        snapshots = snapshot_folder(path)
+        orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
+        memory, owed, usage = await _assembled(
+            store, settings, registry, clock, ids or RandomIds(), orchestrators, snapshots
+        )
         async with anyio.create_task_group() as tasks:
             if not store.is_read_only:
                 tasks.start_soon(owed.run)
+                tasks.start_soon(usage.run)
             yield memory
             tasks.cancel_scope.cancel()
+        await usage.flush()
     except BaseExceptionGroup as group:
         # The worker raises nothing: what the block raised is not to reach its caller wrapped.
         raise group.exceptions[0] from group.exceptions[0].__cause__
@@ -120,10 +132,11 @@ async def _assembled(
     clock: Clock,
     ids: IdSource,
     orchestrators: Orchestrators,
-) -> tuple[Memory, OwedWorker]:
+    snapshots: SnapshotFolder,
+) -> tuple[Memory, OwedWorker, UsageCounter]:
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     summarizer = Summarizer(registry, settings.summaries)
-    searcher = Searcher(store, settings.search)
+    searcher = Searcher(store, settings.search, clock, settings.decay)
     summaries = SummaryKeeper(
         store,
         summarizer,
@@ -151,6 +164,10 @@ async def _assembled(
     pins = PinCollector(store, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.shelf, settings.graph)
     owed = OwedWorker(store, summaries, pins, observer, context=settings.context, window=settings.window)
+    rewriter = SummaryRewriter(counter, settings.summaries)
+    followers = Followers(store, orchestrators.shelf, rewriter, pins, observer, clock)
+    editor = RecordEditor(store, followers, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
+    usage = UsageCounter(store, clock, settings.usage)
     memory = Memory(
         store=store,
         manager=manager,
@@ -161,10 +178,14 @@ async def _assembled(
         orchestrators=orchestrators,
         observer=observer,
         owed=owed,
+        editor=editor,
+        eraser=Eraser(store, followers, SnapshotEraser(snapshots), clock),
+        historian=Historian(store),
+        usage=usage,
         clock=clock,
         ids=ids,
     )
-    return memory, owed
+    return memory, owed, usage
 
 
 def snapshot_folder(database: Path) -> SnapshotFolder:

@@ -1,9 +1,31 @@
 """Drafts as the services hand them to a store, with every field set."""
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from kalito_mcp.domain.analysis import index_terms
-from kalito_mcp.domain.records import PIN_IMPORTANCE, SUMMARY_IMPORTANCE, PinType, Role, SummaryMethod
+from kalito_mcp.domain.memory_records import (
+    EditDraft,
+    Editor,
+    EditorType,
+    EditType,
+    MemoryRecord,
+    RecordDraft,
+    with_changes,
+)
+from kalito_mcp.domain.records import (
+    PIN_IMPORTANCE,
+    SUMMARY_IMPORTANCE,
+    Origin,
+    PinType,
+    RecordType,
+    Role,
+    SummaryMethod,
+)
 from kalito_mcp.ports.records import MessageDraft, PinDraft, SummaryDraft
 from tests.scripted import START_MS
+
+ANN: Final = Editor(EditorType.HUMAN, "ann")
 
 
 def message(
@@ -16,6 +38,9 @@ def message(
     model_id: str | None = None,
     token_usage: int | None = None,
     client_key: str | None = None,
+    origin: Origin | None = None,
+    client: str | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> MessageDraft:
     return MessageDraft(
         role=role,
@@ -28,6 +53,9 @@ def message(
         token_usage=token_usage,
         client_key=client_key,
         terms=index_terms(text, name),
+        origin=origin,
+        client=client,
+        details=details,
     )
 
 
@@ -40,6 +68,8 @@ def pin(
     pin_type: PinType = PinType.MANUAL,
     created_at: int = START_MS,
     client_key: str | None = None,
+    origin: Origin = Origin.ASSISTANT,
+    client: str | None = None,
 ) -> PinDraft:
     return PinDraft(
         id=record_id or f"pin_{content}",
@@ -51,6 +81,8 @@ def pin(
         created_at=created_at,
         client_key=client_key,
         terms=index_terms(content),
+        origin=origin,
+        client=client,
     )
 
 
@@ -80,4 +112,49 @@ def summary(
         model_id=model_id,
         created_at=created_at,
         terms=index_terms(text),
+    )
+
+
+def record(
+    record_type: RecordType,
+    text: str,
+    *,
+    record_id: str | None = None,
+    origin: Origin = Origin.ASSISTANT,
+    client: str | None = None,
+    created_at: int = START_MS,
+    client_key: str | None = None,
+    **fields: Any,
+) -> RecordDraft:
+    """A thought, document or task with these fields of content."""
+    return RecordDraft(
+        id=record_id or f"{record_type}_{text}",
+        type=record_type,
+        content={"text": text, "importance_score": 0.5, **fields},
+        origin=origin,
+        client=client,
+        created_at=created_at,
+        tokens=len(text),
+        terms=index_terms(text, fields.get("title") or fields.get("name")),
+        client_key=client_key,
+    )
+
+
+def edit(
+    before: MemoryRecord,
+    changes: Mapping[str, Any],
+    *,
+    edit_type: EditType = EditType.UPDATE,
+    editor: Editor = ANN,
+    edited_at: int = START_MS + 1,
+) -> EditDraft:
+    """The record's content with these fields replaced; None takes one away."""
+    content = with_changes(before.content, changes)
+    return EditDraft(
+        type=edit_type,
+        editor=editor,
+        edited_at=edited_at,
+        content=content,
+        tokens=len(content["text"]),
+        terms=index_terms(content["text"], content.get("title") or content.get("name")),
     )

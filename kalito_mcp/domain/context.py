@@ -1,10 +1,20 @@
 """What `build_context` gives back."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Hit
+
+
+class Include(StrEnum):
+    """What a context holds only when it is asked for."""
+
+    INTERNAL = "internal"
+    """Thoughts, and messages that are not for the chat."""
+    UNTRUSTED = "untrusted"
+    """Text from tools, documents and imports that reads like an instruction to the assistant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ inside and ISO 8601 in `to_dict()`. `seq` counts the messages of a session from 
 clocks never are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -18,11 +18,44 @@ PIN_IMPORTANCE: Final = 0.8
 
 
 class RecordType(StrEnum):
-    """What kinds of things are remembered today."""
+    """What kinds of things are remembered."""
 
     MESSAGE = "message"
+    THOUGHT = "thought"
+    DOCUMENT = "document"
+    TASK = "task"
     PIN = "pin"
     SUMMARY = "summary"
+
+
+class Origin(StrEnum):
+    """Where the words of a record came from, most trusted first."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    DOCUMENT = "document"
+    IMPORT = "import"
+
+    @property
+    def distrust(self) -> int:
+        """0 for what the user said, more for what is trusted less."""
+        return _ORIGINS.index(self)
+
+
+_ORIGINS: Final = tuple(Origin)
+
+
+def least_trusted(origins: Iterable[Origin]) -> Origin:
+    """The origin of what is made of all of these; ASSISTANT where there are none."""
+    return max(origins, key=lambda origin: origin.distrust, default=Origin.ASSISTANT)
+
+
+class Visibility(StrEnum):
+    """Whether a record may come into a chat; INTERNAL ones only where they are asked for."""
+
+    CHAT = "chat"
+    INTERNAL = "internal"
 
 
 class Role(StrEnum):
@@ -51,6 +84,11 @@ class SummaryMethod(StrEnum):
     EXTRACTIVE = "extractive"
 
 
+def origin_of_role(role: Role) -> Origin:
+    """Whose words a message is, where nobody says: a host hands over as `system` what neither side said."""
+    return {Role.USER: Origin.USER, Role.ASSISTANT: Origin.ASSISTANT, Role.SYSTEM: Origin.TOOL}[role]
+
+
 def message_record_id(number: int) -> str:
     """The record id of message `number`: `msg_45`."""
     return f"{MESSAGE_ID_PREFIX}{number}"
@@ -63,6 +101,7 @@ class MessageWithImportance:
     `id` is its number, unique in the database and never used again; `record_id` is the same as text, `msg_<id>`,
     and every call that takes a message id takes either. `tokens` was counted when the message was
     written, as a context shows its text.
+    `is_hidden` where it was forgotten or is internal: then it keeps its place, and its text is empty.
     """
 
     id: int
@@ -77,6 +116,8 @@ class MessageWithImportance:
     tokens: int
     name: str | None = None
     client_key: str | None = None
+    origin: Origin = Origin.USER
+    is_hidden: bool = False
 
     @property
     def record_id(self) -> str:
@@ -119,6 +160,7 @@ class SemanticPin:
     pin_type: PinType
     created_at: int
     tokens: int
+    origin: Origin = Origin.ASSISTANT
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; None left out."""
@@ -159,6 +201,7 @@ class ConversationSummary:
     ended_at: int
     method: SummaryMethod
     model_id: str | None = None
+    origin: Origin = Origin.ASSISTANT
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; None left out."""
@@ -201,7 +244,7 @@ class CreateSummaryRequest:
 class CreatePinRequest:
     """Pin `content`. Absent importance means 0.8; 0.0 is 0.0. Absent type means manual.
 
-    Two requests with one `client_key` make one pin.
+    Two requests with one `client_key` make one pin. `is_confirmed` says that the user wants it, whoever said it first.
     """
 
     session_id: str
@@ -210,11 +253,18 @@ class CreatePinRequest:
     importance_score: float | None = None
     pin_type: PinType = PinType.MANUAL
     client_key: str | None = None
+    origin: Origin = Origin.ASSISTANT
+    client: str | None = None
+    is_confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message as the caller hands it over. Absent `created_at` means now."""
+    """A message as the caller hands it over. Absent `created_at` means now, absent `origin` the role's.
+
+    `details` has any other field of a message: `message_type`, `attachments`, `vision_response_for`, `tags`, `critical`,
+    `visibility`, `importance_score`.
+    """
 
     role: Role
     text: str
@@ -223,6 +273,8 @@ class NewMessage:
     model_id: str | None = None
     token_usage: int | None = None
     client_key: str | None = None
+    origin: Origin | None = None
+    details: Mapping[str, Any] | None = None
 
 
 def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,18 +3,22 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kalito_mcp.domain.records import RecordType, Role
+from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.time import to_iso
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Which records may be hits. None, or empty, admits all; `since` and `until` are inclusive milliseconds."""
+    """Which records may be hits. None, or empty, admits all; `since` and `until` are inclusive milliseconds.
+
+    Internal records are hits only with `include_internal`, or where `types` names thoughts.
+    """
 
     types: frozenset[RecordType] = frozenset()
     roles: frozenset[Role] = frozenset()
     since: int | None = None
     until: int | None = None
+    include_internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +37,29 @@ class Candidate:
     key: int
     record_id: str
     type: RecordType
-    session_id: str
+    session_id: str | None
     role: Role | None
     name: str | None
     text: str
     created_at: int
     seq: int | None
     client_key: str | None
+    origin: Origin = Origin.ASSISTANT
+    importance: float = 0.5
+    is_critical: bool = False
+    usage_count: int = 0
+    last_used: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One found record. `score` lies in (0, 1]: the share of the query's evidence that the text holds. `client_key` is
+    """One found record. `score` lies in (0, 1]: the share of the query's evidence that the text holds, of which age takes
+    up to a tenth. `client_key` is
     a message's, where it was recorded with one."""
 
     record_id: str
     type: RecordType
-    session_id: str
+    session_id: str | None
     role: Role | None
     name: str | None
     text: str
@@ -57,6 +67,7 @@ class Hit:
     score: float
     client_key: str | None
     key: int
+    origin: Origin = Origin.ASSISTANT
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; None left out."""
@@ -70,6 +81,7 @@ class Hit:
             "created_at": to_iso(self.created_at),
             "score": self.score,
             "client_key": self.client_key,
+            "origin": str(self.origin),
         }
         return {name: value for name, value in fields.items() if value is not None}
 

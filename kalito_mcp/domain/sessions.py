@@ -26,7 +26,8 @@ class SessionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """A session's memory in numbers. The average is over its messages; None where there are none."""
+    """A session's memory in numbers, without what is forgotten. The average is over its messages; None where there are
+    none."""
 
     session_id: str
     agent_id: str
@@ -59,8 +60,9 @@ class MemoryStats:
 class Session:
     """A session as stored. `key` is the storage's own number for it and never leaves the process.
 
-    `message_count` is also the seq of the newest message. Messages up to `summarized_seq` are covered by level-0
-    summaries, those up to `pinned_seq` were searched for automatic pins, and those up to `observed_seq` are in the
+    `message_count` is also the seq of the newest message: it counts the forgotten and erased ones too, of which there
+    are `hidden_count`. The other counts, and the sum of the messages' importance, are without what is forgotten.
+    Messages up to `summarized_seq` are covered by level-0 summaries, those up to `pinned_seq` were searched for automatic pins, and those up to `observed_seq` are in the
     graph: what lies beyond is owed work. `stage` is how far finalizing has come: None before it has begun, then
     "summaries", "sleep", "promotion" or "checkpoint".
     """
@@ -84,10 +86,11 @@ class Session:
     created_at: int
     updated_at: int
     revision: int
+    hidden_count: int = 0
 
     def stats(self) -> MemoryStats:
         """The session in numbers."""
-        count = self.message_count
+        count = self.message_count - self.hidden_count
         return MemoryStats(
             session_id=self.id,
             agent_id=self.agent,
@@ -107,7 +110,7 @@ class Session:
             "session_id": self.id,
             "agent_id": self.agent,
             "state": str(self.state),
-            "messages": self.message_count,
+            "messages": self.message_count - self.hidden_count,
             "summaries": self.summary_count,
             "pins": self.pin_count,
             "updated_at": to_iso(self.updated_at),

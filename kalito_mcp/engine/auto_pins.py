@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from kalito_mcp.domain.records import MessageWithImportance, PinType, Role
+from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
 from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.pin_rules import IMPORTANCE, PinKind, PinRule
@@ -71,9 +71,10 @@ def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AU
     """The pins of one message, in the order in which it says them; most have none.
 
     Of more than `max_per_message` the most important stay, ties the earlier. Of an assistant's message only
-    decisions, definitions and code count; of a system's, nothing.
+    decisions, definitions and code count; of a system's, nothing, and nothing of words that are neither the user's nor
+    the assistant's: a pin is in every context.
     """
-    if not policy.enabled or message.role == Role.SYSTEM:
+    if not policy.enabled or message.role == Role.SYSTEM or message.origin.distrust > Origin.ASSISTANT.distrust:
         return []
     text = message.text[:_MAX_READ]
     rules = ASSISTANT_RULES if message.role == Role.ASSISTANT else USER_RULES
@@ -96,6 +97,15 @@ def pin_key(content: str) -> str:
     return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN().findall(content)))
 
 
+def is_found_pin(content: str, client_key: str | None) -> bool:
+    """Whether a pin says what was found for it: one that somebody has put in other words is theirs."""
+    return client_key is not None and client_key in (pin_key(content), _code_key(content))
+
+
+def _code_key(content: str) -> str:
+    return _key(" ".join(content.split()))
+
+
 def _key(folded: str) -> str:
     return f"auto:{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
 
@@ -112,7 +122,7 @@ def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoP
             content = _code_content(block, policy.max_chars)
             has_code = bool(content)
             if content:
-                yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _key(" ".join(content.split())))
+                yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _code_key(content))
 
 
 def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> FoundPin | None:

@@ -20,6 +20,8 @@ from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_o
 from kalito_mcp.engine.topics import extract_topics
 
 NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
+NOTHING_IN_SIGHT: Final = "What was said here is forgotten or hidden."
+"""The summary of messages that all are: their range keeps its summary."""
 
 _MAX_TOPICS: Final = 5
 _MAX_SPEAKER: Final = 40
@@ -44,10 +46,14 @@ def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: 
     """The head line with counts and topics, then the best sentences in order of time, a line for each speaker's turn.
 
     At most `max_chars` characters, whatever that is; from 40 on there is a head line. No messages: the
-    specification's sentence for that. A question is kept only where no sentence of its answer is.
+    specification's sentence for that. A question is kept only where no sentence of its answer is. Hidden messages
+    do not count; where all are hidden, it says so.
     """
     if not messages:
         return cut(NOTHING_TO_SUMMARIZE, max_chars)
+    messages = [message for message in messages if not message.is_hidden]
+    if not messages:
+        return cut(NOTHING_IN_SIGHT, max_chars)
     head = _head_of_messages(messages, max_chars)
     room = max_chars - len(head) - 1
     if room < _MIN_ROOM:
@@ -68,12 +74,17 @@ def fold_summaries(summaries: Sequence[ConversationSummary], *, max_chars: int) 
     """The head line with the range and the parts' topics, then the best of the parts' sentences, in order.
 
     At most `max_chars` characters. Every part has its share of the room first, then the best of what is left fill
-    it. The parts' own head lines are dropped. No summaries: as without messages.
+    it. The parts' own head lines are dropped. No summaries: as without messages, and where none says anything, as
+    with hidden ones; the range is that of all of them.
     """
     if not summaries:
         return cut(NOTHING_TO_SUMMARIZE, max_chars)
+    span = summaries
+    summaries = telling(summaries)
+    if not summaries:
+        return cut(NOTHING_IN_SIGHT, max_chars)
     parts = [_parse(summary) for summary in summaries]
-    head = _head_of_summaries(summaries, [topic for part in parts for topic in part.topics], max_chars)
+    head = _head_of_summaries(span, len(parts), [topic for part in parts for topic in part.topics], max_chars)
     room = max_chars - len(head) - 1
     if room < _MIN_ROOM:
         return head
@@ -85,6 +96,11 @@ def fold_summaries(summaries: Sequence[ConversationSummary], *, max_chars: int) 
     )
     share = max(room // len(parts), _MIN_SENTENCE)
     return "\n".join([head, *lines(choose(candidates, room, share=share))])
+
+
+def telling(summaries: Sequence[ConversationSummary]) -> list[ConversationSummary]:
+    """Those that say something: not forgotten themselves, nor of messages that all are."""
+    return [summary for summary in summaries if summary.summary.strip() and summary.summary != NOTHING_IN_SIGHT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +210,12 @@ def _head_of_messages(messages: Sequence[MessageWithImportance], max_chars: int)
     return _longest([*about, f"{whole}.", f"Conversation with {count}.", f"{count}."], max_chars)
 
 
-def _head_of_summaries(summaries: Sequence[ConversationSummary], topics: Sequence[str], max_chars: int) -> str:
+def _head_of_summaries(
+    summaries: Sequence[ConversationSummary], telling_count: int, topics: Sequence[str], max_chars: int
+) -> str:
     first, last = summaries[0].start_seq, summaries[-1].end_seq
     span = f"Messages {first}-{last}"
-    whole = f"{span} ({_counted(len(summaries), 'summary', 'summaries')})"
+    whole = f"{span} ({_counted(telling_count, 'summary', 'summaries')})"
     # What most parts are about comes first; ties as they came up.
     ranked = sorted(dict.fromkeys(topics), key=lambda topic: -topics.count(topic))[:_MAX_TOPICS]
     about = [f"{whole} about: {', '.join(ranked)}."] if ranked else []

@@ -1,19 +1,13 @@
-"""How important a message or a pin is: a score in [0, 1], and its four named levels. Pure.
+"""How important a message is: a score in [0, 1]. Pure.
 
 It reads surface signs only and never the conversation around them, so that it can run on every message.
-Source: `scoreMessageImportance` of the memory manager's reference; the levels are this project's.
+Source: `scoreMessageImportance` of the memory manager's reference.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from kalito_mcp.domain.records import Role
-from kalito_mcp.errors import InvalidInput
-
-MEDIUM_FROM: Final = 0.4
-HIGH_FROM: Final = 0.7
-CRITICAL_FROM: Final = 0.9
 
 _QUESTION_OPENERS: Final = ("what", "how", "why")
 # Sums of these bonuses miss their decimal value by a few ulp: 0.5 + 0.2 + 0.1 + 0.05 is 0.8500000000000001.
@@ -36,15 +30,6 @@ class ImportancePolicy:
 DEFAULT_IMPORTANCE: Final = ImportancePolicy()
 
 
-class ImportanceLevel(StrEnum):
-    """The score in words."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
-
-
 def score_importance(role: Role, text: str, policy: ImportancePolicy = DEFAULT_IMPORTANCE) -> float:
     """The policy's base plus one bonus for each sign that the lower-cased text shows, at most 1.0.
 
@@ -63,30 +48,3 @@ def score_importance(role: Role, text: str, policy: ImportancePolicy = DEFAULT_I
     if role == Role.ASSISTANT:
         score += policy.assistant
     return min(round(score, _DECIMALS), 1.0)
-
-
-def clamp_importance(value: float) -> float:
-    """The nearest number in [0, 1]; infinities are clamped like any other.
-
-    Raises:
-        InvalidInput: not a number.
-    """
-    if value != value:  # noqa: PLR0124 - only NaN differs from itself
-        raise InvalidInput("importance_score is NaN; send a number between 0 and 1, or leave it out")
-    return min(max(float(value), 0.0), 1.0)
-
-
-def importance_level(score: float) -> ImportanceLevel:
-    """The level of a score: low < 0.4 <= medium < 0.7 <= high < 0.9 <= critical.
-
-    Raises:
-        InvalidInput: not a number.
-    """
-    score = clamp_importance(score)
-    if score < MEDIUM_FROM:
-        return ImportanceLevel.LOW
-    if score < HIGH_FROM:
-        return ImportanceLevel.MEDIUM
-    if score < CRITICAL_FROM:
-        return ImportanceLevel.HIGH
-    return ImportanceLevel.CRITICAL

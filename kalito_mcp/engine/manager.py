@@ -5,20 +5,25 @@ memory beyond a cache whose entries are served only while no process has written
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from hashlib import blake2b
+from itertools import combinations
 from typing import Final
 
 from kalito_mcp.domain.analysis import index_terms
-from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.context import Include, MemoryContext
+from kalito_mcp.domain.importance import clamp_importance
 from kalito_mcp.domain.records import (
     PIN_IMPORTANCE,
     ConversationSummary,
     CreatePinRequest,
     CreateSummaryRequest,
     MessageWithImportance,
+    Origin,
     RecordType,
     SemanticPin,
+    least_trusted,
     message_record_id,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
@@ -27,14 +32,16 @@ from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState
 from kalito_mcp.domain.validation import checked_name, checked_text, message_number
 from kalito_mcp.engine.budget import ContextParts, ContextPolicy, Packer
 from kalito_mcp.engine.cache import CachePolicy, RevisionCache
-from kalito_mcp.engine.importance import ImportancePolicy, clamp_importance, score_importance
+from kalito_mcp.engine.importance import ImportancePolicy, score_importance
 from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.engine.topics import extract_topics
+from kalito_mcp.engine.trust import is_withheld, trusted
 from kalito_mcp.errors import (
     ClientKeyReused,
+    Conflict,
     InvalidInput,
     RecordNotFound,
     SessionFinalized,
@@ -45,10 +52,14 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import PinDraft, SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.records.redaction import redact
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _log: Final = logging.getLogger("kalito.manager")
 _MAX_BUDGET: Final = 10_000_000
+_RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK})
+_INCLUDES: Final = tuple(frozenset(some) for count in range(len(Include) + 1) for some in combinations(Include, count))
+_View = tuple[Session, SessionView, int, int]
 
 
 class MemoryManager:
@@ -84,7 +95,7 @@ class MemoryManager:
         self._limits = limits
         self._fence_secret = fence_secret
         self._owner = owner
-        self._views: RevisionCache[str, tuple[Session, SessionView, int]] = RevisionCache(cache)
+        self._views: RevisionCache[tuple[str, frozenset[Include]], _View] = RevisionCache(cache)
 
     async def build_context(
         self,
@@ -93,12 +104,13 @@ class MemoryManager:
         *,
         query: str | None = None,
         pending_input: bool = False,
+        include: Collection[Include] = (),
     ) -> MemoryContext:
         """What the session remembers, within `max_tokens` tokens (3,000 unless given).
 
         With a query, older messages of the agent's sessions that match it come in where there is room.
         `pending_input` says that the newest message is the user's own, not yet answered: it is left out, because
-        the model gets it anyway.
+        the model gets it anyway. `include` asks for what is otherwise left out.
 
         Raises:
             SessionNotFound: no such session.
@@ -107,13 +119,18 @@ class MemoryManager:
         budget = self._context.token_limit if max_tokens is None else max_tokens
         if not 1 <= budget <= _MAX_BUDGET:
             raise InvalidInput(f"max_tokens={budget} is outside 1 to {_MAX_BUDGET:,}; the default is 3000")
-        session, view, shown = await self._view(session_id)
+        asked = frozenset(include)
+        session, view, shown, withheld = await self._view(session_id, asked)
         recent = list(view.tail)
         pending = [recent.pop()] if pending_input and recent and recent[-1].role == "user" else []
         recent = recent[-shown:]
-        hits = await self._relevant(session, query, [*recent, *pending]) if query and query.strip() else ()
+        hits: Sequence[Hit] = ()
+        if query and query.strip():
+            hits, withheld_hits = await self._relevant(session, query, [*recent, *pending], asked)
+            withheld += withheld_hits
         parts = ContextParts(session_id=session.id, recent=recent, pins=view.pins, summaries=view.summaries, hits=hits)
-        return self._packer.pack(parts, max_tokens=budget, fence=self._fence(session))
+        context = self._packer.pack(parts, max_tokens=budget, fence=self._fence(session))
+        return replace(context, left_out=context.left_out | {"untrusted": withheld}) if withheld else context
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """Summarise a range of messages: with the caller's text, the session's model, or neither.
@@ -130,9 +147,10 @@ class MemoryManager:
             InvalidInput: the text, an id or the importance is not acceptable.
             ClientKeyReused: the `client_key` came before with another content.
             RecordNotFound: `source_message_id` is not a message of the session.
+            Conflict: that message is not the user's or the assistant's own words, and nobody has confirmed the pin.
             SessionFinalized: the session is closed.
         """
-        content = checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
+        content = redact(checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)).text
         checked_name(request.session_id, "session_id")
         if request.client_key is not None:
             checked_name(request.client_key, "client_key")
@@ -148,6 +166,8 @@ class MemoryManager:
             created_at=now_ms,
             client_key=request.client_key,
             terms=index_terms(content),
+            origin=request.origin,
+            client=request.client,
         )
         scope = self._scope(request.session_id)
         async with self._store.write() as transaction:
@@ -156,10 +176,17 @@ class MemoryManager:
                 raise SessionFinalized(session.id, session.state)
             if draft.source_message_id is not None:
                 number = message_number(draft.source_message_id)
-                if await transaction.records.message(scope, number) is None:
+                source = await transaction.records.message(scope, number)
+                if source is None:
                     raise RecordNotFound(
                         f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}"
                     )
+                if source.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
+                    raise Conflict(
+                        f"{draft.source_message_id} has the words of a {source.origin}, not the user's: ask the user, "
+                        "then pin it with confirmed=true"
+                    )
+                draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
             added = await transaction.records.add_pins(session, [draft])
             if not added and draft.client_key is not None:
                 before = await transaction.records.pin_by_client_key(session, draft.client_key)
@@ -176,6 +203,7 @@ class MemoryManager:
             pin_type=draft.pin_type,
             created_at=now_ms,
             tokens=draft.tokens,
+            origin=draft.origin,
         )
 
     async def needs_summarization(self, session_id: str) -> bool:
@@ -203,7 +231,7 @@ class MemoryManager:
             session = message and await transaction.sessions.get(self._scope(message.session_id))
             if not session:
                 raise RecordNotFound(f"no message {message_record_id(number)}")
-            await transaction.records.set_importance(session, [(number, importance)])
+            await transaction.records.set_importance(session, [(number, importance)], now_ms=self._clock.now_ms())
 
     async def score_session_messages(self, session_id: str) -> int:
         """Score every message of the session anew; how many scores changed."""
@@ -212,15 +240,17 @@ class MemoryManager:
             if session is None:
                 raise SessionNotFound(session_id)
             messages = await transaction.records.messages(session, first_seq=1, last_seq=session.message_count)
-            scored = [(message, self.score_message_importance(message)) for message in messages]
+            shown = [message for message in messages if not message.is_hidden]
+            scored = [(message, self.score_message_importance(message)) for message in shown]
             changed = [(message.id, score) for message, score in scored if score != message.importance_score]
             if changed:
-                await transaction.records.set_importance(session, changed)
+                await transaction.records.set_importance(session, changed, now_ms=self._clock.now_ms())
         return len(changed)
 
     def invalidate_session_cache(self, session_id: str) -> None:
         """Read the session anew next time. Never needed after a write: those invalidate by themselves."""
-        self._views.drop(session_id)
+        for include in _INCLUDES:
+            self._views.drop((session_id, include))
 
     async def get_session_model(self, session_id: str) -> str | None:
         """The model of the session's newest message that named one; None where none did."""
@@ -272,11 +302,11 @@ class MemoryManager:
             raise SessionNotFound(session_id)
         return session
 
-    async def _view(self, session_id: str) -> tuple[Session, SessionView, int]:
-        """What a context is made of, and how many of the newest messages it shows."""
+    async def _view(self, session_id: str, include: frozenset[Include]) -> _View:
+        """What a context is made of, how many of the newest messages it shows, and how much is withheld from it."""
         revision = await self._store.revision()
         now_s = self._clock.steady_s()
-        cached = self._views.get(session_id, revision=revision, now_s=now_s)
+        cached = self._views.get((session_id, include), revision=revision, now_s=now_s)
         if cached is not None:
             return cached
         shown = self._context.recent_messages
@@ -285,16 +315,25 @@ class MemoryManager:
                 session = await view.sessions.get(self._scope(session_id))
                 if session is None:
                     raise SessionNotFound(session_id)
-                # One more than is shown: the newest may be the pending input.
-                parts = await view.records.view(session, tail=shown + 1, pins=self._context.pins)
+                parts = await view.records.view(
+                    session,
+                    # One more than is shown: the newest may be the pending input.
+                    tail=shown + 1,
+                    pins=self._context.pins,
+                    include_internal=Include.INTERNAL in include,
+                )
         except StorageDamaged:
             # A conversation must go on over a damaged page of pins or summaries; `doctor --deep` names it.
             _log.exception("session %s: only its newest messages could be read", session_id)
             return await self._newest(session_id)
-        self._views.put(session_id, (session, parts, shown), revision=revision, now_s=now_s)
-        return session, parts, shown
+        withheld = 0
+        if Include.UNTRUSTED not in include:
+            parts, withheld = trusted(parts)
+        found = (session, parts, shown, withheld)
+        self._views.put((session_id, include), found, revision=revision, now_s=now_s)
+        return found
 
-    async def _newest(self, session_id: str) -> tuple[Session, SessionView, int]:
+    async def _newest(self, session_id: str) -> _View:
         """The newest messages alone, for when the rest cannot be read."""
         shown = self._context.fallback_messages
         async with self._store.read() as view:
@@ -303,19 +342,28 @@ class MemoryManager:
                 raise SessionNotFound(session_id)
             newest = session.message_count
             tail = await view.records.messages(session, first_seq=newest - shown, last_seq=newest)
-        return session, SessionView(tail=tuple(tail), pins=(), summaries=()), shown
+        parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
+        return session, parts, shown, withheld
 
-    async def _relevant(self, session: Session, query: str, known: Sequence[MessageWithImportance]) -> Sequence[Hit]:
-        """What matches the query, without the messages that the model gets anyway."""
+    async def _relevant(
+        self, session: Session, query: str, known: Sequence[MessageWithImportance], include: frozenset[Include]
+    ) -> tuple[Sequence[Hit], int]:
+        """What matches the query, without the messages that the model gets anyway; and how much is withheld."""
         wanted = self._context.relevant_messages
+        is_internal_asked = Include.INTERNAL in include
         hits = await self._searcher.best(
             Scope(owner=self._owner, agent=session.agent),
             query,
             wanted=wanted + len(known) if wanted else 0,
-            filters=SearchFilters(types=frozenset({RecordType.MESSAGE})),
+            filters=SearchFilters(
+                types=_RELEVANT | {RecordType.THOUGHT} if is_internal_asked else _RELEVANT,
+                include_internal=is_internal_asked,
+            ),
         )
         in_sight = {message.record_id for message in known}
-        return [hit for hit in hits if hit.record_id not in in_sight][:wanted]
+        older = [hit for hit in hits if hit.record_id not in in_sight]
+        kept = [hit for hit in older if Include.UNTRUSTED in include or not is_withheld(hit.origin, hit.text)]
+        return kept[:wanted], len(older) - len(kept)
 
     def _scope(self, session_id: str | None) -> Scope:
         return Scope(owner=self._owner, session=session_id)

@@ -6,9 +6,10 @@ later, from what is stored.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from kalito_mcp.domain.analysis import index_terms
-from kalito_mcp.domain.records import NewMessage, message_record_id
+from kalito_mcp.domain.records import NewMessage, Origin, RecordType, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import checked_moment, checked_name, checked_text
@@ -19,6 +20,12 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.records.redaction import redact, redacted_values
+from kalito_mcp.records.schemas import checked_content
+
+
+_NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
+_NO_DETAILS_INSTEAD: Final = "send those beside details, and caused_by by update_memory once the message is recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,7 @@ class LimitsPolicy:
     """How much one call may hand over."""
 
     max_text_bytes: int = 262_144
+    max_document_bytes: int = 16_777_216
     max_messages: int = 10_000
 
 
@@ -35,6 +43,8 @@ class Recorded:
 
     session: Session
     messages: tuple[AppendedMessage, ...]
+    redacted: tuple[str, ...] = ()
+    """What was not kept: kinds of secrets, such as "github token", and "private"."""
 
     @property
     def message_ids(self) -> list[str]:
@@ -64,8 +74,11 @@ class Recorder:
         self._limits = limits
         self._importance = importance
 
-    async def record(self, scope: Scope, messages: Sequence[NewMessage]) -> Recorded:
+    async def record(self, scope: Scope, messages: Sequence[NewMessage], *, client: str | None = None) -> Recorded:
         """Append the batch to the scope's session, all of it or none; a new session is opened for it.
+
+        Secrets, and what stands between `<private>` tags, are taken out before anything is written. `client` is the
+        host that hands the batch over.
 
         Raises:
             InvalidInput: an empty batch, too many messages, or one that cannot be stored; says which.
@@ -82,18 +95,25 @@ class Recorder:
         if scope.agent is not None:
             checked_name(scope.agent, "agent_id")
         now_ms = self._clock.now_ms()
-        drafts = [self._draft(message, place, now_ms) for place, message in enumerate(messages)]
+        redacted: list[str] = []
+        drafts = [self._draft(message, place, now_ms, client, redacted) for place, message in enumerate(messages)]
         async with self._store.write() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
             appended = await transaction.records.append_messages(session, drafts, now_ms=now_ms)
-        return Recorded(session=session, messages=tuple(appended))
+        return Recorded(session=session, messages=tuple(appended), redacted=tuple(redacted))
 
-    def _draft(self, message: NewMessage, place: int, now_ms: int) -> MessageDraft:
-        text = message.text
+    def _draft(
+        self, message: NewMessage, place: int, now_ms: int, client: str | None, redacted: list[str]
+    ) -> MessageDraft:
         try:
-            checked_text(text, "text", max_bytes=self._limits.max_text_bytes)
+            checked_text(message.text, "text", max_bytes=self._limits.max_text_bytes)
+            kept = redact(message.text)
+            text = kept.text
+            redacted += kept.kinds
+            details = _details(message, text) if message.details else None
+            origin = _origin(message)
             if message.name is not None:
                 checked_name(message.name, "name")
             if message.client_key is not None:
@@ -108,10 +128,34 @@ class Recorder:
             text=text,
             name=message.name,
             created_at=created_at,
-            importance=score_importance(message.role, text, self._importance),
+            importance=(details or {}).get("importance_score", score_importance(message.role, text, self._importance)),
             tokens=self._counter.count(as_data(text)),
             model_id=message.model_id,
             token_usage=message.token_usage,
             client_key=message.client_key,
             terms=index_terms(text, message.name),
+            origin=origin,
+            client=client,
+            details=details,
         )
+
+
+def _details(message: NewMessage, text: str) -> dict[str, Any]:
+    """The other fields, checked as those of a message, and without secrets."""
+    given = redacted_values(dict(message.details or {}))
+    if taken := _NO_DETAILS & set(given):
+        raise InvalidInput(f"details has {', '.join(sorted(taken))}; {_NO_DETAILS_INSTEAD}")
+    content = checked_content(RecordType.MESSAGE, {**given, "role": str(message.role), "text": text})
+    return {name: value for name, value in content.items() if name not in ("text", "role")}
+
+
+def _origin(message: NewMessage) -> Origin | None:
+    """The message's origin where it is not its role's: nobody's words become more trusted by being passed on."""
+    by_role = origin_of_role(message.role)
+    if message.origin is None or message.origin is by_role:
+        return None
+    if message.origin.distrust < by_role.distrust:
+        raise InvalidInput(
+            f"origin={str(message.origin)!r} is more trusted than what comes as {str(message.role)!r}: leave it out"
+        )
+    return message.origin

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    MessageWithImportance,
+    Origin,
+    Role,
+    SemanticPin,
+    origin_of_role,
+)
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.time import to_iso
 
@@ -28,6 +35,13 @@ _INVISIBLE: Final = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 _CONDENSED_CHARS: Final = 400
+_WHOSE: Final = {
+    Origin.USER: "the user",
+    Origin.ASSISTANT: "the assistant",
+    Origin.TOOL: "a tool",
+    Origin.DOCUMENT: "a document",
+    Origin.IMPORT: "an import",
+}
 _DAY_MS: Final = 86_400_000
 
 
@@ -71,7 +85,8 @@ def pin_piece(pin: SemanticPin) -> Piece:
 
 def hit_piece(hit: Hit, session_id: str) -> Piece:
     """One older message: its first 400 characters."""
-    place = "" if hit.session_id == session_id else f" in session {_quoted(hit.session_id)}"
+    place = "" if hit.session_id in (session_id, None) else f" in session {_quoted(hit.session_id or '')}"
+    place += _whose(hit.origin, hit.role)
     speaker = as_data(hit.name or hit.role or str(hit.type))
     text = hit.text if len(hit.text) <= _CONDENSED_CHARS else hit.text[: _CONDENSED_CHARS - 1].rstrip() + "…"
     return _piece(f"- {hit.record_id}, {_day(hit.created_at)}, {speaker}{place}: ", text, None)
@@ -80,8 +95,15 @@ def hit_piece(hit: Hit, session_id: str) -> Piece:
 def message_piece(message: MessageWithImportance) -> Piece:
     """One recent message: who, when, what."""
     name = f" {as_data(message.name)}" if message.name else ""
-    label = f"{message.role}{name} ({message.record_id}, {_day(message.created_at)}): "
+    source = _whose(message.origin, message.role)
+    label = f"{message.role}{name} ({message.record_id}, {_day(message.created_at)}{source}): "
     return _piece(label, message.text, message.tokens)
+
+
+def _whose(origin: Origin, role: Role | None) -> str:
+    """Whose words these are, where they are not those of who sent them."""
+    is_told = role is not None and origin is not origin_of_role(role)
+    return f", from {_WHOSE[origin]}" if is_told or (role is None and origin.distrust >= Origin.TOOL.distrust) else ""
 
 
 def as_data(text: str) -> str:

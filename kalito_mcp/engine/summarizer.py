@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SummaryMethod
-from kalito_mcp.engine.extractive import fold_summaries, summarize_messages
+from kalito_mcp.engine.extractive import fold_summaries, summarize_messages, telling
 from kalito_mcp.engine.prompts import CLOUD_SUMMARY, LOCAL_SUMMARY, SUMMARY_OF_SUMMARIES, Prompt, fit_lines
 from kalito_mcp.engine.summary_validation import ValidationPolicy, find_flaw
 from kalito_mcp.errors import ModelError
@@ -96,18 +96,22 @@ class Summarizer:
     async def summarize(
         self, messages: Sequence[MessageWithImportance], *, session_model: str | None
     ) -> WrittenSummary:
-        """What the messages said, in a few sentences. No messages: `No messages to summarize`.
+        """What the messages said, in a few sentences. No messages: `No messages to summarize`. Hidden messages say
+        nothing, and a model never sees them.
 
         Never raises for a model's failure.
         """
         if not messages:
             return _extractive(NOTHING_TO_SUMMARIZE)
+        shown = [message for message in messages if not message.is_hidden]
+        if not shown:
+            return _extractive(summarize_messages(messages, max_chars=self._policy.extractive_max_characters))
         return await self._write(
             session_model,
             local_prompt=LOCAL_SUMMARY,
             cloud_prompt=CLOUD_SUMMARY,
-            lines=[f"{message.speaker}: {message.text}" for message in messages],
-            sources=[message.text for message in messages],
+            lines=[f"{message.speaker}: {message.text}" for message in shown],
+            sources=[message.text for message in shown],
             without_model=lambda: summarize_messages(messages, max_chars=self._policy.extractive_max_characters),
         )
 
@@ -118,12 +122,15 @@ class Summarizer:
         """
         if not summaries:
             return _extractive(NOTHING_TO_SUMMARIZE)
+        parts = telling(summaries)
+        if not parts:
+            return _extractive(fold_summaries(summaries, max_chars=self._policy.extractive_fold_max_characters))
         return await self._write(
             session_model,
             local_prompt=SUMMARY_OF_SUMMARIES,
             cloud_prompt=SUMMARY_OF_SUMMARIES,
-            lines=[f"Part {part}: {summary.summary}" for part, summary in enumerate(summaries, start=1)],
-            sources=[summary.summary for summary in summaries],
+            lines=[f"Part {place}: {part.summary}" for place, part in enumerate(parts, start=1)],
+            sources=[part.summary for part in parts],
             without_model=lambda: fold_summaries(summaries, max_chars=self._policy.extractive_fold_max_characters),
         )
 

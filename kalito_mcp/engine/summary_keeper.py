@@ -5,7 +5,8 @@ one level has more than `ContextPolicy.summaries` that no higher one covers, tha
 summary of the next level: what is in view grows with the logarithm of the conversation's length.
 
 Texts are written before the transaction that stores them, because a model may be slow; if another process stored
-the same range meanwhile, its summary stands and ours is dropped.
+the same range meanwhile, its summary stands and ours is dropped. If what was summarised has changed meanwhile, or was
+forgotten, it is summarised again: nothing that is stored says what is gone.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,9 @@ from kalito_mcp.domain.records import (
     ConversationSummary,
     CreateSummaryRequest,
     MessageWithImportance,
+    Origin,
     SummaryMethod,
+    least_trusted,
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
@@ -27,6 +30,7 @@ from kalito_mcp.engine.render import as_data
 from kalito_mcp.engine.summarizer import Summarizer, WrittenSummary
 from kalito_mcp.engine.threshold import SummaryWindowPolicy, summary_window
 from kalito_mcp.errors import (
+    Conflict,
     InvalidInput,
     RecordNotFound,
     SessionFinalized,
@@ -35,7 +39,7 @@ from kalito_mcp.errors import (
 )
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import SummaryDraft
-from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 
 
@@ -73,13 +77,17 @@ class SummaryKeeper:
 
         `is_partial_due` takes the rest of the conversation too, however short.
         """
-        async with self._store.read() as view:
-            session = await _session(view, scope)
-            window = await self._next_window(view, session, is_partial_due=is_partial_due)
-        if not window:
-            return None
-        written = await self._summarizer.summarize(window, session_model=session.model)
-        return await self._stored_or_dropped(scope, self._draft_of_messages(window, written))
+        while True:
+            async with self._store.read() as view:
+                session = await _session(view, scope)
+                window = await self._next_window(view, session, is_partial_due=is_partial_due)
+            if not window:
+                return None
+            written = await self._summarizer.summarize(window, session_model=session.model)
+            try:
+                return await self._stored_or_dropped(scope, self._draft_of_messages(window, written), window)
+            except Conflict:
+                continue
 
     async def summarize_all(self, scope: Scope) -> list[ConversationSummary]:
         """Summarise every message that has no summary yet, window by window, and fold what is due."""
@@ -92,13 +100,17 @@ class SummaryKeeper:
 
     async def fold_due(self, scope: Scope) -> ConversationSummary | None:
         """Fold the oldest summaries of the lowest level that has too many; None when none has."""
-        async with self._store.read() as view:
-            session = await _session(view, scope)
-            parts = self._foldable(await view.records.uncovered_summaries(session))
-        if not parts:
-            return None
-        written = await self._summarizer.fold(parts, session_model=session.model)
-        return await self._stored_or_dropped(scope, self._draft_of_summaries(parts, written))
+        while True:
+            async with self._store.read() as view:
+                session = await _session(view, scope)
+                parts = self._foldable(await view.records.uncovered_summaries(session))
+            if not parts:
+                return None
+            written = await self._summarizer.fold(parts, session_model=session.model)
+            try:
+                return await self._stored_or_dropped(scope, self._draft_of_summaries(parts, written), parts)
+            except Conflict:
+                continue
 
     async def create(self, scope: Scope, request: CreateSummaryRequest) -> ConversationSummary:
         """Summarise the range that the request names.
@@ -128,8 +140,11 @@ class SummaryKeeper:
             written = await self._summarizer.summarize(messages, session_model=session.model)
         draft = self._draft_of_messages(messages, written)
         async with self._store.write() as transaction:
-            await transaction.records.add_summary(session, draft)
-        return _summary(session.id, draft)
+            # The caller's words are its own, whatever has become of the messages.
+            is_current = text is not None or await _are_as_read(transaction, session, messages)
+            if is_current:
+                await transaction.records.add_summary(session, draft)
+        return _summary(session.id, draft) if is_current else await self.create(scope, request)
 
     async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
         """Store the caller's text as the summary of every message that has none; None when every message has one.
@@ -182,13 +197,19 @@ class SummaryKeeper:
             raise InvalidInput(f"message_count={request.message_count}, but the range holds {count} messages")
         return await view.records.messages(session, first_seq=start.seq, last_seq=end.seq)
 
-    async def _stored_or_dropped(self, scope: Scope, draft: SummaryDraft) -> ConversationSummary | None:
+    async def _stored_or_dropped(
+        self, scope: Scope, draft: SummaryDraft, made_of: Sequence[MessageWithImportance | ConversationSummary]
+    ) -> ConversationSummary | None:
+        """None where the session is closed, or its range has a summary now. Raises Conflict where what it was made of
+        is not as it was read."""
         try:
             async with self._store.write() as transaction:
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
                     return None
                 await transaction.records.add_summary(session, draft)
+                if not await _are_as_read(transaction, session, made_of):
+                    raise Conflict("what is summarised here has changed meanwhile; summarise it again")
         except SummaryRangeConflict:
             return None
         return _summary(session.id, draft)
@@ -202,6 +223,8 @@ class SummaryKeeper:
             seqs=(first.seq, last.seq),
             message_ids=(first.record_id, last.record_id),
             moments=(min(moments), max(moments)),
+            # Also of the hidden ones: they may come back.
+            origins=[message.origin for message in messages],
         )
 
     def _draft_of_summaries(self, parts: Sequence[ConversationSummary], written: WrittenSummary) -> SummaryDraft:
@@ -212,6 +235,7 @@ class SummaryKeeper:
             seqs=(first.start_seq, last.end_seq),
             message_ids=(first.start_message_id, last.end_message_id),
             moments=(min(part.started_at for part in parts), max(part.ended_at for part in parts)),
+            origins=[part.origin for part in parts],
         )
 
     def _draft(
@@ -222,8 +246,10 @@ class SummaryKeeper:
         seqs: tuple[int, int],
         message_ids: tuple[str, str],
         moments: tuple[int, int],
+        origins: Sequence[Origin],
     ) -> SummaryDraft:
         now_ms = self._clock.now_ms()
+        writers = (Origin.ASSISTANT,) if written.method is SummaryMethod.CALLER else ()
         return SummaryDraft(
             id=self._ids.record_id("summary", now_ms),
             text=written.text,
@@ -240,6 +266,7 @@ class SummaryKeeper:
             model_id=written.model_id,
             created_at=now_ms,
             terms=index_terms(written.text),
+            origin=least_trusted((*writers, *origins)),
         )
 
 
@@ -248,6 +275,21 @@ async def _session(view: ReadView, scope: Scope) -> Session:
     if session is None:
         raise SessionNotFound(scope.session or "")
     return session
+
+
+async def _are_as_read(
+    view: ReadView | WriteTransaction,
+    session: Session,
+    parts: Sequence[MessageWithImportance | ConversationSummary],
+) -> bool:
+    """Whether consecutive messages, or summaries of one level, are still what they were when they were read."""
+    first, last = parts[0], parts[-1]
+    if isinstance(first, ConversationSummary):
+        ids = {part.id for part in parts if isinstance(part, ConversationSummary)}
+        found = await view.records.summaries(session, level=first.level, after_seq=first.start_seq - 1)
+        return [one for one in found if one.id in ids] == list(parts)
+    assert isinstance(last, MessageWithImportance)  # noqa: S101 - they are all of one kind
+    return list(await view.records.messages(session, first_seq=first.seq, last_seq=last.seq)) == list(parts)
 
 
 async def _message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
@@ -275,4 +317,5 @@ def _summary(session_id: str, draft: SummaryDraft) -> ConversationSummary:
         ended_at=draft.ended_at,
         method=draft.method,
         model_id=draft.model_id,
+        origin=draft.origin,
     )

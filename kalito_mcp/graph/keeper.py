@@ -205,6 +205,16 @@ class Keeper:
         self.put(sourced)
         return sourced
 
+    def relate(self, node: GraphNode) -> None:
+        """Find anew what a query of the network is similar to, because its words are others."""
+        for edge in tuple(self.network.edges_of(node.id)):
+            if edge.type is EdgeType.SIMILAR_TO:
+                self.network.remove_edge((edge.from_id, edge.type, edge.to_id))
+        vector = self._embedder.embed(kept(node.text or ""))
+        self.index.add(node.id, vector)
+        near = self.index.near(vector, self._config.tau_sim)
+        self._link_similar(node.id, [one for one in near if one[0] != node.id], node.last_access)
+
     def drop(self, node_id: str) -> None:
         """Remove a node with its edges, and what was looked up by it."""
         node = self.network.nodes[node_id]

@@ -7,7 +7,7 @@ whatever order they come.
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,16 +27,12 @@ from kalito_mcp.domain.graph import (
     NodeType,
     SimilarQuery,
 )
-from kalito_mcp.domain.sleep import (
-    SleepCycleConfig,
-    SleepCycleOptions,
-    SleepCycleReport,
-    SleepCycleTrigger,
-)
+from kalito_mcp.domain.sleep import SleepCycleConfig, SleepCycleOptions, SleepCycleReport, SleepCycleTrigger
 from kalito_mcp.domain.validation import checked_moment, checked_text
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph import sleep
 from kalito_mcp.graph.canonical import canonical_key
+from kalito_mcp.graph.detaching import detached, sources_beside
 from kalito_mcp.graph.files import read_json, write_json
 from kalito_mcp.graph.hashing import HashingEmbedder
 from kalito_mcp.graph.keeper import MAX_TEXT_BYTES, Keeper, check_text, edges_full, kept
@@ -181,6 +177,16 @@ class GraphStore:
         for it. Raises as `upsert_query` does.
         """
         return self._keeper.merge(node, carry_weights=carry_weights, keep=keep).id
+
+    def sources_beside(self, record_ids: Collection[str], *, erased_texts: Sequence[str] = ()) -> frozenset[str]:
+        """The other records of the nodes that `detach_records` would touch: it wants the texts of those."""
+        return sources_beside(self._keeper, record_ids, erased_texts)
+
+    def detach_records(
+        self, record_ids: Collection[str], *, text_of: Mapping[str, str], erased_texts: Sequence[str] = ()
+    ) -> int:
+        """Take records out; how many nodes that touched. See `graph/detaching.py`."""
+        return detached(self._keeper, record_ids, text_of, erased_texts)
 
     # What is found
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio.to_thread
 
-from kalito_mcp.domain.graph import GraphPolicy
+from kalito_mcp.domain.graph import EdgeType, GraphPolicy
 from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("kalito.graph")
 _CHUNK: Final = 50
-_LOOK_BACK: Final = 8
+LOOK_BACK: Final = 8
 """How many messages before an answer its query may lie."""
 
 
@@ -57,7 +57,7 @@ class Observer:
                     return observed
                 done = session.observed_seq
                 last = min(done + _CHUNK, session.message_count)
-                messages = await transaction.records.messages(session, first_seq=done + 1 - _LOOK_BACK, last_seq=last)
+                messages = await transaction.records.messages(session, first_seq=done + 1 - LOOK_BACK, last_seq=last)
                 # In a thread: 50 messages are 50 ms, and the loop has others to serve.
                 await anyio.to_thread.run_sync(observe_messages, graph, messages, done, self.policy)
                 await transaction.sessions.set_observed_seq(session, last)
@@ -75,12 +75,14 @@ def observe_messages(
     asked_seq, query_id = 0, None
     refused: list[str] = []
     for message in messages:
-        if message.role is Role.SYSTEM or not message.text.strip():
-            continue
         is_query = message.role is Role.USER
+        if message.role is Role.SYSTEM or not message.text.strip():
+            # What answers a forgotten question does not answer the one before it.
+            query_id = None if is_query and message.is_hidden else query_id
+            continue
         if is_query:
             asked_seq, query_id = message.seq, graph.node_of_record(message.record_id)
-        if message.seq <= done or not (is_query or (query_id and message.seq - asked_seq <= _LOOK_BACK)):
+        if message.seq <= done or not (is_query or (query_id and message.seq - asked_seq <= LOOK_BACK)):
             continue
         try:
             query_id = _take(graph, message, None if is_query else query_id, policy)
@@ -91,6 +93,31 @@ def observe_messages(
             refused.append(f"{message.record_id}: {error}")
     if refused:
         _log.warning("%d messages are not whole in their session's graph, such as %s", len(refused), refused[0])
+
+
+def observe_again(
+    graph: "GraphStore", messages: Sequence[MessageWithImportance], seq: int, policy: GraphPolicy
+) -> None:
+    """Take one message in that was changed or has come back, joined to what it answers, or to its answers.
+
+    `messages` are those around it that have been observed: eight before it and eight after it, where there are so many.
+    """
+    place = next(place for place, message in enumerate(messages) if message.seq == seq)
+    observe_messages(graph, messages[: place + 1], seq - 1, policy)
+    query_id = graph.node_of_record(messages[place].record_id)
+    if messages[place].role is not Role.USER or query_id is None:
+        return
+    for after, message in enumerate(messages[place + 1 :], start=place + 1):
+        if message.role is Role.USER or message.seq - seq > LOOK_BACK:
+            return
+        answer_id = graph.node_of_record(message.record_id)
+        if answer_id is None:
+            observe_messages(graph, messages[: after + 1], message.seq - 1, policy)
+            continue
+        try:
+            graph.link(query_id, answer_id, EdgeType.RESPONDED_WITH, 1.0, at_ms=message.created_at)
+        except GraphFull as error:
+            _log.warning("%s is not linked to what it answers: %s", message.record_id, error)
 
 
 def _take(graph: "GraphStore", message: MessageWithImportance, query_id: str | None, policy: GraphPolicy) -> str:

@@ -38,7 +38,7 @@ from kalito_mcp.orchestrator.graph_settings import (
 from kalito_mcp.orchestrator.graph_shelf import GraphShelf
 from kalito_mcp.orchestrator.overview import overview
 from kalito_mcp.orchestrator.past_answers import past_answer
-from kalito_mcp.orchestrator.restoring import of_this_memory
+from kalito_mcp.orchestrator.restoring import of_this_memory, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
@@ -283,10 +283,17 @@ class MemoryOrchestrator:
 
         name = name or default_name(self.agent_id)
         path = self._snapshots.path(name)
-        graph = await self.get_agent_store()
         policy = self.config.checkpoint
-        data = await anyio.to_thread.run_sync(lambda: best(graph, policy.top_k).to_snapshot())
-        await write_json(path, data, is_pretty=policy.pretty)
+        for _ in range(_MAX_PLANS):
+            graph = await self.get_agent_store()
+            chosen = await anyio.to_thread.run_sync(best, graph, policy.top_k)
+            data = await anyio.to_thread.run_sync(chosen.to_snapshot)
+            await write_json(path, data, is_pretty=policy.pretty)
+            sources = sorted({record_id for node in chosen.nodes() for record_id in node.source_record_ids})
+            async with self._store.read() as view:
+                # Erased between the copy and the file: whoever erased it has not seen this file.
+                if not await view.edits.erased(Scope(owner=self._owner), sources):
+                    break
         return self._snapshots.file(name)
 
     def list_snapshots(self) -> list[SnapshotFile]:
@@ -315,16 +322,18 @@ class MemoryOrchestrator:
 
     async def restore_snapshot(self, name: str) -> int:
         """Make the agent's graph that of a checkpoint; how many nodes it has now. Messages that it names, and that are
-        others in this memory, are left out.
+        others in this memory, are left out, and so is what was forgotten or erased.
 
         Raises:
             NotFound: no such checkpoint. InvalidInput: it cannot be read, or is of another version or embedder; the
             graph is as it was.
         """
         data = await self.read_snapshot(name)
-        async with self._store.read() as view:
-            data = await of_this_memory(data, view, self._agent())
-        async with self._shelf.changing(self._agent()) as (_, [graph]):
+        agent = self._agent()
+        # In one transaction: what is erased beside it is gone from the snapshot's file, or from the graph.
+        async with self._shelf.changing(agent) as (transaction, [graph]):
+            data = await without_gone(data, transaction, agent, new_graph(self.config, agent, self._clock))
+            data = await of_this_memory(data, transaction, agent)
             await anyio.to_thread.run_sync(graph.from_snapshot, data)
             return graph.stats().nodes
 

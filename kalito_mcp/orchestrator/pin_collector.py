@@ -44,16 +44,22 @@ class PinCollector:
                     if self._policy.enabled
                     else ()
                 )
-            drafts = self._drafts(messages)
+            drafts = self.drafts(messages)
             async with self._store.write() as transaction:
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
                     return made
                 if drafts:
+                    now = await transaction.records.messages(
+                        session, first_seq=messages[0].seq, last_seq=messages[-1].seq
+                    )
+                    if list(now) != list(messages):
+                        continue  # one was changed or forgotten meanwhile, and its pins with it
                     made += await transaction.records.add_pins(session, drafts)
                 await transaction.sessions.set_pinned_seq(session, last)
 
-    def _drafts(self, messages: Sequence[MessageWithImportance]) -> list[PinDraft]:
+    def drafts(self, messages: Sequence[MessageWithImportance]) -> list[PinDraft]:
+        """The pins that the messages deserve."""
         now_ms = self._clock.now_ms()
         return [
             PinDraft(
@@ -66,6 +72,7 @@ class PinCollector:
                 created_at=now_ms,
                 client_key=pin.client_key,
                 terms=index_terms(pin.content),
+                origin=message.origin,
             )
             for message in messages
             for pin in find_pins(message, self._policy)

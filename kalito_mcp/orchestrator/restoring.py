@@ -1,7 +1,12 @@
-"""A snapshot from elsewhere names messages by numbers that mean others here: only those are kept that are meant."""
+"""A snapshot from elsewhere names messages by numbers that mean others here: only those are kept that are meant. And
+what was forgotten or erased since it was written does not come back with it.
+"""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio.to_thread
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -9,14 +14,49 @@ from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.ports.store import ReadView
+from kalito_mcp.orchestrator.record_texts import record_texts
+from kalito_mcp.ports.edits import EditReader
+from kalito_mcp.ports.store import ReadView, WriteTransaction
+
+if TYPE_CHECKING:
+    from kalito_mcp.graph.store import GraphStore
 
 _SPELLINGS: Final = ("source_record_ids", "sourceRecordIds")
 _MERGED: Final = ("source_node_ids", "sourceNodeIds")
 _PAGE: Final = 400
 
 
-async def of_this_memory(data: Mapping[str, Any], view: ReadView, scope: Scope) -> Mapping[str, Any]:
+async def without_gone(
+    data: Mapping[str, Any], view: ReadView | WriteTransaction, scope: Scope, empty: "GraphStore"
+) -> Mapping[str, Any]:
+    """The snapshot without what its erased records said, and those that are forgotten and say what it says. `empty` is
+    a graph that may be filled.
+
+    An erased message has no words left to compare: in a snapshot from elsewhere, one of its number is left out as well.
+
+    Raises:
+        InvalidInput: as `GraphStore.from_snapshot`, where anything is to be left out.
+    """
+    gone = await _gone(data, view.edits, scope)
+    if not gone:
+        return data
+    await anyio.to_thread.run_sync(empty.from_snapshot, data)
+    await detach(empty, gone, (), view.edits, Scope(owner=scope.owner))
+    return empty.to_snapshot()
+
+
+async def detach(
+    graph: "GraphStore", record_ids: Collection[str], erased_texts: Sequence[str], edits: EditReader, scope: Scope
+) -> int:
+    """Take the scope's records out of a graph, where what other records say stays; how many nodes that touched."""
+    beside = await anyio.to_thread.run_sync(partial(graph.sources_beside, record_ids, erased_texts=erased_texts))
+    text_of = await record_texts(edits, scope, beside)
+    return await anyio.to_thread.run_sync(
+        partial(graph.detach_records, record_ids, text_of=text_of, erased_texts=erased_texts)
+    )
+
+
+async def of_this_memory(data: Mapping[str, Any], view: ReadView | WriteTransaction, scope: Scope) -> Mapping[str, Any]:
     """The snapshot, whose nodes name only messages of the scope's agent that say what the node says: a question or an
     answer its words, anything else a part of them. What is no snapshot stays as it is, to be refused by who reads it.
     """
@@ -34,6 +74,20 @@ async def of_this_memory(data: Mapping[str, Any], view: ReadView, scope: Scope) 
         if kept:
             node["source_record_ids"] = kept
     return data
+
+
+async def _gone(data: Mapping[str, Any], edits: EditReader, scope: Scope) -> set[str]:
+    nodes_of: dict[str, list[dict[str, Any]]] = {}
+    for node in _nodes(data):
+        for record_id in _ids(node):
+            nodes_of.setdefault(record_id, []).append(node)
+    owner = Scope(owner=scope.owner)
+    gone = set(await edits.erased(owner, sorted(nodes_of)))
+    for record_id in nodes_of.keys() - gone:
+        record = await edits.record(owner, record_id)
+        if record is not None and record.is_deleted and any(_says(record.text, one) for one in nodes_of[record_id]):
+            gone.add(record_id)
+    return gone
 
 
 def _nodes(data: Any) -> Iterator[dict[str, Any]]:

@@ -1,12 +1,13 @@
 """Records: messages, pins, summaries."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
+    Origin,
     PinType,
     Role,
     SemanticPin,
@@ -31,11 +32,17 @@ class MessageDraft:
     token_usage: int | None
     client_key: str | None
     terms: tuple[str, ...]
+    origin: Origin | None = None
+    """None is the role's."""
+    client: str | None = None
+    details: Mapping[str, Any] | None = None
+    """`message_type`, `attachments`, `vision_response_for`, `tags`, `visibility`, `critical`, where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedMessage:
-    """Where a draft ended up. `is_new` is False when its `client_key` was recorded before."""
+    """Where a draft ended up. `is_new` is False when its `client_key` was recorded before, or when it is an erased
+    message that comes again: the same text with the same `client_key` or moment."""
 
     id: int
     seq: int
@@ -55,6 +62,8 @@ class PinDraft:
     created_at: int
     client_key: str | None
     terms: tuple[str, ...]
+    origin: Origin = Origin.ASSISTANT
+    client: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,7 @@ class SummaryDraft:
     model_id: str | None
     created_at: int
     terms: tuple[str, ...]
+    origin: Origin = Origin.ASSISTANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +102,16 @@ class SessionView:
 
 
 class RecordReader(Protocol):
-    """Reads of one consistent view. Deleted records do not exist here."""
+    """Reads of one consistent view. Forgotten and internal records do not exist here, but for the place of a message or
+    a summary, which has no words."""
 
-    async def view(self, session: Session, *, tail: int, pins: int) -> SessionView:
+    async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
         """The parts of a context, in one read."""
         ...
 
     async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
-        """The messages of a range of seqs, both included, in order."""
+        """The messages of a range of seqs, both included, in order, without a gap: a forgotten, erased or internal one
+        is `is_hidden` and has no text."""
         ...
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
@@ -111,11 +123,13 @@ class RecordReader(Protocol):
         ...
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
-        """The summaries of one level whose range starts after a seq, in order."""
+        """The summaries of one level whose range starts after a seq, in order, without a gap: the text of a forgotten,
+        erased or internal one is empty."""
         ...
 
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
-        """The summaries that no higher level covers, oldest range first."""
+        """The summaries that no higher level covers, oldest range first, without a gap: the text of a forgotten,
+        erased or internal one is empty."""
         ...
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
@@ -141,7 +155,8 @@ class RecordWriter(RecordReader, Protocol):
         ...
 
     async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> int:
-        """Add the pins whose `client_key` is new to the session; how many that were."""
+        """Add the pins whose `client_key` is new to the session and whose text is no erased pin's; how many that
+        were."""
         ...
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
@@ -152,6 +167,7 @@ class RecordWriter(RecordReader, Protocol):
         """
         ...
 
-    async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]]) -> None:
-        """Replace the importance of messages: (number, score in [0, 1])."""
+    async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
+        """Replace the importance of messages: (number, score in [0, 1]). Each is an edit by the memory itself; equal
+        scores, and forgotten messages, stay as they are."""
         ...

@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from kalito_mcp.ports.edits import EditReader, EditWriter, Swept
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
@@ -29,6 +30,8 @@ class ReadView(Protocol):
     def text(self) -> TextIndexReader: ...
     @property
     def graphs(self) -> GraphReader: ...
+    @property
+    def edits(self) -> EditReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -43,6 +46,8 @@ class WriteTransaction(Protocol):
     def text(self) -> TextIndexReader: ...
     @property
     def graphs(self) -> GraphWriter: ...
+    @property
+    def edits(self) -> EditWriter: ...
 
 
 class Store(Protocol):
@@ -58,6 +63,15 @@ class Store(Protocol):
         Raises:
             StorageBusy: another process held the lock too long.
             StorageFull, StorageReadOnly, StorageDamaged: as they say; nothing was written.
+        """
+        ...
+
+    async def sweep(self) -> Swept:
+        """Make the file forget what was erased from it: the text index merged, the file written anew, the log cut.
+        Takes seconds for a large database, and room for a second copy of it.
+
+        Raises:
+            StorageFull, StorageBusy: as they say; what was erased stays erased, and a later sweep can finish.
         """
         ...
 

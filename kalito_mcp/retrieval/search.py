@@ -11,16 +11,19 @@ from hashlib import blake2b
 from typing import Final
 
 from kalito_mcp.domain.analysis import query_terms, terms
+from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, Posting, SearchFilters, SearchPage
 from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.evidence import evidence, inverse_document_frequencies
 
 _DECIMALS: Final = 4
 _LEAST_SCORE: Final = 0.0001
+_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,11 @@ class SearchRequest:
 class Searcher:
     """Searches one agent's memory, or one session of it."""
 
-    def __init__(self, store: Store, policy: SearchPolicy) -> None:
+    def __init__(self, store: Store, policy: SearchPolicy, clock: Clock, decay: DecayPolicy = DEFAULT_DECAY) -> None:
         self._store = store
         self._policy = policy
+        self._clock = clock
+        self._decay = decay
 
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
         """The best k records, best first; equal ones newest first.
@@ -105,16 +110,17 @@ class Searcher:
         # Terms that nothing holds count in the mass: a hit on one word of five is worth a fifth.
         weights = inverse_document_frequencies(postings, await view.text.record_count(scope), newest_key)
         is_filtered = scope.session is not None or request.filters != SearchFilters()
+        now_ms = self._clock.now_ms()
         ranked: list[tuple[float, Candidate]] = []
         tier: list[Candidate] = []
         for keys in self._promising(found, weights, is_filtered=is_filtered, wanted=wanted):
             tier += await view.records.candidates(scope, keys, request.filters)
             if len(tier) >= self._policy.candidates or not is_filtered:
-                ranked += _by_evidence(weights, tier)
+                ranked += self._by_evidence(weights, tier, now_ms)
                 tier = []
                 if len(ranked) >= wanted:
                     break
-        return ranked + _by_evidence(weights, tier)
+        return ranked + self._by_evidence(weights, tier, now_ms)
 
     def _promising(
         self, postings: Sequence[Posting], weights: dict[str, float], *, is_filtered: bool, wanted: int
@@ -130,6 +136,27 @@ class Searcher:
         examined = most if is_filtered else min(most, -(-wanted // size) * size)
         best = _heaviest(promise, examined)
         return (best[start : start + size] for start in range(0, len(best), size))
+
+    def _by_evidence(
+        self, weights: dict[str, float], candidates: Sequence[Candidate], now_ms: int
+    ) -> list[tuple[float, Candidate]]:
+        scored = [(self._score(weights, candidate, now_ms), candidate) for candidate in candidates]
+        return sorted(scored, key=lambda pair: (-pair[0], -pair[1].key))
+
+    def _score(self, weights: dict[str, float], candidate: Candidate, now_ms: int) -> float:
+        """The share of the evidence, less what age takes. Rounded, and never down to nothing: the index knows that the
+        text holds a term."""
+        text = f"{candidate.name} {candidate.text}" if candidate.name else candidate.text
+        last_ms = max(candidate.created_at, candidate.last_used or candidate.created_at)
+        left = retention(
+            importance=candidate.importance,
+            usage_count=candidate.usage_count,
+            age_days=(now_ms - last_ms) / _DAY_MS,
+            is_critical=candidate.is_critical,
+            policy=self._decay,
+        )
+        score = decayed(evidence(weights, terms(text)), left, self._decay)
+        return max(round(score, _DECIMALS), _LEAST_SCORE)
 
     def _check(self, request: SearchRequest) -> None:
         if not 1 <= request.k <= self._policy.max_k:
@@ -147,17 +174,6 @@ class Searcher:
                 checked_moment(moment_ms, field)
         if since is not None and until is not None and since > until:
             raise InvalidInput("since is later than until; swap them")
-
-
-def _by_evidence(weights: dict[str, float], candidates: Sequence[Candidate]) -> list[tuple[float, Candidate]]:
-    scored = [(_score(weights, candidate), candidate) for candidate in candidates]
-    return sorted(scored, key=lambda pair: (-pair[0], -pair[1].key))
-
-
-def _score(weights: dict[str, float], candidate: Candidate) -> float:
-    """Rounded, and never down to nothing: the index knows that the text holds a term."""
-    text = f"{candidate.name} {candidate.text}" if candidate.name else candidate.text
-    return max(round(evidence(weights, terms(text)), _DECIMALS), _LEAST_SCORE)
 
 
 def _heaviest(promise: Mapping[int, float], count: int) -> list[int]:
@@ -183,13 +199,25 @@ def _hit(score: float, candidate: Candidate) -> Hit:
         # A pin's key may be one of ours.
         client_key=candidate.client_key if candidate.type is RecordType.MESSAGE else None,
         key=candidate.key,
+        origin=candidate.origin,
     )
 
 
 def _fingerprint(scope: Scope, request: SearchRequest) -> str:
     filters = request.filters
     kinds, roles = sorted(filters.types), sorted(filters.roles)
-    asked = repr((scope.agent, scope.session, request.query, kinds, roles, filters.since, filters.until))
+    asked = repr(
+        (
+            scope.agent,
+            scope.session,
+            request.query,
+            kinds,
+            roles,
+            filters.since,
+            filters.until,
+            filters.include_internal,
+        )
+    )
     return blake2b(asked.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 

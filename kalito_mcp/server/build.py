@@ -20,6 +20,7 @@ from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.conversation import ConversationTools
 from kalito_mcp.server.tools.graph import GraphTools
 from kalito_mcp.server.tools.pins import PinTools
+from kalito_mcp.server.tools.records import RecordTools
 from kalito_mcp.server.tools.search import SearchTools
 from kalito_mcp.version import __version__
 
@@ -34,6 +35,8 @@ client_key: sending it again then stores nothing twice.
 how similar questions were answered, and how that was liked.
 - When the user states a lasting fact, a preference or a decision, or says "remember this", call create_pin.
 - When the user says that an answer was good or bad, call record_feedback with the id of the answer's message.
+- Keep notes, tasks and documents with remember. When something remembered is wrong, call update_memory; when the user \
+wants it gone, forget, which restore undoes. memory_history tells who changed what.
 - At a good stopping point, call summarize_session with your own summary of what has none yet. When the conversation \
 is over for good, call finalize_session.
 
@@ -124,6 +127,7 @@ def build_server(opener: MemoryOpener, *, default_session: str | None = None) ->
 def _tools(opened: OpenedMemory, subscriptions: Subscriptions) -> list[Tool]:
     conversation, pins = ConversationTools(opened, subscriptions), PinTools(opened, subscriptions)
     search, graph = SearchTools(opened), GraphTools(opened, subscriptions)
+    records = RecordTools(opened, subscriptions)
     writes = {"read_only": False, "destructive": False}
     reads = {"read_only": True, "destructive": False}
     always_loaded = {"anthropic/alwaysLoad": True}
@@ -161,6 +165,39 @@ def _tools(opened: OpenedMemory, subscriptions: Subscriptions) -> list[Tool]:
             is_idempotent=True,
             meta={"anthropic/searchHint": "close, end the conversation"},
         ),
+        _tool(
+            records.remember,
+            "Remember",
+            **writes,
+            meta={"anthropic/searchHint": "note, to-do, task, store a document, reflection"},
+        ),
+        _tool(
+            records.update_memory,
+            "Update a memory",
+            read_only=False,
+            destructive=True,
+            meta={"anthropic/searchHint": "correct, edit, complete a task"},
+        ),
+        _tool(
+            records.forget,
+            "Forget",
+            read_only=False,
+            destructive=True,
+            meta={"anthropic/searchHint": "delete, erase, remove"},
+        ),
+        _tool(
+            records.restore,
+            "Restore",
+            **writes,
+            is_idempotent=True,
+            meta={"anthropic/searchHint": "undo, bring back, revert"},
+        ),
+        _tool(
+            records.memory_history,
+            "Memory history",
+            **reads,
+            meta={"anthropic/searchHint": "versions, who changed it, one record in full"},
+        ),
     ]
 
 
@@ -188,17 +225,25 @@ def _tool(
         meta=meta,
         structured_output=False if is_text else None,
     )
-    tool.parameters = _without_titles(tool.parameters)
+    tool.parameters = _terse(tool.parameters)
     tool.parameters["additionalProperties"] = False
-    tool.fn_metadata.output_schema = _without_titles(tool.fn_metadata.output_schema)
+    tool.fn_metadata.output_schema = _terse(tool.fn_metadata.output_schema)
     return tool
 
 
-def _without_titles(schema: Any) -> Any:
-    """The schema without the titles that pydantic makes of each name: a sixth of what listing the tools costs."""
-    if isinstance(schema, dict):
-        # A title is a string; a property of that name is a schema.
-        return {
-            key: _without_titles(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)
-        }
-    return [_without_titles(one) for one in schema] if isinstance(schema, list) else schema
+def _terse(schema: Any) -> Any:
+    """The schema without what says nothing more: the titles that pydantic makes of each name, and the null that an
+    optional argument may be as well as absent. A third of what listing the tools would cost."""
+    if isinstance(schema, list):
+        return [_terse(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # A title is a string; a property of that name is a schema.
+    kept = {key: value for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    choices = kept.get("anyOf")
+    if isinstance(choices, list) and len(choices) == 2 and {"type": "null"} in choices:  # noqa: PLR2004 - it and null
+        [only] = [choice for choice in choices if choice != {"type": "null"}]
+        kept = {**only, **{key: value for key, value in kept.items() if key != "anyOf"}}
+        if kept.get("default", ...) is None:
+            del kept["default"]
+    return {key: _terse(value) for key, value in kept.items()}

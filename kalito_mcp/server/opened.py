@@ -6,7 +6,7 @@ memory waits for it.
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
@@ -14,7 +14,14 @@ from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, KalitoError
 
 if TYPE_CHECKING:
+    from mcp.server.mcpserver import Context
+
     from kalito_mcp.memory import Memory
+
+
+class _Serving(Protocol):
+    opened: "OpenedMemory"
+
 
 MemoryOpener = Callable[[], AbstractAsyncContextManager["Memory"]]
 
@@ -98,3 +105,8 @@ class OpenedMemory:
         if not chosen:
             raise InvalidInput("session_id is missing; send the one that record_messages returned")
         return checked_name(chosen, "session_id")
+
+
+def opened_by(context: "Context[None, Any]") -> OpenedMemory:
+    """The memory of the server that answers this call, for what is no method of a tool."""
+    return cast("_Serving", context.mcp_server).opened

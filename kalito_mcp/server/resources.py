@@ -9,6 +9,7 @@ from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import InvalidInput, NotFound, SessionNotFound
+from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.refusals import protocol_errors
 from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_URI
@@ -16,6 +17,8 @@ from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_U
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
 GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
 SNAPSHOT_URI: Final = "memory://snapshots/{snapshot_id}"
+RECORD_URI: Final = "memory://records/{record_id}"
+HISTORY_URI: Final = "memory://records/{record_id}/history"
 _MAX_SESSIONS: Final = 100
 _MAX_COMPLETIONS: Final = 100
 
@@ -108,6 +111,36 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
                 # A name that none can have, none of that name, a damaged file: it says which, with the address.
                 raise ResourceNotFoundError(str(error)) from error
         return _json(found)
+
+    @server.resource(
+        RECORD_URI,
+        name="record",
+        title="Record",
+        description="One record with all its fields: a message, thought, document, task, pin or summary.",
+        mime_type="application/json",
+    )
+    async def record(record_id: str) -> str:
+        with protocol_errors("resource record"):
+            try:
+                found = await (await opened.memory()).record(record_id)
+            except (InvalidInput, NotFound) as error:
+                raise ResourceNotFoundError(str(error)) from error
+        return _json(as_shown(found))
+
+    @server.resource(
+        HISTORY_URI,
+        name="record-history",
+        title="Record history",
+        description="Every edit of one record, oldest first: who changed what and when.",
+        mime_type="application/json",
+    )
+    async def record_history(record_id: str) -> str:
+        with protocol_errors("resource record-history"):
+            try:
+                found = await (await opened.memory()).history(record_id)
+            except (InvalidInput, NotFound) as error:
+                raise ResourceNotFoundError(str(error)) from error
+        return _json({"record_id": record_id, "edits": found})
 
     @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
     async def complete_id(

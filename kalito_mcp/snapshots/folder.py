@@ -12,6 +12,8 @@ from kalito_mcp.errors import InvalidInput, NotFound
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._%-]{0,99}")
 _SUFFIX: Final = ".json"
+_UNFINISHED: Final = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9._%-]{0,99}\.json\.[a-z0-9_]{8}")
+"""Beside a checkpoint's place, as `graph/files.py` names it."""
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 """Windows takes such a name for a device, whatever its folder and suffix."""
 
@@ -58,6 +60,18 @@ class SnapshotFolder:
         paths = {path.name.removesuffix(_SUFFIX): path for path in self.folder.glob(f"*{_SUFFIX}")}
         found = (_looked_at(name, path) for name, path in paths.items() if _is_plain(name))
         return sorted((one for one in found if one is not None), key=lambda one: (-one.written_at, one.name))
+
+    def unfinished(self) -> list[Path]:
+        """What checkpoints that were interrupted left behind, or are being written at this moment."""
+        return [path for path in self._files() if _UNFINISHED.fullmatch(path.name)]
+
+    def others(self) -> list[Path]:
+        """Files of the folder that are neither checkpoints nor left behind by one, by name."""
+        known = {file.path for file in self.all()}.union(self.unfinished())
+        return [path for path in self._files() if path not in known]
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self.folder.rglob("*") if not path.is_dir()) if self.folder.is_dir() else []
 
 
 def default_name(agent_id: str) -> str:

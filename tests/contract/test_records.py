@@ -375,7 +375,7 @@ async def test_importance_is_replaced_for_the_messages_of_the_session_and_nothin
     session = await session_of(store)
     async with store.write() as transaction:
         scores = [(mine.id, 1.0), (other.id, 1.0), (other.id + 1, 0.1), (other.id + 99, 1.0)]
-        await transaction.records.set_importance(session, scores)
+        await transaction.records.set_importance(session, scores, now_ms=START_MS)
     async with store.read() as view:
         found = {m: await view.records.message(Scope(), m) for m in (mine.id, kept.id, other.id)}
         session = await view.sessions.get(TRIP) or session

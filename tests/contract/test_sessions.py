@@ -137,7 +137,7 @@ async def test_every_write_to_a_session_changes_its_revision(store: Store) -> No
                 await transaction.sessions.set_state(session, SessionState.FINALIZING, now_ms=START_MS)
             else:
                 [message] = await transaction.records.messages(session, first_seq=1, last_seq=1)
-                await transaction.records.set_importance(session, [(message.id, 0.1)])
+                await transaction.records.set_importance(session, [(message.id, 0.1)], now_ms=START_MS)
         revisions.append((await found(store)).revision)
 
     for what in ("message", "pin", "summary", "state", "importance"):

@@ -1,20 +1,11 @@
-"""The score of a message, row by row of the specification, and its levels."""
-
-import math
+"""The score of a message, row by row of the specification."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
-from kalito_mcp.engine.importance import (
-    ImportanceLevel,
-    ImportancePolicy,
-    clamp_importance,
-    importance_level,
-    score_importance,
-)
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.engine.importance import ImportancePolicy, score_importance
 
 QUESTION_WITH_CODE = (
     "How do I fix this error in my function? Here's the code:\n"
@@ -122,42 +113,3 @@ def test_a_score_lies_between_zero_and_one_and_has_no_float_dust(role: Role, tex
 @given(text=st.text(max_size=250), sign=st.sampled_from(["?", "```", "function", "class", "error", "problem", "issue"]))
 def test_a_sign_more_never_lowers_the_score(text: str, sign: str) -> None:
     assert score_importance(Role.USER, text + sign) >= score_importance(Role.USER, text)
-
-
-@pytest.mark.parametrize(
-    ("value", "clamped"), [(-0.1, 0.0), (0.0, 0.0), (0.3, 0.3), (1.0, 1.0), (7, 1.0), (math.inf, 1.0), (-math.inf, 0.0)]
-)
-def test_a_value_outside_the_range_is_clamped(value: float, clamped: float) -> None:
-    """memory-manager-overview, Data Validation: scores are clamped; 0.0 stays 0.0."""
-    assert clamp_importance(value) == clamped
-
-
-@pytest.mark.parametrize("ask", [clamp_importance, importance_level])
-def test_not_a_number_is_refused(ask: object) -> None:
-    assert callable(ask)
-    with pytest.raises(InvalidInput, match="NaN"):
-        ask(math.nan)
-
-
-@pytest.mark.parametrize(
-    ("score", "level"),
-    [
-        (0.0, ImportanceLevel.LOW),
-        (0.39, ImportanceLevel.LOW),
-        (0.4, ImportanceLevel.MEDIUM),
-        (0.69, ImportanceLevel.MEDIUM),
-        (0.7, ImportanceLevel.HIGH),
-        (0.89, ImportanceLevel.HIGH),
-        (0.9, ImportanceLevel.CRITICAL),
-        (1.0, ImportanceLevel.CRITICAL),
-    ],
-)
-def test_a_level_begins_at_its_own_bound(score: float, level: ImportanceLevel) -> None:
-    assert importance_level(score) is level
-
-
-@given(low=st.floats(-1, 2), high=st.floats(-1, 2))
-def test_levels_never_fall_as_scores_rise(low: float, high: float) -> None:
-    order = list(ImportanceLevel)
-    low, high = sorted((low, high))
-    assert order.index(importance_level(low)) <= order.index(importance_level(high))

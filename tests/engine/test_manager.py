@@ -85,7 +85,7 @@ async def process(
         store,
         keeper,
         summarizer,
-        Searcher(store, search or SearchPolicy()),
+        Searcher(store, search or SearchPolicy(), clock),
         counter,
         clock,
         ids,

@@ -37,6 +37,11 @@ EXTREMES: Final[st.SearchStrategy[Any]] = st.sampled_from(
     ]
 )  # fmt: skip
 
+FIELDS: Final = (
+    "text", "tags", "importance_score", "critical", "caused_by", "status", "priority", "due_date", "source", "title",
+    "message_type", "related_to", "visibility", "attachments", "name", "role", "pinType", "deleted_at", "id",
+)  # fmt: skip
+
 
 def drawn_from(schema: dict[str, Any], definitions: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Values that the schema admits; of what it bounds by a number, small ones."""
@@ -60,6 +65,10 @@ def _list(schema: dict[str, Any], definitions: dict[str, Any]) -> st.SearchStrat
 
 
 def _object(schema: dict[str, Any], definitions: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    if "properties" not in schema:
+        return st.dictionaries(
+            st.sampled_from(FIELDS) | st.text(max_size=10), EXTREMES | st.text(max_size=10), max_size=4
+        )
     fields = {name: drawn_from(one, definitions) for name, one in schema["properties"].items()}
     required = {name: fields.pop(name) for name in schema.get("required", [])}
     return st.fixed_dictionaries(required, optional=fields)

@@ -95,7 +95,7 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "search_memory",
         {"query": "x", "types": ["note"]},
-        "types[0] must be 'message', 'pin' or 'summary', not 'note'",
+        "types[0] must be 'message', 'thought', 'document', 'task', 'pin' or 'summary', not 'note'",
     ),
     ("build_context", {"pending_input": "perhaps"}, "pending_input must be true or false, not 'perhaps'"),
     ("build_context", {"format": "xml"}, "format must be 'text' or 'structured', not 'xml'"),

@@ -17,7 +17,7 @@ from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.records import RecordQueries
 from tests import drafts
-from tests.scripted import START_MS
+from tests.scripted import START_MS, ScriptedClock
 
 pytestmark = pytest.mark.anyio
 TRIP = Scope(session="trip")
@@ -39,7 +39,7 @@ async def search(
     filters: SearchFilters | None = None,
     policy: SearchPolicy | None = None,
 ) -> Sequence[Hit]:
-    searcher = Searcher(store, policy or SearchPolicy())
+    searcher = Searcher(store, policy or SearchPolicy(), ScriptedClock())
     return (await searcher.search(scope or Scope(), SearchRequest(query, k, filters or SearchFilters()))).hits
 
 
@@ -48,7 +48,7 @@ async def found(store: SqliteStore, query: str, **asked: Scope | SearchFilters |
 
 
 async def pages(store: SqliteStore, request: SearchRequest, policy: SearchPolicy | None = None) -> list[list[Hit]]:
-    searcher = Searcher(store, policy or SearchPolicy())
+    searcher = Searcher(store, policy or SearchPolicy(), ScriptedClock())
     all_pages: list[list[Hit]] = []
     while True:
         page = await searcher.search(Scope(), request)
@@ -333,7 +333,7 @@ async def test_the_last_page_has_no_cursor_and_a_full_one_before_nothing_has_non
 
 async def test_a_cursor_of_another_search_is_refused(store: SqliteStore) -> None:
     await remember(store, *["ferry moss"] * 5)
-    searcher = Searcher(store, SearchPolicy())
+    searcher = Searcher(store, SearchPolicy(), ScriptedClock())
     request = SearchRequest("ferry", 2)
     cursor = (await searcher.search(Scope(), request)).next_cursor
     assert cursor is not None

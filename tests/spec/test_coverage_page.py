@@ -12,7 +12,13 @@ import pytest
 TESTS: Final = Path(__file__).parents[1]
 PAGE: Final = (Path(__file__).parent / "coverage.md").read_text(encoding="utf-8")
 PAGES: Final = sorted(set(Path(__file__).parent.glob("test_*.py")) - {Path(__file__)})
-DOCUMENTS: Final = ("memory-types", "memory-manager-overview", "memory-manager-reference", "graph-memory-api")
+DOCUMENTS: Final = (
+    "memory-types",
+    "memory-manager-overview",
+    "memory-manager-reference",
+    "graph-memory-api",
+    "memory-schemas",
+)
 
 _TEST: Final = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 _BENCHMARK: Final = re.compile(r"`(bench/\w+\.py)`")

@@ -20,7 +20,7 @@ from kalito_mcp.ports.store import StoragePolicy, Store
 from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.scripted import START_MS
+from tests.scripted import START_MS, ScriptedClock
 from tests.storage.conftest import MESSAGES, TEXT
 
 pytestmark = pytest.mark.anyio
@@ -51,7 +51,7 @@ async def read_everything(store: Store) -> set[str]:
         texts |= {n.text or "" for n in (await view.graphs.load(Scope())).nodes}
         found = await view.records.candidates(Scope(), range(1, 1_000), SearchFilters())
         texts |= {c.text for c in found}
-    page = await Searcher(store, SearchPolicy()).search(Scope(), SearchRequest("ferry to Moss", k=100))
+    page = await Searcher(store, SearchPolicy(), ScriptedClock()).search(Scope(), SearchRequest("ferry to Moss", k=100))
     return texts | {hit.text for hit in page.hits}
 
 

@@ -6,12 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
-from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.memory_records import DELETED_AT
+from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageDamaged
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -56,6 +58,8 @@ def test_a_sound_database_passes_every_check_and_stays_as_it_is(copy: Path) -> N
         "row hashes",
         "counters",
         "summaries",
+        "histories",
+        "belonging",
         "graphs",
         "text index",
     ]
@@ -293,7 +297,8 @@ def test_a_record_of_any_importance_is_as_it_was_written(database: Path, importa
             [two] = await transaction.records.append_messages(
                 await transaction.sessions.ensure(TRIP, now_ms=0), [drafts.message("two")], now_ms=START_MS
             )
-            await transaction.records.set_importance(session, [(two.id, importance), (one.id, importance)])
+            scores = [(two.id, importance), (one.id, importance)]
+            await transaction.records.set_importance(session, scores, now_ms=START_MS)
             await transaction.records.add_pins(session, [drafts.pin("pin", importance=importance)])
         await store.close()
 
@@ -374,3 +379,91 @@ def test_this_process_is_not_named_among_those_that_have_the_database_open(copy:
     with closing(sqlite3.connect(copy)) as connection:
         connection.execute("SELECT count(*) FROM records").fetchone()
         assert users(copy).detail == "no process"
+
+
+async def _fill_with_edits(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        details = {"tags": ["a"], "visibility": "internal", "critical": True}
+        batch = [
+            drafts.message("one", origin=Origin.IMPORT, client="host", created_at=START_MS - 1, details=details),
+            drafts.message("two"),
+            drafts.message("three"),
+        ]
+        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        pin = drafts.pin("pin", origin=Origin.TOOL, client="host")
+        await transaction.records.add_pins(session, [pin])
+        await transaction.records.add_summary(session, replace(drafts.summary(1, 3), origin=Origin.TOOL))
+        records = [await transaction.edits.record(TRIP, f"msg_{one.id}") for one in appended]
+        kinds = (RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK)
+        own = [drafts.record(kind, f"own {kind}", source="a.md", document_id="d", chunk_index=3) for kind in kinds]
+        records += await transaction.edits.add_records(Scope(), own, now_ms=START_MS)
+        records += [await transaction.edits.record(TRIP, record_id) for record_id in (pin.id, "summary_0_1_3")]
+        for record in records:
+            assert record is not None
+            cause = {"caused_by": "msg_1"} if record.id != "msg_1" else {}
+            changed = await transaction.edits.change(
+                record, drafts.edit(record, {"text": f"new {record.key}", **cause})
+            )
+            await transaction.edits.change(changed, drafts.edit(changed, {"tags": ["b"], "name": "Ann"}))
+        two = await transaction.edits.record(TRIP, "msg_2")
+        assert two is not None
+        await transaction.edits.change(two, drafts.edit(two, {DELETED_AT: START_MS}))
+        three = await transaction.edits.record(TRIP, "msg_3")
+        assert three is not None
+        await transaction.edits.purge(three, now_ms=START_MS)
+    await store.close()
+
+
+@pytest.fixture(scope="session")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The bytes of a database with records of every type, edited, forgotten and erased."""
+    path = tmp_path_factory.mktemp("edited") / "memory.db"
+    anyio.run(_fill_with_edits, path)
+    return path.read_bytes()
+
+
+def test_a_database_of_edited_forgotten_and_erased_records_is_sound_and_can_be_reindexed(
+    edited: bytes, database: Path
+) -> None:
+    database.write_bytes(edited)
+    assert failures(database) == {}
+    assert anyio.run(reindex, database) == 6
+    assert failures(database) == {}
+
+
+@pytest.mark.parametrize(
+    ("statement", "check"),
+    [
+        ("UPDATE records SET origin = 'user' WHERE key = 1", "row hashes"),
+        ("UPDATE records SET client = NULL WHERE key = 1", "row hashes"),
+        ("UPDATE records SET recorded_at = 0 WHERE key = 1", "row hashes"),
+        ("UPDATE records SET is_internal = 0 WHERE key = 1", "row hashes"),
+        ("UPDATE records SET is_critical = 0 WHERE key = 1", "row hashes"),
+        ("UPDATE records SET tags = '[]' WHERE key = 1", "row hashes"),
+        ("UPDATE records SET deleted_at = deleted_at + 1 WHERE key = 2", "row hashes"),
+        ("UPDATE records SET purged_at = purged_at + 1 WHERE key = 3", "row hashes"),
+        ("UPDATE records SET caused_by = 2 WHERE key = 4", "row hashes"),
+        ("UPDATE records SET source = 'b' WHERE type = 'document'", "row hashes"),
+        ("UPDATE records SET document_id = 'b' WHERE type = 'document'", "row hashes"),
+        ("UPDATE records SET agent_key = 2 WHERE type = 'task'", "row hashes"),
+        ("UPDATE memory_edits SET changes = '{}' WHERE record_key = 1 AND version = 2", "row hashes"),
+        ("UPDATE memory_edits SET editor_id = 'eve' WHERE record_key = 1 AND version = 2", "row hashes"),
+        ("UPDATE memory_edits SET edited_at = 0 WHERE record_key = 1 AND version = 2", "row hashes"),
+        ("UPDATE memory_edits SET edit_type = 'revert' WHERE record_key = 1 AND version = 2", "row hashes"),
+        ("DELETE FROM memory_edits WHERE record_key = 2 AND version = 3", "histories"),
+        ("DELETE FROM memory_edits WHERE record_key = 2 AND version = 4", "histories"),
+        ("UPDATE records SET caused_by = 99 WHERE key = 4", "belonging"),
+        ("UPDATE records SET agent_key = 2 WHERE key = 1", "belonging"),
+        ("UPDATE sessions SET hidden_count = 1", "counters"),
+        ("UPDATE sessions SET importance_sum = importance_sum + 0.01", "counters"),
+        ("UPDATE agents SET record_count = record_count + 1", "counters"),
+    ],
+)
+def test_what_was_changed_of_an_edited_record_or_its_history_is_found(
+    edited: bytes, database: Path, statement: str, check: str
+) -> None:
+    database.write_bytes(edited)
+    change(database, "INSERT INTO agents (key, owner, id) VALUES (2, 'local', 'other')", statement)
+    assert check in failures(database)

@@ -14,15 +14,17 @@ import aiosqlite
 import anyio
 import pytest
 
+from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import SchemaTooNew, StorageDamaged, StorageError
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
-from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, message_row
+from kalito_mcp.storage.sqlite.row_hash import row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
 from tests import drafts
+from tests.scripted import START_MS
 from tests.storage.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -274,11 +276,16 @@ def write_with_the_first_release(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO agents (owner, id, record_count) VALUES ('local', 'default', 2)")
         connection.execute(
-            "INSERT INTO sessions (owner, id, agent_key, message_count, pinned_seq, created_at, updated_at)"
-            " VALUES ('local', 'trip', 1, 2, 2, 0, 0)"
+            "INSERT INTO sessions (owner, id, agent_key, message_count, importance_sum, pinned_seq, created_at,"
+            " updated_at) VALUES ('local', 'trip', 1, 2, 1.0, 2, 0, 0)"
         )
         for seq in (1, 2):
-            connection.execute(INSERT_RECORD, message_row(seq, 1, seq, drafts.message(text)))
+            hashed = (1, "message", None, seq, None, None, "user", None, text, 0.5, START_MS, None, None)
+            connection.execute(
+                "INSERT INTO records (key, session_key, type, seq, role, text, importance, tokens, created_at, hash)"
+                " VALUES (?, 1, 'message', ?, 'user', ?, 0.5, 7, ?, ?)",
+                (seq, seq, text, START_MS, row_hash(*hashed)),
+            )
             entry = index_entry(1, 1, RecordType.MESSAGE, drafts.message(text).terms)
             connection.execute(INSERT_TERMS, (seq, entry))
         connection.commit()
@@ -287,9 +294,10 @@ def write_with_the_first_release(path: Path) -> None:
 async def test_the_first_releases_messages_are_kept_and_owed_to_the_graph(database: Path) -> None:
     await open_and_close(database, migrations()[:1])
     write_with_the_first_release(database)
-    before = query(database, "SELECT * FROM records ORDER BY key")
+    columns = "key, session_key, type, seq, role, text, importance, tokens, created_at, hash"
+    before = query(database, f"SELECT {columns} FROM records ORDER BY key")
     assert await open_and_close(database) == list(range(2, NEXT))
-    assert query(database, "SELECT * FROM records ORDER BY key") == before
+    assert query(database, f"SELECT {columns} FROM records ORDER BY key") == before
     store = await SqliteStore.open(database)
     async with store.read() as view:
         [owing] = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=9)
@@ -306,3 +314,131 @@ def test_the_first_releases_database_is_looked_over_as_it_is(database: Path) -> 
     assert findings.pop("schema").verdict is Verdict.WARNING
     assert {finding.verdict for finding in findings.values()} == {Verdict.OK}
     assert {"row hashes", "text index"} <= findings.keys()
+
+
+BEFORE_TYPES = migrations()[:2]
+OLD_COLUMNS = (
+    "key, session_key, type, id, seq, end_seq, level, is_covered, role, name, text, importance, tokens, created_at,"
+    " client_key, attributes, hash"
+)
+
+
+def write_with_the_second_release(path: Path) -> None:
+    """Two sessions with messages, a pin and a summary, and a record number that is no longer in use."""
+    rows: list[tuple[object, ...]] = []
+
+    def keep(kind: str, session: int, **fields: object) -> None:
+        row = {
+            **dict.fromkeys(("id", "seq", "end_seq", "level", "role", "name"), None),
+            **{"text": f"{kind} of the ferry", "importance": 0.5, "created_at": START_MS},
+            **{"client_key": None, "attributes": None, "is_covered": None, **fields},
+        }
+        place = [row[name] for name in ("id", "seq", "end_seq", "level", "role", "name")]
+        kept = [row[name] for name in ("text", "importance", "created_at", "client_key", "attributes")]
+        rows.append(
+            (
+                *(len(rows) + 1, session, kind, *place[:4], row["is_covered"], *place[4:], *kept[:2], 7, *kept[2:]),
+                row_hash(session, kind, *place, *kept),  # type: ignore[arg-type]
+            )
+        )
+
+    for session in (1, 2):
+        for seq in (1, 2, 3):
+            keep("message", session, seq=seq, role="user", name="Ann", client_key=f"k{seq}", attributes='{"a":1}')
+        keep("pin", session, id=f"p{session}", attributes='{"pin_type":"manual","source_message_id":"msg_1"}')
+        moments = f'"started_at":{START_MS},"ended_at":{START_MS},"method":"extractive"'
+        attributes = f'{{"start_message_id":"msg_1","end_message_id":"msg_2",{moments}}}'
+        place = {"seq": 1, "end_seq": 2, "level": 0, "is_covered": 0}
+        keep("summary", session, id=f"s{session}", attributes=attributes, **place)
+    with closing(sqlite3.connect(path)) as connection:
+        for agent, name in ((1, "default"), (2, "other")):
+            connection.execute(
+                "INSERT INTO agents (key, owner, id, record_count) VALUES (?, 'local', ?, 5)", (agent, name)
+            )
+            connection.execute(
+                "INSERT INTO sessions (key, owner, id, agent_key, message_count, pin_count, summary_count,"
+                " importance_sum, summarized_seq, created_at, updated_at)"
+                " VALUES (?, 'local', ?, ?, 3, 1, 1, 1.5, 2, 0, 0)",
+                (agent, f"trip {agent}", agent),
+            )
+        connection.executemany(f"INSERT INTO records ({OLD_COLUMNS}) VALUES ({', '.join('?' * 17)})", rows)
+        for row in rows:
+            terms = index_terms(str(row[10]), row[9])  # type: ignore[arg-type]
+            entry = index_entry(int(str(row[1])), int(str(row[1])), RecordType(str(row[2])), terms)
+            connection.execute(INSERT_TERMS, (row[0], entry))
+        connection.execute("UPDATE sqlite_sequence SET seq = 50 WHERE name = 'records'")
+        connection.commit()
+
+
+async def test_the_second_releases_records_keep_everything_and_get_their_agent(database: Path) -> None:
+    await open_and_close(database, BEFORE_TYPES)
+    write_with_the_second_release(database)
+    before = query(database, f"SELECT {OLD_COLUMNS} FROM records ORDER BY key")
+    assert len(before) == 10
+    assert await open_and_close(database) == list(range(3, NEXT))
+    assert query(database, f"SELECT {OLD_COLUMNS} FROM records ORDER BY key") == before
+    assert query(database, "SELECT count(*) FROM records WHERE agent_key = session_key") == [(10,)]
+    assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
+    store = await SqliteStore.open(database)
+    async with store.read() as view:
+        message = await view.edits.record(Scope(session="trip 2"), "msg_6")
+        pin = await view.edits.record(Scope(), "p1")
+    assert message is not None
+    assert pin is not None
+    assert (message.agent_id, message.revision, message.origin, message.recorded_at) == ("other", 1, "user", START_MS)
+    assert pin.content["source_message_id"] == "msg_1"
+    await store.close()
+
+
+async def test_a_record_number_that_was_used_before_the_migration_is_not_used_again(database: Path) -> None:
+    await open_and_close(database, BEFORE_TYPES)
+    write_with_the_second_release(database)
+    store = await SqliteStore.open(database)
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip 1"), now_ms=START_MS)
+        [appended] = await transaction.records.append_messages(session, [drafts.message("new")], now_ms=START_MS)
+    await store.close()
+    assert (appended.id, appended.seq) == (51, 4)
+    assert query(database, "SELECT name FROM sqlite_sequence WHERE name LIKE '%records'") == [("records",)]
+
+
+def test_the_second_releases_database_is_looked_over_as_it_is(database: Path) -> None:
+    anyio.run(open_and_close, database, BEFORE_TYPES)
+    write_with_the_second_release(database)
+    findings = {finding.check: finding for finding in inspect(database, is_deep=True)}
+    assert findings.pop("schema").verdict is Verdict.WARNING
+    assert {finding.verdict for finding in findings.values()} == {Verdict.OK}
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE records SET text = 'forged' WHERE key = 5")
+        connection.commit()
+    findings = {finding.check: finding for finding in inspect(database, is_deep=True)}
+    assert "record 5 (summary)" in findings["row hashes"].detail
+
+
+@pytest.mark.parametrize("statement", [1, 2, 5, 6, 12, 18])
+def test_a_process_killed_while_records_are_rebuilt_leaves_them_as_they_were(database: Path, statement: int) -> None:
+    anyio.run(open_and_close, database, BEFORE_TYPES)
+    write_with_the_second_release(database)
+    before = query(database, "SELECT * FROM records ORDER BY key"), schema(database)
+    program = f"""
+import anyio, os, pathlib, signal
+from dataclasses import astuple
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.schema import Migration, migrations
+
+class Fatal(Migration):
+    def statements(self):
+        for place, statement in enumerate(super().statements()):
+            if place == {statement}:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield statement
+
+steps = migrations()
+steps[2] = Fatal(*astuple(steps[2]))
+anyio.run(SqliteStore.open, pathlib.Path({str(database)!r}), None, steps)
+"""
+    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30)
+    assert killed.returncode == -signal.SIGKILL
+    assert (query(database, "SELECT * FROM records ORDER BY key"), schema(database)) == before
+    assert anyio.run(open_and_close, database) == list(range(3, NEXT))
+    assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kalito_mcp.storage.sqlite as package
-from kalito_mcp.storage.sqlite import inspection
+from kalito_mcp.storage.sqlite import edit_rows, editing, edits, inspection, tombstones
 from kalito_mcp.storage.sqlite.graphs import (
     DELETE_EDGE,
     DELETE_NODE,
@@ -30,22 +30,23 @@ from kalito_mcp.storage.sqlite.graphs import (
     UPSERT_EDGE,
 )
 from kalito_mcp.storage.sqlite.records import (
+    SELECT_AGENT_OF_SESSION,
     SELECT_CANDIDATES,
-    SELECT_HASHED,
     SELECT_KNOWN_CLIENT_KEYS,
     SELECT_LEVEL_END,
     SELECT_MESSAGE,
     SELECT_MESSAGES,
     SELECT_MESSAGES_BY_KEY,
     SELECT_PIN_BY_CLIENT_KEY,
+    SELECT_SCORED,
     SELECT_SUMMARIES,
     SELECT_UNCOVERED_SUMMARIES,
     SELECT_VIEW,
+    UPDATE_AGENT_COUNT,
     UPDATE_COUNTERS_OF_MESSAGES,
     UPDATE_COUNTERS_OF_PINS,
     UPDATE_COUNTERS_OF_SUMMARY,
     UPDATE_COVERED,
-    UPDATE_IMPORTANCE,
 )
 from kalito_mcp.storage.sqlite.sessions import SELECT_OWING_SESSIONS, SELECT_RECENT_SESSIONS, SELECT_SESSION
 from kalito_mcp.storage.sqlite.text_index import (
@@ -56,7 +57,7 @@ from kalito_mcp.storage.sqlite.text_index import (
 )
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
-_TABLES = "records|sessions|agents|graphs|graph_nodes|graph_edges|r|s|a|g|n|e|f|t"
+_TABLES = "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|r|s|a|b|c|o|u|g|n|e|f|t"
 _TABLE_SCAN = re.compile(rf"^SCAN (?:{_TABLES})\b(?! USING)")
 _SCAN_OF_AN_INDEX = re.compile(rf"^SCAN (?:{_TABLES}) USING (?:COVERING )?INDEX (\w+)")
 # Partial: they hold what is owed and nothing else.
@@ -75,8 +76,34 @@ HOT = {
     "uncovered summaries": SELECT_UNCOVERED_SUMMARIES,
     "end of a level": SELECT_LEVEL_END,
     "covering": UPDATE_COVERED,
-    "hashed": SELECT_HASHED,
-    "importance": UPDATE_IMPORTANCE,
+    "scored": SELECT_SCORED,
+    "agent of a new record": SELECT_AGENT_OF_SESSION,
+    "count of an agent": UPDATE_AGENT_COUNT,
+    "record": edits.SELECT_RECORD,
+    "message as a record": edits.SELECT_MESSAGE_RECORD,
+    "records of keys": edits.SELECT_RECORDS_OF_KEYS,
+    "newest of a type": edits.SELECT_NEWEST_OF_TYPE,
+    "document": edits.SELECT_DOCUMENT,
+    "parts": edits.SELECT_PARTS,
+    "pins of a message": edits.SELECT_PINS_OF_MESSAGE,
+    "summaries over a message": edits.SELECT_SUMMARIES_OVER,
+    "edits": edits.SELECT_EDITS,
+    "tombstone": edits.SELECT_TOMBSTONE,
+    "erased": edits.SELECT_ERASED,
+    "key of an agent": edits.SELECT_AGENT_KEY,
+    "owner": editing.SELECT_OWNER,
+    "stored": editing.SELECT_STORED,
+    "effects": editing.SELECT_EFFECTS,
+    "causes": editing.SELECT_CAUSED_BY_ITSELF,
+    "record of a client key": editing.SELECT_OF_CLIENT_KEY,
+    "counters": editing.UPDATE_COUNTERS,
+    "usage": editing.UPSERT_USAGE,
+    "model of a session": editing.UPDATE_MODEL,
+    "removal of edits": editing.DELETE_EDITS,
+    "removal of usage": editing.DELETE_USAGE,
+    "removal of a record": editing.DELETE_RECORD,
+    "change of a record": edit_rows.UPDATE_RECORD,
+    "tombstones of texts": tombstones.SELECT_TOMBSTONES_OF_TEXTS,
     "count messages": UPDATE_COUNTERS_OF_MESSAGES,
     "count pins": UPDATE_COUNTERS_OF_PINS,
     "count summary": UPDATE_COUNTERS_OF_SUMMARY,
@@ -163,7 +190,12 @@ def cascades(connection: sqlite3.Connection) -> set[tuple[str, str]]:
 
 
 def test_what_a_removed_row_takes_along_is_found_by_an_index(connection: sqlite3.Connection) -> None:
-    assert cascades(connection) == {("graph_edges", "from_key"), ("graph_edges", "to_key")}
+    assert cascades(connection) == {
+        ("graph_edges", "from_key"),
+        ("graph_edges", "to_key"),
+        ("memory_edits", "record_key"),
+        ("record_usage", "record_key"),
+    }
     for table, column in cascades(connection):
         [step] = plan(connection, f"SELECT 1 FROM {table} WHERE {column} = :key")
         assert step.startswith(f"SEARCH {table} USING")

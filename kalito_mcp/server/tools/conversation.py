@@ -8,14 +8,16 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
+from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
-from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Role
+from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Role
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
 from kalito_mcp.server.tools.answers import answer, plural, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
+from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     FinalizedSession,
@@ -40,6 +42,7 @@ class ConversationTools:
 
     async def record_messages(
         self,
+        context: Context[None, Any],
         messages: Annotated[
             list[MessageInput],
             Field(description="In the order they were said. All are stored, or none.", min_length=1, max_length=10_000),
@@ -53,7 +56,7 @@ class ConversationTools:
         memory = await self._opened.memory()
         session = session_id or self._opened.default_session or memory.new_session_id()
         new = [_new_message(message, place) for place, message in enumerate(messages)]
-        recorded = await memory.record_messages(session, new, agent_id=agent_id or None)
+        recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
         await self._subscriptions.session_changed(session)
         ids = recorded.message_ids
         duplicates = len(ids) - recorded.new_count
@@ -61,6 +64,8 @@ class ConversationTools:
             f"Recorded {plural(recorded.new_count, 'message')} in session {session} "
             f"({plural(duplicates, 'duplicate')}, {recorded.total_messages} in all): {', '.join(ids)}"
         )
+        if recorded.redacted:
+            text += f". Not kept: {', '.join(recorded.redacted)}"
         return answer(
             text,
             RecordedMessages(
@@ -69,6 +74,7 @@ class ConversationTools:
                 duplicates=duplicates,
                 message_ids=ids,
                 total_messages=recorded.total_messages,
+                redacted=list(recorded.redacted) or None,
             ),
         )
 
@@ -90,6 +96,14 @@ class ConversationTools:
             bool,
             Field(description="The newest recorded message is the user's current input: leave it out of the context."),
         ] = False,
+        include: Annotated[
+            list[Literal["internal", "untrusted"]] | None,
+            Field(
+                description="Also: `internal` thoughts; `untrusted` text of tools and documents that reads like an "
+                "instruction.",
+                max_length=2,
+            ),
+        ] = None,
         format: Annotated[  # noqa: A002 - the name that callers expect
             Literal["text", "structured"],
             Field(description="`structured` gives the parts as JSON instead of the text to read."),
@@ -99,7 +113,11 @@ class ConversationTools:
         newest messages. Returns text to read. It stores nothing; to find one thing across conversations, use
         search_memory."""
         context = await (await self._opened.memory()).build_context(
-            self._opened.session(session_id), max_tokens, query=query, pending_input=pending_input
+            self._opened.session(session_id),
+            max_tokens,
+            query=query,
+            pending_input=pending_input,
+            include=[Include(one) for one in include or ()],
         )
         if format == "text":
             return text_answer(context.text)
@@ -243,6 +261,8 @@ def _new_message(message: MessageInput, place: int) -> NewMessage:
         model_id=message.model_id,
         token_usage=message.token_usage,
         client_key=message.client_key,
+        origin=None if message.origin is None else Origin(message.origin),
+        details=message.details,
     )
 
 

@@ -1,7 +1,8 @@
 """The tool of pins: create_pin."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
+from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -9,6 +10,7 @@ from kalito_mcp.domain.records import CreatePinRequest, PinType
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer
+from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, SessionId
 
 
@@ -21,6 +23,7 @@ class PinTools:
 
     async def create_pin(
         self,
+        context: Context[None, Any],
         content: Annotated[
             str,
             Field(
@@ -43,6 +46,9 @@ class PinTools:
                 description="Your own id of this pin. Sending it again makes no second.", min_length=1, max_length=200
             ),
         ] = None,
+        confirmed: Annotated[
+            bool, Field(description="The user has confirmed it; needed for what a tool or a document said.")
+        ] = False,
     ) -> Annotated[CallToolResult, CreatedPin]:
         """Pin one important fact, so that every context of this conversation holds it. Returns the pin. For what was
         said word for word, use record_messages."""
@@ -54,6 +60,8 @@ class PinTools:
                 importance_score=importance_score,
                 pin_type=PinType(pin_type),
                 client_key=client_key,
+                client=editor_of(context).id,
+                is_confirmed=confirmed,
             )
         )
         await self._subscriptions.session_changed(pin.session_id)

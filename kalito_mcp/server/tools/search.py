@@ -40,7 +40,8 @@ class SearchTools:
         ] = None,
         agent_id: AgentId = None,
         types: Annotated[
-            list[RecordTypeName] | None, Field(description="Only these kinds of records.", max_length=3)
+            list[RecordTypeName] | None,
+            Field(description="Only these kinds of records; thoughts only so.", max_length=6),
         ] = None,
         roles: Annotated[list[RoleName] | None, Field(description="Only what these said.", max_length=3)] = None,
         since: Moment = None,
@@ -53,9 +54,9 @@ class SearchTools:
             str | None, Field(description="next_cursor of the same search, for its next hits.", max_length=40)
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
-        """Find messages, pins and summaries across all conversations, best first. Returns full texts with their ids,
-        dates and scores (1 = holds every word asked for), and what similar questions were answered before. For the
-        current conversation as a whole, use build_context."""
+        """Find messages, documents, tasks, pins and summaries across all conversations, best first. Returns full texts
+        with their ids, dates and scores (1 = holds every word asked for), and what similar questions were answered
+        before. For the current conversation as a whole, use build_context."""
         memory = await self._opened.memory()
         now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
         filters = SearchFilters(
@@ -104,8 +105,9 @@ def _moment(text: str, field: str, now_ms: int) -> int:
 def _line(hit: Hit) -> str:
     fields = hit.to_dict()
     who = " ".join(part for part in (fields.get("role"), hit.name) if part) or str(hit.type)
+    place = f" in session {hit.session_id}" if hit.session_id is not None else ""
+    origin = f", from {hit.origin}" if str(hit.origin) != hit.role else ""
     key = f", client_key {hit.client_key}" if hit.client_key else ""
     return (
-        f"{hit.record_id} ({hit.type} in session {hit.session_id}, {fields['created_at']}, score {hit.score}{key}) "
-        f"{who}: {hit.text}"
+        f"{hit.record_id} ({hit.type}{place}, {fields['created_at']}, score {hit.score}{key}{origin}) {who}: {hit.text}"
     )

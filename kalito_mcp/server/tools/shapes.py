@@ -1,8 +1,8 @@
 """The shapes that tools take and give: what a host shows a model, and what it checks answers against."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 SessionId = Annotated[
     str | None,
@@ -16,7 +16,8 @@ AgentId = Annotated[
     str | None, Field(description="Whose long-term memory: `default` unless you keep several.", max_length=200)
 ]
 RoleName = Literal["user", "assistant", "system"]
-RecordTypeName = Literal["message", "pin", "summary"]
+RecordTypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
+OriginName = Literal["user", "assistant", "tool", "document", "import"]
 PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
 MessageRef = Annotated[str | None, Field(description="A message id as returned, like `msg_45`.", max_length=40)]
 
@@ -24,6 +25,12 @@ MessageRef = Annotated[str | None, Field(description="A message id as returned, 
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
+
+
+def _plainly(kind: str, description: str) -> WithJsonSchema:
+    """How a part is listed whose fields nobody needs to know before it comes: every host pays for each of them."""
+    items = {"items": {"type": "object"}} if kind == "array" else {}
+    return WithJsonSchema({"type": kind, **items, "description": description})
 
 
 class Output(BaseModel):
@@ -62,6 +69,14 @@ class MessageInput(BaseModel):
             max_length=200,
         ),
     ] = None
+    origin: Annotated[
+        OriginName | None,
+        Field(description="Whose words: say `tool` or `document` where they are not the sender's own."),
+    ] = None
+    details: Annotated[
+        dict[str, Any] | None,
+        Field(description="tags, attachments, message_type, critical, visibility (`internal`: not for chat)."),
+    ] = None
 
 
 class RecordedMessages(Output):
@@ -72,6 +87,7 @@ class RecordedMessages(Output):
     duplicates: int
     message_ids: list[str]
     total_messages: int
+    redacted: list[str] | None = None
 
 
 class Pin(Output):
@@ -89,7 +105,7 @@ class Pin(Output):
 class CreatedPin(Output):
     """What create_pin did."""
 
-    pin: Pin
+    pin: Annotated[Pin, _plainly("object", "id, session_id, content, source_message_id, importance_score, pin_type.")]
 
 
 class Summary(Output):
@@ -110,7 +126,7 @@ class Summary(Output):
     model_id: str | None = None
 
 
-LastSummaries = Annotated[list[Summary], Field(description="The last of those made now, at most ten.", max_length=10)]
+LastSummaries = Annotated[list[Summary], _plainly("array", "The last of those made now, at most ten.")]
 
 
 class SummarizedSession(Output):
@@ -159,8 +175,8 @@ class FinalizedSession(Output):
     session_id: str
     state: Literal["OPEN", "FINALIZING", "FINALIZED"]
     dry_run: bool
-    sleep: SleepReport | None = None
-    promoted: Promoted | None = None
+    sleep: Annotated[SleepReport | None, _plainly("object", "What the graph's sleep cycle merged.")] = None
+    promoted: Annotated[Promoted | None, _plainly("object", "What went into the agent's graph.")] = None
     snapshot: str | None = None
     summaries_made: int
     summaries: LastSummaries
@@ -174,13 +190,14 @@ class SearchHit(Output):
 
     record_id: str
     type: RecordTypeName
-    session_id: str
+    session_id: str | None = None
     role: RoleName | None = None
     name: str | None = None
     text: str
     created_at: str
     score: float
     client_key: str | None = None
+    origin: OriginName
 
 
 class PastAnswerText(Output):
@@ -219,6 +236,43 @@ class RecordedFeedback(Output):
 class SearchResult(Output):
     """What search_memory found."""
 
-    hits: list[SearchHit]
-    past_answers: list[PastQuestion]
+    hits: Annotated[
+        list[SearchHit],
+        _plainly("array", "record_id, type, session_id, role, name, text, created_at, score, client_key, origin."),
+    ]
+    past_answers: Annotated[
+        list[PastQuestion],
+        _plainly("array", "Similar questions: question, answers, message_ids, similarity, up, down, retry."),
+    ]
     next_cursor: str | None = None
+
+
+class RememberedRecords(Output):
+    """What remember did. `id` names all parts of a document; `revision` is the first one's."""
+
+    id: str
+    record_ids: list[str]
+    revision: int
+
+
+class ChangedRecords(Output):
+    """What update_memory or restore did."""
+
+    record_ids: list[str]
+    revision: int
+
+
+class ForgottenRecords(Output):
+    """What forget did. `not_reached` are places that may still hold erased words, with what to do there."""
+
+    forgotten: list[str] = []
+    erased: list[str] = []
+    rewritten: list[str] = []
+    not_reached: dict[str, str] = {}
+
+
+class RecordHistory(Output):
+    """A record, and its edits, oldest first; none with `as_of`."""
+
+    record: dict[str, Any]
+    edits: list[dict[str, Any]]

@@ -21,17 +21,21 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageDamaged, StorageReadOnly
+from kalito_mcp.ports.edits import Swept
 from kalito_mcp.ports.store import StoragePolicy
+from kalito_mcp.storage.sqlite.editing import EditStatements
+from kalito_mcp.storage.sqlite.edits import EditQueries
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.records import RecordQueries, RecordStatements
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
+from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_index import TextIndexQueries, TextIndexStatements
+from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
-SELECT_IDENTITY: Final = "SELECT secret FROM identity"
 _READ_WRITE: Final = "?mode=rw"
 _READ_ONLY: Final = "?mode=ro"
 _IMMUTABLE: Final = "?immutable=1"
@@ -57,6 +61,7 @@ class ReadViewOfSqlite:
         self.records = RecordQueries(connection)
         self.text = TextIndexQueries(connection)
         self.graphs = GraphQueries(connection)
+        self.edits = EditQueries(connection)
         self._connection = connection
 
     async def secret(self) -> bytes:
@@ -73,6 +78,7 @@ class WriteTransactionOfSqlite:
         self.records = RecordStatements(connection)
         self.text = TextIndexStatements(connection)
         self.graphs = GraphStatements(connection)
+        self.edits = EditStatements(connection)
 
 
 class SqliteStore:
@@ -184,6 +190,14 @@ class SqliteStore:
         """Build the text index anew from the records, in one transaction; how many records that were."""
         async with self.write() as transaction:
             return await transaction.text.rebuild()
+
+    async def sweep(self) -> Swept:
+        """Make the file forget what was erased from it. Not cancelled once it has begun."""
+        if self._writer is None:
+            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
+        async with self._write_lock, self._mutex.held():
+            with explained(self.path):
+                return await sweep(self._writer, self.path, busy_timeout_s=self._policy.busy_timeout_s)
 
     async def close(self) -> None:
         """Close every connection. The last one to close a database checkpoints it, so this holds the mutex."""

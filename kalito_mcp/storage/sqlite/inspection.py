@@ -1,8 +1,8 @@
 """Looks a database over, without changing it: what SQLite's own checks find, and what they miss.
 
 Synchronous, on a connection of its own that cannot write; for the command line, never inside a serving process.
-`deep` reads every row: its hash, its place, the counters that were kept of it, the graphs' revisions, and whether the
-text index equals one built anew.
+`deep` reads every row: its hash, its place, its history, the counters that were kept of it, the graphs' revisions,
+and whether the text index equals one built anew.
 """
 
 import sqlite3
@@ -13,9 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
-from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, row_hash
+from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_FOR_INDEX, index_row
 
@@ -23,7 +24,28 @@ _WAL_RESET_FIRST: Final = (3, 7, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
 _SHOWN: Final = 5
 
-SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS} FROM records ORDER BY key"
+SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records ORDER BY key"
+SELECT_EDIT_ROWS: Final = f"SELECT e.hash, {EDIT_COLUMNS} FROM memory_edits e ORDER BY e.record_key, e.version"
+# The versions of a record end with its revision, each with its edit but the first that is kept.
+SELECT_WRONG_HISTORIES: Final = """
+SELECT r.key FROM records r LEFT JOIN (
+    SELECT record_key, count(*) AS edits, min(version) AS first, max(version) AS last FROM memory_edits
+    GROUP BY record_key
+) e ON e.record_key = r.key
+WHERE e.last <> r.revision OR e.last - e.first + 1 <> e.edits OR (e.edits IS NOT NULL AND r.purged_at IS NOT NULL)
+"""
+SELECT_WRONG_CAUSES: Final = """
+SELECT r.key FROM records r WHERE r.caused_by IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM records c WHERE c.key = r.caused_by AND c.purged_at IS NULL)
+"""
+SELECT_WRONG_AGENTS: Final = """
+SELECT r.key FROM records r JOIN sessions s ON s.key = r.session_key WHERE r.agent_key <> s.agent_key
+"""
+SELECT_WRONG_AGENT_COUNTERS: Final = """
+SELECT a.id FROM agents a WHERE a.record_count <> (
+    SELECT count(*) FROM records r WHERE r.agent_key = a.key AND r.deleted_at IS NULL
+)
+"""
 SELECT_NODE_ROWS: Final = f"SELECT n.key, n.hash, {HASHED_NODE_COLUMNS} FROM graph_nodes n ORDER BY n.key"
 SELECT_EDGE_ROWS: Final = f"""
 SELECT e.from_key, e.to_key, e.hash, {HASHED_EDGE_COLUMNS} FROM graph_edges e
@@ -40,18 +62,18 @@ SELECT e.graph_key FROM graph_edges e JOIN graph_nodes f ON f.key = e.from_key J
 WHERE f.graph_key <> e.graph_key OR t.graph_key <> e.graph_key
 """
 SELECT_WRONG_COUNTERS: Final = """
-SELECT s.id FROM sessions s WHERE s.message_count <> (
-        SELECT count(*) FROM records r WHERE r.session_key = s.key AND r.type = 'message'
-    ) OR s.message_count <> (
-        SELECT coalesce(max(r.seq), 0) FROM records r WHERE r.session_key = s.key AND r.type = 'message'
-    ) OR s.pin_count <> (
-        SELECT count(*) FROM records r WHERE r.session_key = s.key AND r.type = 'pin'
-    ) OR s.summary_count <> (
-        SELECT count(*) FROM records r WHERE r.session_key = s.key AND r.type = 'summary'
-    ) OR s.summarized_seq <> (
-        SELECT coalesce(max(r.end_seq), 0) FROM records r
-        WHERE r.session_key = s.key AND r.type = 'summary' AND r.level = 0
-    )
+SELECT s.id FROM sessions s LEFT JOIN (
+    SELECT session_key, total(type = 'message') AS messages, max(CASE WHEN type = 'message' THEN seq END) AS newest,
+        total(type = 'message' AND deleted_at IS NOT NULL) AS hidden,
+        total(type = 'pin' AND deleted_at IS NULL) AS pins, total(type = 'summary' AND deleted_at IS NULL) AS summaries,
+        max(CASE WHEN type = 'summary' AND level = 0 THEN end_seq END) AS summarized,
+        total(CASE WHEN type = 'message' AND deleted_at IS NULL THEN importance END) AS importance
+    FROM records GROUP BY session_key
+) r ON r.session_key = s.key
+WHERE s.message_count <> coalesce(r.messages, 0) OR s.message_count <> coalesce(r.newest, 0)
+    OR s.hidden_count <> coalesce(r.hidden, 0) OR s.pin_count <> coalesce(r.pins, 0)
+    OR s.summary_count <> coalesce(r.summaries, 0) OR s.summarized_seq <> coalesce(r.summarized, 0)
+    OR abs(s.importance_sum - coalesce(r.importance, 0)) > 0.001 + 0.000001 * s.message_count
 """
 SELECT_SUMMARY_GAPS: Final = """
 SELECT s.id FROM (
@@ -68,7 +90,26 @@ SELECT count(*) FROM temp.terms AS t
 WHERE t.doc <> (SELECT count(*) FROM records_text WHERE records_text MATCH '"' || t.term || '"')
 """
 _SELECT_TERMS: Final = "SELECT term, doc FROM temp.terms_of ORDER BY term, doc"
-_SELECT_GRAPH_TABLES: Final = "SELECT count(*) FROM sqlite_schema WHERE name = 'graphs'"
+_GRAPHS_SINCE: Final = 2
+_TYPED_RECORDS_SINCE: Final = 3
+# So that a database of an older release is looked over as it is, by the same statements.
+_VIEWS_OF_OLDER_RECORDS: Final = (
+    """
+    CREATE TEMP VIEW records AS
+    SELECT r.*, s.agent_key AS agent_key, NULL AS origin, NULL AS client, NULL AS recorded_at, 1 AS revision,
+        NULL AS deleted_at, NULL AS purged_at, 0 AS is_internal, 0 AS is_critical, NULL AS tags, NULL AS caused_by,
+        NULL AS source, NULL AS document_id
+    FROM main.records r LEFT JOIN main.sessions s ON s.key = r.session_key
+    """,
+    "CREATE TEMP VIEW sessions AS SELECT *, 0 AS hidden_count FROM main.sessions",
+    """
+    CREATE TEMP VIEW memory_edits AS
+    SELECT NULL AS record_key, NULL AS version, NULL AS edit_type, NULL AS editor_type, NULL AS editor_id,
+        NULL AS changes, NULL AS edited_at, NULL AS hash
+    WHERE 0
+    """,
+)
+_SELECT_VERSION: Final = "PRAGMA user_version"
 _SELECT_INDEX_DEFINITION: Final = "SELECT sql FROM sqlite_schema WHERE name = 'records_text'"
 
 
@@ -183,17 +224,34 @@ def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
 
 
 def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
-    damaged = [f"record {row[0]} ({row[3]})" for row in connection.execute(SELECT_ROWS) if row_hash(*row[2:]) != row[1]]
-    # A database of an older release is looked over as it is.
-    [has_graphs] = connection.execute(_SELECT_GRAPH_TABLES).fetchone()
-    if has_graphs:
+    [version] = connection.execute(_SELECT_VERSION).fetchone()
+    if version < _TYPED_RECORDS_SINCE:
+        for view in _VIEWS_OF_OLDER_RECORDS:
+            connection.execute(view)
+    damaged = [
+        f"record {key} ({row[1]})"
+        for key, stored, *row in connection.execute(SELECT_ROWS)
+        if record_hash(row) != stored
+    ]
+    damaged += [
+        f"edit {key} of record {record}"
+        for stored, record, key, *row in connection.execute(SELECT_EDIT_ROWS)
+        if row_hash(record, key, *row) != stored
+    ]
+    if version >= _GRAPHS_SINCE:
         damaged += _damaged_graph_rows(connection)
     yield _listed("row hashes", damaged, "every record is as it was written", "restore these records from a backup")
     counters = [str(row[0]) for row in connection.execute(SELECT_WRONG_COUNTERS)]
+    counters += [f"agent {row[0]}" for row in connection.execute(SELECT_WRONG_AGENT_COUNTERS)]
     yield _listed("counters", counters, "every session's counters equal its records", "restore a backup")
     gaps = [str(row[0]) for row in connection.execute(SELECT_SUMMARY_GAPS)]
     yield _listed("summaries", gaps, "no level of summaries has a gap or an overlap", "restore a backup")
-    if has_graphs:
+    histories = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_HISTORIES)]
+    yield _listed("histories", histories, "every record has the edits of its versions", "restore a backup")
+    causes = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_CAUSES)]
+    causes += [f"record {row[0]} (agent)" for row in connection.execute(SELECT_WRONG_AGENTS)]
+    yield _listed("belonging", causes, "every record has its agent, and the cause that it names", "restore a backup")
+    if version >= _GRAPHS_SINCE:
         graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
         yield _listed("graphs", graphs, "every graph's revisions and edges are its own", "restore a backup")
     try:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import aiosqlite
 
+from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditType
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
@@ -19,23 +20,38 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
 from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite.edit_rows import (
+    INSERT_EDIT,
+    STORED_COLUMNS,
+    UPDATE_RECORD,
+    StoredRow,
+    edit_row,
+    hashed,
+    stored,
+)
 from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, RECORD_COLUMNS
-from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, row_hash
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
+from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
 _DEFAULT_AGENT_OR: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
 SELECT_VIEW: Final = f"""
 SELECT * FROM (
     SELECT {RECORD_COLUMNS} FROM records r
-    WHERE r.session_key = :session_key AND r.type = 'message' AND r.seq > :tail_after ORDER BY r.seq
+    WHERE r.session_key = :session_key AND r.type = 'message' AND r.deleted_at IS NULL
+        AND (r.is_internal = 0 OR :include_internal)
+    ORDER BY r.seq DESC LIMIT :tail
 )
 UNION ALL SELECT * FROM (
-    SELECT {RECORD_COLUMNS} FROM records r WHERE r.session_key = :session_key AND r.type = 'pin'
+    SELECT {RECORD_COLUMNS} FROM records r
+    WHERE r.session_key = :session_key AND r.type = 'pin' AND r.deleted_at IS NULL
+        AND (r.is_internal = 0 OR :include_internal)
     ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :pins
 )
 UNION ALL SELECT * FROM (
     SELECT {RECORD_COLUMNS} FROM records r
-    WHERE r.session_key = :session_key AND r.type = 'summary' AND r.is_covered = 0 ORDER BY r.seq
+    WHERE r.session_key = :session_key AND r.type = 'summary' AND r.is_covered = 0 AND r.deleted_at IS NULL
+        AND (r.is_internal = 0 OR :include_internal)
+    ORDER BY r.seq
 )
 """
 SELECT_MESSAGES: Final = f"""
@@ -65,10 +81,13 @@ SELECT {RECORD_COLUMNS} FROM records r
 WHERE r.session_key = :session_key AND r.type = 'pin' AND r.client_key = :client_key
 """
 SELECT_CANDIDATES: Final = f"""
-SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key
-FROM records r JOIN sessions s ON s.key = r.session_key JOIN agents a ON a.key = s.agent_key
-WHERE r.key IN (SELECT value FROM json_each(:keys))
-    AND s.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
+SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
+    r.is_critical, u.usage_count, u.last_used
+FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
+    LEFT JOIN record_usage u ON u.record_key = r.key
+WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.deleted_at IS NULL
+    AND (r.is_internal = 0 OR :include_internal OR (r.type = 'thought' AND :types IS NOT NULL))
+    AND a.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
     AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
     AND (:types IS NULL OR r.type IN (SELECT value FROM json_each(:types)))
     AND (:roles IS NULL OR r.role IN (SELECT value FROM json_each(:roles)))
@@ -100,11 +119,8 @@ UPDATE sessions SET
     revision = revision + 1
 WHERE key = :session_key
 """
-UPDATE_AGENT_COUNT: Final = """
-UPDATE agents SET record_count = record_count + :records
-WHERE key = (SELECT agent_key FROM sessions WHERE key = :session_key)
-RETURNING key
-"""
+SELECT_AGENT_OF_SESSION: Final = "SELECT agent_key FROM sessions WHERE key = :session_key"
+UPDATE_AGENT_COUNT: Final = "UPDATE agents SET record_count = record_count + :records WHERE key = :agent_key"
 SELECT_LEVEL_END: Final = """
 SELECT end_seq FROM records WHERE session_key = :session_key AND type = 'summary' AND level = :level
 ORDER BY seq DESC LIMIT 1
@@ -113,14 +129,14 @@ UPDATE_COVERED: Final = """
 UPDATE records SET is_covered = 1
 WHERE session_key = :session_key AND type = 'summary' AND level = :level - 1 AND seq BETWEEN :start_seq AND :end_seq
 """
-SELECT_HASHED: Final = f"""
-SELECT {HASHED_COLUMNS} FROM records WHERE key = :key AND session_key = :session_key AND type = 'message'
+SELECT_SCORED: Final = f"""
+SELECT {STORED_COLUMNS} FROM records r
+WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
+    AND r.deleted_at IS NULL
 """
-UPDATE_IMPORTANCE: Final = "UPDATE records SET importance = :importance, hash = :hash WHERE key = :key"
 UPDATE_IMPORTANCE_SUM: Final = """
 UPDATE sessions SET importance_sum = importance_sum + :change, revision = revision + 1 WHERE key = :session_key
 """
-_IMPORTANCE_PLACE: Final = HASHED_COLUMNS.split(", ").index("importance")
 
 
 class RecordQueries:
@@ -129,14 +145,16 @@ class RecordQueries:
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
 
-    async def view(self, session: Session, *, tail: int, pins: int) -> SessionView:
+    async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
         found = await self._all(
-            SELECT_VIEW, session_key=session.key, tail_after=session.message_count - tail, pins=pins
+            SELECT_VIEW, session_key=session.key, tail=tail, pins=pins, include_internal=include_internal
         )
+        newest = [row for row in found if row[1] == RecordType.MESSAGE]
+        summaries = (row for row in found if row[1] == RecordType.SUMMARY)
         return SessionView(
-            tail=tuple(rows.messages(session.id, (row for row in found if row[1] == RecordType.MESSAGE))),
+            tail=tuple(rows.messages(session.id, reversed(newest), include_internal=include_internal)),
             pins=tuple(rows.pins(session, (row for row in found if row[1] == RecordType.PIN))),
-            summaries=tuple(rows.summaries(session, (row for row in found if row[1] == RecordType.SUMMARY))),
+            summaries=tuple(rows.summaries(session, summaries, include_internal=include_internal)),
         )
 
     async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
@@ -173,6 +191,7 @@ class RecordQueries:
             roles=json.dumps(sorted(filters.roles)) if filters.roles else None,
             since=filters.since,
             until=filters.until,
+            include_internal=filters.include_internal,
         )
         return [rows.candidate(row, row[2] or message_record_id(row[0])) for row in found]
 
@@ -191,7 +210,8 @@ class RecordStatements(RecordQueries):
         seq = session.message_count + 1
         appended: list[AppendedMessage] = []
         new: list[tuple[int, int, MessageDraft]] = []
-        for draft in drafts:
+        erased = await Tombstones(self._connection).messages(session.owner, drafts)
+        for place, draft in enumerate(drafts):
             if draft.client_key is not None:
                 before = known.get(draft.client_key)
                 if before is not None:
@@ -199,16 +219,21 @@ class RecordStatements(RecordQueries):
                         raise ClientKeyReused(draft.client_key)
                     appended.append(AppendedMessage(id=before[0], seq=before[1], is_new=False))
                     continue
+            if place in erased:
+                appended.append(erased[place])
+                continue
+            if draft.client_key is not None:
                 known[draft.client_key] = (key, seq, draft.role.value, draft.text)
             new.append((key, seq, draft))
             appended.append(AppendedMessage(id=key, seq=seq, is_new=True))
             key, seq = key + 1, seq + 1
         if new:
-            await self._insert(
-                session,
-                RecordType.MESSAGE,
-                [(rows.message_row(k, session.key, s, draft), draft.terms) for k, s, draft in new],
-            )
+            agent_key = await self._agent_of(session)
+            entries = [
+                (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.terms)
+                for k, s, draft in new
+            ]
+            await self._insert(RecordType.MESSAGE, entries)
             await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
         return appended
 
@@ -216,18 +241,19 @@ class RecordStatements(RecordQueries):
         known = set(
             await self._known_client_keys(session, RecordType.PIN, [d.client_key for d in drafts if d.client_key])
         )
+        erased = await Tombstones(self._connection).pins(session.owner, drafts)
         fresh: list[PinDraft] = []
         for draft in drafts:
-            if draft.client_key not in known:
+            if draft.client_key not in known and draft.content not in erased:
                 fresh.append(draft)
                 known |= {draft.client_key} if draft.client_key is not None else set()
         if fresh:
-            first_key = await self._next_key()
-            await self._insert(
-                session,
-                RecordType.PIN,
-                [(rows.pin_row(first_key + i, session.key, draft), draft.terms) for i, draft in enumerate(fresh)],
-            )
+            first_key, agent_key = await self._next_key(), await self._agent_of(session)
+            entries = [
+                (rows.pin_row(key, agent_key, session.key, draft), draft.terms)
+                for key, draft in enumerate(fresh, first_key)
+            ]
+            await self._insert(RecordType.PIN, entries)
             await self._all(
                 UPDATE_COUNTERS_OF_PINS,
                 pins=len(fresh),
@@ -244,30 +270,43 @@ class RecordStatements(RecordQueries):
                 f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
                 "summaries neither overlap nor leave gaps"
             )
-        key = await self._next_key()
-        await self._insert(session, RecordType.SUMMARY, [(rows.summary_row(key, session.key, draft), draft.terms)])
+        key, agent_key = await self._next_key(), await self._agent_of(session)
+        row = rows.summary_row(key, agent_key, session.key, draft)
+        await self._insert(RecordType.SUMMARY, [(row, draft.terms)])
         place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
         await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
 
-    async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]]) -> None:
+    async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
+        wanted = {key: rows.real(importance) for key, importance in scores}
+        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=session.key)
+        scored: list[StoredRow] = []
+        edits: list[rows.Row] = []
         change = 0.0
-        for key, importance in scores:
-            for row in await self._all(SELECT_HASHED, key=key, session_key=session.key):
-                fields = list(row)
-                change += importance - fields[_IMPORTANCE_PLACE]
-                fields[_IMPORTANCE_PLACE] = rows.real(importance)
-                await self._all(UPDATE_IMPORTANCE, importance=rows.real(importance), hash=row_hash(*fields), key=key)
+        for before in map(stored, found):
+            importance = wanted[before["key"]]
+            if importance == before["importance"]:
+                continue
+            version = before["revision"] + 1
+            changes = {"importance_score": before["importance"]}
+            edits.append(edit_row(before["key"], version, EditType.UPDATE, SYSTEM_EDITOR, now_ms, changes))
+            scored.append(hashed({**before, "importance": importance, "revision": version}))
+            change += importance - before["importance"]
+        await self._connection.executemany(UPDATE_RECORD, scored)
+        await self._connection.executemany(INSERT_EDIT, edits)
         await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=session.key)
 
-    async def _insert(
-        self, session: Session, record_type: RecordType, entries: Sequence[tuple[rows.Row, tuple[str, ...]]]
-    ) -> None:
-        [[agent_key]] = await self._all(UPDATE_AGENT_COUNT, records=len(entries), session_key=session.key)
+    async def _agent_of(self, session: Session) -> int:
+        [[agent_key]] = await self._all(SELECT_AGENT_OF_SESSION, session_key=session.key)
+        return int(agent_key)
+
+    async def _insert(self, record_type: RecordType, entries: Sequence[tuple[rows.Row, tuple[str, ...]]]) -> None:
+        """Write rows of INSERT_RECORD, which begin with their key, agent and session, all of one agent."""
+        agent_key = entries[0][0][1]
+        await self._all(UPDATE_AGENT_COUNT, records=len(entries), agent_key=agent_key)
         await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
         await self._connection.executemany(
-            INSERT_TERMS,
-            [(row[0], index_entry(agent_key, session.key, record_type, terms)) for row, terms in entries],
+            INSERT_TERMS, [(row[0], index_entry(agent_key, row[2], record_type, terms)) for row, terms in entries]
         )
 
     async def _count_messages(self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int) -> None:

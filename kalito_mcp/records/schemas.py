@@ -1,0 +1,285 @@
+"""One schema a record type: what may be sent, what is kept of it, and how a record is shown. Pure.
+
+What comes in may be named in snake_case or camelCase and is checked as a whole: one refusal tells every fault, at most
+five. What is kept and shown is snake_case and flat. One meaning has one name: `visibility` for `is_internal_message`
+and `not_for_chat`, `importance_score` for the level `importance`, `timestamp` for the moment; the other names are
+understood where they come in. The fields themselves are in `fields.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kalito_mcp.domain.importance import ImportanceLevel, importance_level, score_of_level
+from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord, StoredEdit, with_changes
+from kalito_mcp.domain.records import RecordType, Visibility
+from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, checked_transition, importance_of
+from kalito_mcp.domain.time import to_iso
+from kalito_mcp.records.diffs import diff_summary
+from kalito_mcp.records.faults import refuse, shown, unknown_field
+
+MEMORY_EDITS: Final = "memory_edits"
+"""The type of an edit as shown: the specification's name of the collection."""
+
+_HIDING: Final = ("is_internal_message", "not_for_chat")
+_INPUT_ONLY: Final = ("importance", *_HIDING)
+_TEXT_ALIASES: Final[Mapping[RecordType, str]] = {RecordType.PIN: "content", RecordType.SUMMARY: "summary"}
+
+_RULED: Final = ("status", "priority", "completed_at")
+"""Fields of a task that rules read beside the one that is sent."""
+
+_COUNTED: Final = "the memory counts it when the record is returned in a context or a search; leave it out"
+_PLACE: Final = "a record stays where it was recorded; leave it out"
+_MOMENT: Final = "it is when this was said or made; leave it out, and write another date into the text"
+_FORGET: Final = "forget the record to hide it, restore it to have it back"
+_PARTS: Final = "it follows from how the document was cut; remember the document again from the same source"
+_RANGE: Final = "it follows from the messages that were summarised; only the text of a summary can be edited"
+_READ_ONLY: Final[Mapping[str, str]] = {
+    "id": "the memory gives ids, and they never change; leave it out",
+    "type": "a record keeps its type; leave it out, or remember the same as a new record of the other type",
+    "metadata": "there is no such object; send its fields beside text",
+    "timestamp": _MOMENT,
+    "created_at": _MOMENT,
+    "recorded_at": _MOMENT,
+    "agent_id": _PLACE,
+    "session_id": _PLACE,
+    "seq": _PLACE,
+    "user_id": "it is who is logged in; leave it out",
+    "origin": "the memory notes where words came from; leave it out",
+    "client": "the memory notes which host wrote; leave it out",
+    "client_key": "it is given when the record is made, beside its fields",
+    "revision": "every edit counts it up; send expected_revision beside the changes to say which one you read",
+    "led_to": "it follows from caused_by; set caused_by on the record that this one led to",
+    "usage_count": _COUNTED,
+    "last_used": _COUNTED,
+    "is_deleted": _FORGET,
+    DELETED_AT: _FORGET,
+}
+_READ_ONLY_OF_TYPE: Final[Mapping[RecordType, Mapping[str, str]]] = {
+    RecordType.DOCUMENT: {"document_id": _PARTS},
+    RecordType.SUMMARY: dict.fromkeys(
+        (
+            "method model_id level message_count start_message_id end_message_id"
+            " start_seq end_seq first_message last_message started_at ended_at"
+        ).split(),
+        _RANGE,
+    ),
+}
+_SETTLED: Final[Mapping[RecordType, Mapping[str, str]]] = {
+    RecordType.MESSAGE: {"role": "who sent a message does not change; leave it out"},
+    RecordType.DOCUMENT: {
+        "source": "it says which document this is; forget this one and remember it from its new source",
+        "chunk_index": _PARTS,
+        "total_chunks": _PARTS,
+    },
+}
+"""What is sent when a record is made, and read-only from then on."""
+
+
+def checked_content(record_type: RecordType, fields: Mapping[str, Any], *, now_ms: int | None = None) -> dict[str, Any]:
+    """The content of a new record. None is the same as absent; what says nothing (no tags, not critical, visible in
+    chats) is left out. A task that is made as completed was so at `now_ms`. A message's `role` is among it, and its
+    importance only where it was sent: whoever records it scores it by its words.
+
+    Raises:
+        InvalidInput: a field is unknown, read-only, missing or wrong; says which, and what to send.
+    """
+    from kalito_mcp.records.fields import checked  # noqa: PLC0415 - needs pydantic, and who only reads does not
+
+    given, faults = _named(record_type, fields, _read_only(record_type))
+    content, more = checked(record_type, with_changes({}, given))
+    refuse([*faults, *more])
+    if record_type is RecordType.MESSAGE and given.get("importance_score") is None:
+        del content["importance_score"]
+    if now_ms is not None and content.get("status") == TaskStatus.COMPLETED:
+        content.setdefault("completed_at", to_iso(now_ms))
+    return content
+
+
+def checked_changes(record: MemoryRecord, changes: Mapping[str, Any], *, now_ms: int) -> dict[str, Any]:
+    """The whole content of the record after these changes. None takes an optional field away, or back to its default.
+
+    Fields that are not named stay exactly as they are, with two exceptions: a task's `completed_at` follows its
+    status, and its importance its priority, as long as nobody has set another. A change of nothing gives an equal
+    content.
+
+    Raises:
+        InvalidInput: as `checked_content`; also a field that cannot change any more.
+        Conflict: a task moved backwards.
+    """
+    from kalito_mcp.records.fields import FIELDS, checked  # noqa: PLC0415 - as above
+
+    settled = _SETTLED.get(record.type, {})
+    stored = dict(record.content)
+    given, faults = _named(record.type, changes, {**_read_only(record.type), **settled}, stored=stored)
+    followed = _followed(stored, given) if record.type is RecordType.TASK else {}
+    # Only what is sent is checked, with what it has to fit: what is stored was checked when it came.
+    needed = {name for name, field in FIELDS[record.type].model_fields.items() if field.is_required()}
+    known = {name: value for name, value in stored.items() if name in needed or name in _RULED}
+    if record.role is not None:
+        known["role"] = record.role
+    content, more = checked(record.type, with_changes(known, {**followed, **given}))
+    refuse([*faults, *more])
+    touched = {name: content.get(name) for name in {*given, *followed}}
+    if record.type is RecordType.TASK:
+        checked_transition(TaskStatus(stored["status"]), TaskStatus(content["status"]))
+        if content["status"] == TaskStatus.COMPLETED and content.get("completed_at") is None:
+            touched["completed_at"] = to_iso(now_ms)
+    return with_changes(stored, touched)
+
+
+def as_shown(record: MemoryRecord, *, owner: str | None = None) -> dict[str, Any]:
+    """The record with every field that it has, JSON-ready, None left out; moments are ISO 8601.
+
+    `owner` is whose memory it is in, and is shown as the `user_id` of a message.
+    """
+    content = record.content
+    is_message = record.type is RecordType.MESSAGE
+    fields = {
+        "id": record.id,
+        "type": str(record.type),
+        "text": record.text,
+        "timestamp": to_iso(record.created_at),
+        "recorded_at": None if record.recorded_at == record.created_at else to_iso(record.recorded_at),
+        "agent_id": record.agent_id,
+        "session_id": record.session_id,
+        "role": None if record.role is None else str(record.role),
+        "user_id": owner if is_message else None,
+        "seq": record.seq,
+        "message_type": "text" if is_message else None,
+        **{name: _shown_value(name, value) for name, value in content.items()},
+        "importance": str(importance_level(content["importance_score"])),
+        "tags": list(content.get("tags") or []),
+        "critical": bool(content.get("critical")),
+        "visibility": str(record.visibility),
+        "usage_count": record.usage_count,
+        "last_used": None if record.last_used is None else to_iso(record.last_used),
+        "caused_by": None if content.get("caused_by") is None else {"record_id": content["caused_by"]},
+        "led_to": [{"record_id": one} for one in record.led_to],
+        "origin": str(record.origin),
+        "client": record.client,
+        "client_key": record.client_key,
+        "revision": record.revision,
+        "is_deleted": record.is_deleted,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def edit_as_shown(
+    record: MemoryRecord, edit: StoredEdit, *, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> dict[str, Any]:
+    """One edit of the record, JSON-ready, None left out: the specification's memory edit.
+
+    `before` and `after` are the content of the version before it, empty for the creation, and of the one it made.
+    """
+    fields = {
+        "id": f"{record.id}@{edit.version}",
+        "type": MEMORY_EDITS,
+        "timestamp": to_iso(edit.edited_at),
+        "original_memory_id": record.id,
+        "original_type": str(record.type),
+        "original_timestamp": to_iso(record.created_at),
+        "edit_type": str(edit.type),
+        "editor_type": str(edit.editor.type),
+        "editor_id": edit.editor.id,
+        "diff_summary": diff_summary(before, after),
+        "version": edit.version,
+        "current": edit.version == record.revision,
+        "previous_version_id": f"{record.id}@{edit.version - 1}" if edit.version > 1 else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _read_only(record_type: RecordType) -> dict[str, str]:
+    reasons = {**_READ_ONLY, **_READ_ONLY_OF_TYPE.get(record_type, {})}
+    if record_type is RecordType.THOUGHT:
+        del reasons["agent_id"]
+    return reasons
+
+
+def _named(
+    record_type: RecordType,
+    fields: Mapping[str, Any],
+    read_only: Mapping[str, str],
+    *,
+    stored: Mapping[str, Any] | None = None,
+) -> tuple[dict[str, Any], list[str]]:
+    """The fields by the one name that each has, and what is wrong with the names."""
+    from kalito_mcp.records.fields import FIELDS  # noqa: PLC0415 - as above
+
+    writable = [*FIELDS[record_type].model_fields, *_INPUT_ONLY]
+    names = {_camel(name): name for name in (*writable, *read_only)} | {name: name for name in (*writable, *read_only)}
+    if record_type in _TEXT_ALIASES:
+        names[_TEXT_ALIASES[record_type]] = "text"
+    given: dict[str, Any] = {}
+    faults: list[str] = []
+    for sent, value in fields.items():
+        name = names.get(sent)
+        if name is None:
+            faults.append(unknown_field(sent, [one for one in writable if one not in read_only], record_type))
+        elif name in read_only:
+            faults.append(f"{name} cannot be set: {read_only[name]}")
+        elif name in given and given[name] != value:
+            faults.append(f"{name} was sent twice, with two values; send it once")
+        else:
+            given[name] = value
+    faults += _settle_visibility(given)
+    faults += _settle_importance(given, stored)
+    return given, faults
+
+
+def _settle_visibility(given: dict[str, Any]) -> list[str]:
+    """Replace the two flags by the visibility that they mean."""
+    flags = {name: given.pop(name) for name in _HIDING if name in given}
+    faults = [
+        f"{name} must be true or false, not {shown(value)}"
+        for name, value in flags.items()
+        if not isinstance(value, bool | None)
+    ]
+    meant = {Visibility.INTERNAL if value else Visibility.CHAT for value in flags.values() if value is not None}
+    if faults or not meant:
+        return faults
+    if len(meant) > 1 or given.get("visibility") not in (None, *meant):
+        return [f"{', '.join(flags)} and visibility contradict each other; send visibility alone: 'chat' or 'internal'"]
+    given["visibility"] = meant.pop()
+    return []
+
+
+def _settle_importance(given: dict[str, Any], stored: Mapping[str, Any] | None) -> list[str]:
+    """Replace the level by a score of that level: the one there is, where it is of that level already."""
+    level = given.pop("importance", None)
+    if level is None:
+        return []
+    if level not in tuple(ImportanceLevel):
+        return [f"importance must be 'low', 'medium', 'high' or 'critical', not {shown(level)}"]
+    if "importance_score" not in given:
+        score = None if stored is None else stored["importance_score"]
+        is_so = score is not None and importance_level(score) == level
+        given["importance_score"] = score if is_so else score_of_level(level)
+        return []
+    score = given["importance_score"]
+    if not isinstance(score, int | float) or score != score:  # noqa: PLR0124 - NaN, which is refused in a moment
+        return []
+    meant = str(importance_level(min(max(score, 0.0), 1.0)))
+    if meant == level:
+        return []
+    return [f"importance={level!r} contradicts importance_score={shown(score)}, which is {meant!r}; send one of them"]
+
+
+def _followed(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What goes along when a task's status or priority changes."""
+    followed: dict[str, Any] = {}
+    if given.get("status", TaskStatus.COMPLETED) != TaskStatus.COMPLETED:
+        followed["completed_at"] = None
+    if "priority" in given and stored["importance_score"] == importance_of(TaskPriority(stored["priority"])):
+        followed["importance_score"] = None
+    return followed
+
+
+def _shown_value(name: str, value: Any) -> Any:
+    """A task's moments are kept as text already; those that the storage counts are numbers."""
+    return to_iso(value) if name.endswith("_at") and isinstance(value, int) else value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,235 @@
+"""Tools of single records: remember, update_memory, forget, restore, memory_history."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+
+from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
+from mcp.server.mcpserver import Context, Elicit, Resolve
+from mcp.types import CallToolResult
+from pydantic import BaseModel, Field
+
+from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
+from kalito_mcp.domain.time import from_iso
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.records.schemas import as_shown
+from kalito_mcp.server.opened import OpenedMemory, opened_by
+from kalito_mcp.server.subscriptions import Subscriptions
+from kalito_mcp.server.tools.answers import answer, plural
+from kalito_mcp.server.tools.shapes import AgentId, ChangedRecords, ForgottenRecords, RecordHistory, RememberedRecords
+
+RecordId = Annotated[str, Field(description="As it was returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
+_SHOWN: Final = 10
+_EXCERPT_CHARS: Final = 80
+
+
+class Confirmation(BaseModel):
+    """What the user is asked before anything is erased."""
+
+    erase: bool = Field(description="Erase for good. This cannot be undone.")
+
+
+async def ask_before_erasing(
+    context: Context[None, Any], record_ids: list[str], purge: bool, confirmed: bool
+) -> Elicit[Confirmation] | Confirmation:
+    """Ask the user, where something is to be erased and the host can ask.
+
+    Raises:
+        Conflict: it cannot, and nobody says that the user has confirmed. NotFound: there is nothing to erase.
+    """
+    if not purge:
+        return Confirmation(erase=False)
+    memory = await opened_by(context).memory()
+    found = [one for record_id in record_ids for one in await memory.records(record_id)]
+    capabilities = context.client_capabilities
+    if capabilities is None or capabilities.elicitation is None:
+        if not confirmed:
+            raise Conflict("a purge cannot be undone: ask the user first, then call again with confirmed=true")
+        return Confirmation(erase=True)
+    shown = [f"- {one.id}: {one.text[:_EXCERPT_CHARS]!r}" for one in found[:_SHOWN]]
+    more = [f"- and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+    return Elicit("\n".join(["Erase this from the memory for good?", *shown, *more]), Confirmation)
+
+
+class RecordTools:
+    """The tools by which a person sees, corrects, undoes and erases what is remembered."""
+
+    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions) -> None:
+        self._opened = opened
+        self._subscriptions = subscriptions
+
+    async def remember(
+        self,
+        context: Context[None, Any],
+        type: Annotated[  # noqa: A002 - the name that callers expect
+            Literal["note", "task", "document", "thought"],
+            Field(description="`thought`: your own reflection, in no context unless asked for."),
+        ],
+        text: Annotated[
+            str, Field(description="What to remember.", min_length=1, max_length=16_777_216, pattern=r"\S")
+        ],
+        fields: Annotated[
+            dict[str, Any] | None,
+            Field(
+                description="importance_score, tags, critical, caused_by; of a task: status, priority, due_date, "
+                "assigned_to; of a document: source (required), title."
+            ),
+        ] = None,
+        session_id: Annotated[
+            str | None, Field(description="Only where it belongs to one conversation.", max_length=200)
+        ] = None,
+        agent_id: AgentId = None,
+    ) -> Annotated[CallToolResult, RememberedRecords]:
+        """Keep a note, a task, a document or a thought beyond this conversation. A document of the same source takes
+        the place of the one before. For a fact that every context of this conversation shall hold, use create_pin."""
+        memory = await self._opened.memory()
+        given = dict(fields or {})
+        if "text" in given or "type" in given:
+            raise InvalidInput("fields has text or type; they are arguments of their own")
+        kept = await memory.remember(
+            type,
+            {"text": text, **given},
+            session_id=session_id or None,
+            agent_id=agent_id or None,
+            editor=editor_of(context),
+        )
+        ids = [one.id for one in kept]
+        name = str(kept[0].content.get("document_id", kept[0].id))
+        await self._tell(kept)
+        return answer(
+            f"Remembered {type} {name} ({plural(len(ids), 'record')}: {_listed(ids)}), revision {kept[0].revision}.",
+            RememberedRecords(id=name, record_ids=ids, revision=kept[0].revision),
+        )
+
+    async def update_memory(
+        self,
+        context: Context[None, Any],
+        record_id: RecordId,
+        changes: Annotated[
+            dict[str, Any], Field(description="Fields with their new values, such as text, status, tags; null removes.")
+        ],
+        expected_revision: Annotated[
+            int,
+            Field(
+                description="The revision you have seen: 1 unless it was edited; memory_history tells.",
+                ge=1,
+                le=1_000_000_000,
+            ),
+        ],
+    ) -> Annotated[CallToolResult, ChangedRecords]:
+        """Correct what is remembered. The version before stays in its history. Refused where somebody else has edited
+        it since."""
+        memory = await self._opened.memory()
+        record = await memory.update_memory(
+            record_id, changes, expected_revision=expected_revision, editor=editor_of(context)
+        )
+        return await self._changed("Updated", [record])
+
+    async def forget(
+        self,
+        context: Context[None, Any],
+        record_ids: Annotated[
+            list[Annotated[str, Field(min_length=1, max_length=100)]],
+            Field(description="As they were returned: `msg_45`, `pin_…`.", min_length=1, max_length=100),
+        ],
+        confirmation: Annotated[ElicitationResult[Confirmation], Resolve(ask_before_erasing)],
+        purge: Annotated[
+            bool, Field(description="Erase for good, everywhere; only on the user's explicit wish.")
+        ] = False,
+        confirmed: Annotated[
+            bool, Field(description="The user has confirmed the purge. Needed where the host cannot ask.")
+        ] = False,
+    ) -> Annotated[CallToolResult, ForgottenRecords]:
+        """Forget records: no context and no search has them any more. `restore` undoes it, unless they were purged."""
+        memory = await self._opened.memory()
+        if not purge:
+            forgotten = [
+                one for record_id in record_ids for one in await memory.forget(record_id, editor=editor_of(context))
+            ]
+            await self._tell(forgotten)
+            ids = [one.id for one in forgotten]
+            return answer(f"Forgot {_listed(ids)}. `restore` brings them back.", ForgottenRecords(forgotten=ids))
+        if not isinstance(confirmation, AcceptedElicitation) or not confirmation.data.erase:
+            return answer("Nothing was erased: the user did not confirm.", ForgottenRecords())
+        found = [one for record_id in record_ids for one in await memory.records(record_id)]
+        report = await memory.purge(record_ids)
+        await self._tell(found)
+        lines = [f"Erased for good: {_listed(report.erased)}."]
+        if report.rewritten:
+            lines.append(f"Written anew without them: {_listed(report.rewritten)}.")
+        lines += [f"Not reached: {place}: {why}" for place, why in report.remaining.items()]
+        return answer(
+            "\n".join(lines),
+            ForgottenRecords(
+                erased=list(report.erased), rewritten=list(report.rewritten), not_reached=dict(report.remaining)
+            ),
+        )
+
+    async def restore(
+        self,
+        context: Context[None, Any],
+        record_id: RecordId,
+        version: Annotated[
+            int | None,
+            Field(
+                description="Back to this version of its history; without it, `forget` is undone.",
+                ge=1,
+                le=1_000_000_000,
+            ),
+        ] = None,
+    ) -> Annotated[CallToolResult, ChangedRecords]:
+        """Bring a forgotten record back, or take a changed one back to an earlier version. Nothing in between is
+        lost."""
+        memory = await self._opened.memory()
+        if version is None:
+            return await self._changed("Restored", await memory.restore(record_id, editor=editor_of(context)))
+        reverted = await memory.revert(record_id, version, editor=editor_of(context))
+        return await self._changed(f"Back at version {version}:", [reverted])
+
+    async def memory_history(
+        self,
+        record_id: RecordId,
+        as_of: Annotated[
+            str | None, Field(description="ISO 8601: the record as it was held then.", max_length=40)
+        ] = None,
+    ) -> Annotated[CallToolResult, RecordHistory]:
+        """One record with all its fields, and who changed what and when."""
+        memory = await self._opened.memory()
+        edits: list[dict[str, Any]] = []
+        if as_of is not None:
+            record = await memory.record_as_of(record_id, from_iso(as_of, "as_of"))
+        else:
+            record = await memory.record(record_id)
+            edits = await memory.history(record_id)
+        shown = as_shown(record)
+        lines = [json.dumps(shown, ensure_ascii=False), *map(edit_line, edits)]
+        return answer("\n".join(lines), RecordHistory(record=shown, edits=edits))
+
+    async def _changed(self, did: str, records: Sequence[MemoryRecord]) -> CallToolResult:
+        await self._tell(records)
+        ids = [one.id for one in records]
+        revision = records[0].revision
+        text = f"{did} {_listed(ids)}, now at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
+        return answer(text, ChangedRecords(record_ids=ids, revision=revision))
+
+    async def _tell(self, records: Sequence[MemoryRecord]) -> None:
+        for session_id in sorted({one.session_id for one in records if one.session_id is not None}):
+            await self._subscriptions.session_changed(session_id)
+
+
+def editor_of(context: Context[None, Any]) -> Editor:
+    """The assistant that calls, by the name that its host gives of itself."""
+    client = context.session.client_params
+    return Editor(EditorType.AGENT, client.client_info.name[:200] if client is not None else None)
+
+
+def edit_line(edit: dict[str, Any]) -> str:
+    """One edit as text."""
+    editor = " ".join(part for part in (edit["editor_type"], edit.get("editor_id")) if part)
+    current = ", current" if edit["current"] else ""
+    return f"{edit['id']} ({edit['edit_type']} by {editor}, {edit['timestamp']}{current}): {edit['diff_summary']}"
+
+
+def _listed(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return ", ".join(ids[:_SHOWN]) + more if ids else "nothing"

@@ -1,0 +1,215 @@
+"""Rows of the records table, whatever their type, to whole records and back, and rows of their edits. No SQL runs here.
+
+A record's `content` is flat. Some of its fields are columns, because they are indexed, shown or counted; all others
+lie in `attributes` as they are.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.memory_records import (
+    DELETED_AT,
+    Editor,
+    EditorType,
+    EditType,
+    MemoryRecord,
+    RecordDraft,
+    StoredEdit,
+    with_changes,
+)
+from kalito_mcp.domain.records import RecordType, Role, Visibility, message_record_id
+from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.record_rows import origin_of, packed, packed_list, real, stored_origin
+from kalito_mcp.storage.sqlite.row_hash import hash_of_record, row_hash
+
+STORED_COLUMNS: Final = """
+    r.key, r.agent_key, r.session_key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance,
+    r.tokens, r.created_at, r.client_key, r.attributes, r.origin, r.client, r.recorded_at, r.revision, r.deleted_at,
+    r.purged_at, r.is_internal, r.is_critical, r.tags, r.caused_by, r.source,
+    r.document_id,
+    (SELECT coalesce(c.id, 'msg_' || c.key) FROM records c WHERE c.key = r.caused_by) AS cause
+"""
+UPDATE_RECORD: Final = """
+UPDATE records SET
+    seq = :seq, name = :name, text = :text, importance = :importance, tokens = :tokens, client_key = :client_key,
+    attributes = :attributes, client = :client, revision = :revision, deleted_at = :deleted_at, purged_at = :purged_at,
+    is_internal = :is_internal, is_critical = :is_critical, tags = :tags, caused_by = :caused_by,
+    source = :source, document_id = :document_id, hash = :hash
+WHERE key = :key
+"""
+INSERT_EDIT: Final = """
+INSERT INTO memory_edits (record_key, version, edit_type, editor_type, editor_id, changes, edited_at, hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+EDIT_COLUMNS: Final = "e.record_key, e.version, e.edit_type, e.editor_type, e.editor_id, e.changes, e.edited_at"
+"""Also what the hash of an edit is made of."""
+
+DEFAULT_IMPORTANCE: Final = 0.5
+_STORED_NAMES: Final = tuple(
+    column.split(".")[1] for column in STORED_COLUMNS.partition("(")[0].replace("\n", " ").split(",") if "." in column
+)
+STORED_WIDTH: Final = len(_STORED_NAMES) + 1
+_COMMON_FIELDS: Final = frozenset(
+    {"text", "importance_score", "tags", "critical", "visibility", "caused_by", DELETED_AT}
+)
+_PLACE_FIELDS: Final = frozenset({"level", "start_seq", "end_seq"})
+_DOCUMENT_COLUMNS: Final = {"seq": "chunk_index", "source": "source", "document_id": "document_id"}
+_DOCUMENT_FIELDS: Final = frozenset(_DOCUMENT_COLUMNS.values())
+_NAME_FIELDS: Final = {RecordType.DOCUMENT: "title"}
+
+Row = Sequence[Any]
+StoredRow = dict[str, Any]
+"""A row of STORED_COLUMNS by their names; `cause` is the id of the record that `caused_by` is the key of."""
+
+
+def stored(row: Row) -> StoredRow:
+    """The first STORED_WIDTH values of a row by their names."""
+    return dict(zip((*_STORED_NAMES, "cause"), row, strict=False))
+
+
+def record(row: Row) -> MemoryRecord:
+    """A row of STORED_COLUMNS, then the agent's and the session's id, usage, last use, and what it led to, as JSON."""
+    agent_id, session_id, usage_count, last_used, led_to = row[STORED_WIDTH:]
+    with intact_rows():
+        fields = stored(row)
+        kind = RecordType(fields["type"])
+        return MemoryRecord(
+            key=fields["key"],
+            id=fields["id"] or message_record_id(fields["key"]),
+            type=kind,
+            agent_id=agent_id,
+            session_id=session_id,
+            content=content_of(fields),
+            origin=origin_of(fields["role"], fields["origin"]),
+            client=fields["client"],
+            created_at=fields["created_at"],
+            recorded_at=fields["created_at"] if fields["recorded_at"] is None else fields["recorded_at"],
+            revision=fields["revision"],
+            role=None if fields["role"] is None else Role(fields["role"]),
+            seq=fields["seq"] if kind is RecordType.MESSAGE else None,
+            client_key=fields["client_key"],
+            usage_count=usage_count or 0,
+            last_used=last_used,
+            led_to=tuple(json.loads(led_to)),
+        )
+
+
+def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What may be edited of a record, by its row; fields without a value are left out."""
+    with intact_rows():
+        kind = RecordType(row["type"])
+        fields: dict[str, Any] = {
+            **({} if row["attributes"] is None else json.loads(row["attributes"])),
+            "text": row["text"],
+            "importance_score": row["importance"],
+            "tags": None if row["tags"] is None else json.loads(row["tags"]),
+            "critical": True if row["is_critical"] else None,
+            "visibility": str(Visibility.INTERNAL) if row["is_internal"] else None,
+            "caused_by": row["cause"],
+            DELETED_AT: row["deleted_at"],
+            _NAME_FIELDS.get(kind, "name"): row["name"],
+        }
+        if kind is RecordType.DOCUMENT:
+            fields |= {"chunk_index": row["seq"], "source": row["source"], "document_id": row["document_id"]}
+        if kind is RecordType.SUMMARY:
+            fields |= {"level": row["level"], "start_seq": row["seq"], "end_seq": row["end_seq"]}
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def with_content(row: StoredRow, content: Mapping[str, Any], *, caused_by: int | None, tokens: int) -> StoredRow:
+    """The row with other content, and its hash. `caused_by` is the key of the cause.
+
+    The place of a summary is not content that could change: it stays as it is. A thought is internal whatever is said.
+    """
+    kind = RecordType(row["type"])
+    place: StoredRow = {}
+    own = {_NAME_FIELDS.get(kind, "name"), *_COMMON_FIELDS}
+    if kind is RecordType.DOCUMENT:
+        own |= _DOCUMENT_FIELDS
+        place = {name: content.get(field) for name, field in _DOCUMENT_COLUMNS.items()}
+    if kind is RecordType.SUMMARY:
+        own |= _PLACE_FIELDS
+    attributes = {name: value for name, value in content.items() if name not in own and value is not None}
+    is_internal = kind is RecordType.THOUGHT or content.get("visibility") == Visibility.INTERNAL
+    return hashed(
+        {
+            **row,
+            **place,
+            "name": content.get(_NAME_FIELDS.get(kind, "name")),
+            "text": content["text"],
+            "importance": real(content.get("importance_score", DEFAULT_IMPORTANCE)),
+            "tokens": tokens,
+            "attributes": packed(attributes) if attributes else None,
+            "deleted_at": content.get(DELETED_AT),
+            "is_internal": int(is_internal),
+            "is_critical": int(bool(content.get("critical"))),
+            "tags": packed_list(content.get("tags")),
+            "caused_by": caused_by,
+            "cause": content.get("caused_by"),
+        }
+    )
+
+
+def hashed(row: StoredRow) -> StoredRow:
+    """The row with the hash of what it has now."""
+    return {**row, "hash": hash_of_record(row)}
+
+
+def new_row(
+    key: int, agent_key: int, session_key: int | None, draft: RecordDraft, *, caused_by: int | None, now_ms: int
+) -> StoredRow:
+    """The row of a thought, document or task."""
+    empty: StoredRow = dict.fromkeys(_STORED_NAMES)
+    return with_content(
+        {
+            **empty,
+            "key": key,
+            "agent_key": agent_key,
+            "session_key": session_key,
+            "type": str(draft.type),
+            "id": draft.id,
+            "created_at": draft.created_at,
+            "client_key": draft.client_key,
+            "origin": stored_origin(None, draft.origin),
+            "client": draft.client,
+            "recorded_at": None if now_ms == draft.created_at else now_ms,
+            "revision": 1,
+        },
+        with_changes(draft.content, {DELETED_AT: None}),
+        caused_by=caused_by,
+        tokens=draft.tokens,
+    )
+
+
+def insert_parameters(row: StoredRow) -> Row:
+    """The parameters of INSERT_RECORD for a row of `new_row`."""
+    return (
+        *(row[name] for name in ("key", "agent_key", "session_key", "type", "id", "seq", "end_seq", "level")),
+        None,
+        *(row[name] for name in ("role", "name", "text", "importance", "tokens", "created_at", "client_key")),
+        *(row[name] for name in ("attributes", "hash", "origin", "client", "recorded_at")),
+        *(row[name] for name in ("is_internal", "is_critical", "tags", "caused_by", "source", "document_id")),
+    )
+
+
+def edit_row(
+    key: int, version: int, edit_type: EditType, editor: Editor, edited_at: int, before: Mapping[str, Any]
+) -> Row:
+    """The parameters of INSERT_EDIT."""
+    changes = json.dumps(before, ensure_ascii=False, separators=(",", ":"))
+    fields = (key, version, str(edit_type), str(editor.type), editor.id, changes, edited_at)
+    return (*fields, row_hash(*fields))
+
+
+def stored_edit(row: Row) -> StoredEdit:
+    """A row of EDIT_COLUMNS."""
+    _, version, edit_type, editor_type, editor_id, changes, edited_at = row
+    with intact_rows():
+        return StoredEdit(
+            version=version,
+            type=EditType(edit_type),
+            editor=Editor(EditorType(editor_type), editor_id),
+            edited_at=edited_at,
+            before=json.loads(changes),
+        )

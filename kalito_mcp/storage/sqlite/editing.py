@@ -1,0 +1,263 @@
+"""Whole records, changed: SQL, and what a change of a record also changes: the text index, the counters, the causes
+that others name."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, changed_fields
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
+from kalito_mcp.storage.sqlite import edit_rows as rows
+from kalito_mcp.storage.sqlite.edit_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
+from kalito_mcp.storage.sqlite.edits import SELECT_RECORDS_OF_KEYS, EditQueries
+from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, packed
+from kalito_mcp.storage.sqlite.records import SELECT_NEXT_KEY, UPDATE_AGENT_COUNT
+from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, SessionStatements
+from kalito_mcp.storage.sqlite.text_index import DELETE_TERMS, INSERT_TERMS, index_row
+from kalito_mcp.storage.sqlite.tombstones import Tombstones
+
+SELECT_OWNER: Final = "SELECT owner FROM agents WHERE key = :agent_key"
+SELECT_STORED: Final = f"SELECT {STORED_COLUMNS} FROM records r WHERE r.key = :key"
+SELECT_EFFECTS: Final = f"SELECT {STORED_COLUMNS} FROM records r WHERE r.caused_by = :key"
+SELECT_CAUSED_BY_ITSELF: Final = """
+WITH RECURSIVE causes(key) AS (
+    SELECT :cause
+    UNION SELECT r.caused_by FROM causes JOIN records r ON r.key = causes.key WHERE r.caused_by IS NOT NULL
+)
+SELECT 1 FROM causes WHERE key = :key
+"""
+SELECT_OF_CLIENT_KEY: Final = """
+SELECT key, text FROM records WHERE session_key = :session_key AND type = :type AND client_key = :client_key
+UNION ALL
+SELECT key, text FROM records
+WHERE :session_key IS NULL AND session_key IS NULL AND agent_key = :agent_key AND type = :type
+    AND client_key = :client_key
+"""
+UPDATE_COUNTERS: Final = """
+UPDATE sessions SET
+    hidden_count = hidden_count + :hidden, pin_count = pin_count + :pins, summary_count = summary_count + :summaries,
+    importance_sum = importance_sum + :importance, revision = revision + 1
+WHERE key = :session_key
+"""
+# Only where it is the erased message's: another message may have named the same model.
+UPDATE_MODEL: Final = """
+UPDATE sessions SET model = (
+    SELECT json_extract(r.attributes, '$.model_id') FROM records r
+    WHERE r.session_key = :session_key AND r.type = 'message' AND json_extract(r.attributes, '$.model_id') IS NOT NULL
+    ORDER BY r.seq DESC LIMIT 1
+) WHERE key = :session_key AND model = :model
+"""
+UPDATE_WRITTEN: Final = """
+UPDATE sessions SET updated_at = max(updated_at, :now_ms), revision = revision + 1 WHERE key = :session_key
+"""
+UPSERT_USAGE: Final = """
+INSERT INTO record_usage (record_key, usage_count, last_used)
+SELECT key, :count, :used_at FROM records WHERE key = :key AND purged_at IS NULL
+ON CONFLICT (record_key) DO UPDATE SET
+    usage_count = usage_count + excluded.usage_count, last_used = max(last_used, excluded.last_used)
+"""
+DELETE_EDITS: Final = "DELETE FROM memory_edits WHERE record_key = :key"
+DELETE_USAGE: Final = "DELETE FROM record_usage WHERE record_key = :key"
+DELETE_RECORD: Final = "DELETE FROM records WHERE key = :key"
+
+_SUMMARY_PLACE: Final = ("start_message_id", "end_message_id", "started_at", "ended_at", "method")
+
+
+class EditStatements(EditQueries):
+    """`ports.edits.EditWriter`."""
+
+    async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
+        if not drafts:
+            return []
+        agent_key, session_key = await self._place(scope, now_ms)
+        for kind in {draft.type for draft in drafts}:
+            texts = [str(draft.content["text"]) for draft in drafts if draft.type is kind]
+            await Tombstones(self._connection).refuse(scope.owner, kind, texts)
+        [[next_key]] = await self._all(SELECT_NEXT_KEY)
+        keys: list[int] = []
+        named: dict[str, int] = {}
+        new: list[StoredRow] = []
+        for draft in drafts:
+            key = await self._known(agent_key, session_key, draft)
+            if key is None:
+                key, next_key = next_key, next_key + 1
+                cause = draft.content.get("caused_by")
+                caused_by = None if cause is None else named.get(cause) or await self._cause(scope.owner, cause)
+                new.append(rows.new_row(key, agent_key, session_key, draft, caused_by=caused_by, now_ms=now_ms))
+                named[draft.id] = key
+            keys.append(key)
+        try:
+            await self._connection.executemany(INSERT_RECORD, [rows.insert_parameters(row) for row in new])
+        except sqlite3.IntegrityError as error:
+            raise Conflict("a record of this id, or this part of this source, is stored already") from error
+        for row in new:
+            await self._follow(None, row)
+        if session_key is not None:
+            await self._all(UPDATE_WRITTEN, now_ms=now_ms, session_key=session_key)
+        found = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps(keys))
+        by_key = {one.key: one for one in found}
+        return [by_key[key] for key in keys]
+
+    async def change(self, record: MemoryRecord, edit: EditDraft) -> MemoryRecord:
+        before = await self._stored(record)
+        cause = edit.content.get("caused_by")
+        caused_by = before["caused_by"] if cause == before["cause"] else None
+        if cause is not None and caused_by is None:
+            caused_by = await self._cause(await self._owner(before), cause)
+            if await self._all(SELECT_CAUSED_BY_ITSELF, cause=caused_by, key=record.key):
+                raise Conflict(f"{record.id} led to {cause}, so {cause} cannot be its cause; nothing was written")
+        version = record.revision + 1
+        after = rows.with_content(
+            {**before, "revision": version}, edit.content, caused_by=caused_by, tokens=edit.tokens
+        )
+        await self._all(UPDATE_RECORD, **after)
+        changes = changed_fields(rows.content_of(before), rows.content_of(after))
+        row = rows.edit_row(record.key, version, edit.type, edit.editor, edit.edited_at, changes)
+        await self._connection.execute_fetchall(INSERT_EDIT, row)
+        await self._follow(before, after)
+        return await self._reread(record)
+
+    async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
+        await self._stored(record)
+        await self._all(DELETE_EDITS, key=record.key)
+        return await self._reread(record)
+
+    async def purge(self, record: MemoryRecord, *, now_ms: int) -> None:
+        before = await self._stored(record, is_revision_checked=False)
+        earlier = [edit.before["text"] for edit in await self.edits(record) if edit.before.get("text")]
+        owner = await self._owner(before)
+        await Tombstones(self._connection).add(before, [before["text"], *earlier], owner=owner, now_ms=now_ms)
+        for effect in await self._all(SELECT_EFFECTS, key=record.key):
+            await self._all(UPDATE_RECORD, **rows.hashed({**rows.stored(effect), "caused_by": None}))
+        if record.type in (RecordType.MESSAGE, RecordType.SUMMARY):
+            await self._all(DELETE_EDITS, key=record.key)
+            await self._all(DELETE_USAGE, key=record.key)
+            stub = _stub(before, now_ms)
+            await self._all(UPDATE_RECORD, **stub)
+            await self._follow(before, stub)
+            model = rows.content_of(before).get("model_id")
+            if record.type is RecordType.MESSAGE and model is not None:
+                await self._all(UPDATE_MODEL, session_key=before["session_key"], model=model)
+        else:
+            await self._follow(before, None)
+            await self._all(DELETE_RECORD, key=record.key)
+
+    async def count_uses(self, uses: Mapping[int, int], *, used_at: int) -> None:
+        await self._connection.executemany(
+            UPSERT_USAGE, [{"key": key, "count": count, "used_at": used_at} for key, count in uses.items()]
+        )
+
+    async def _place(self, scope: Scope, now_ms: int) -> tuple[int, int | None]:
+        """Keys of the scope's agent and session, made where they are new."""
+        if scope.session is not None:
+            session = await SessionStatements(self._connection).ensure(scope, now_ms=now_ms)
+            agent_key = await self._agent_key(Scope(scope.owner, session.agent))
+            session_key: int | None = session.key
+        else:
+            agent = scope.agent or DEFAULT_AGENT
+            await self._all(INSERT_AGENT, owner=scope.owner, agent=agent)
+            agent_key, session_key = await self._agent_key(Scope(scope.owner, agent)), None
+        assert agent_key is not None  # noqa: S101 - it was read or written in this transaction
+        return agent_key, session_key
+
+    async def _known(self, agent_key: int, session_key: int | None, draft: RecordDraft) -> int | None:
+        """The key of the record that was written with this client_key."""
+        if draft.client_key is None:
+            return None
+        found = await self._all(
+            SELECT_OF_CLIENT_KEY,
+            agent_key=agent_key,
+            session_key=session_key,
+            type=str(draft.type),
+            client_key=draft.client_key,
+        )
+        for key, text in found:
+            if text != draft.content["text"]:
+                raise ClientKeyReused(draft.client_key)
+            return int(key)
+        return None
+
+    async def _cause(self, owner: str, record_id: str) -> int:
+        cause = await self.record(Scope(owner), record_id)
+        if cause is None:
+            raise RecordNotFound(f"caused_by={record_id!r} is no record; nothing was written")
+        return cause.key
+
+    async def _owner(self, row: StoredRow) -> str:
+        [[owner]] = await self._all(SELECT_OWNER, agent_key=row["agent_key"])
+        return str(owner)
+
+    async def _stored(self, record: MemoryRecord, *, is_revision_checked: bool = True) -> StoredRow:
+        found = [rows.stored(row) for row in await self._all(SELECT_STORED, key=record.key)]
+        if not found or found[0]["purged_at"] is not None:
+            raise RecordNotFound(f"{record.id} was erased; nothing was written")
+        if is_revision_checked and found[0]["revision"] != record.revision:
+            raise RevisionConflict(record.id, record.revision, found[0]["revision"])
+        return found[0]
+
+    async def _reread(self, record: MemoryRecord) -> MemoryRecord:
+        [found] = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps([record.key]))
+        return found
+
+    async def _follow(self, before: StoredRow | None, after: StoredRow | None) -> None:
+        """Bring the text index and the counters from one row to the next. What is forgotten is in neither."""
+        shown_before = before if before is not None and before["deleted_at"] is None else None
+        shown_after = after if after is not None and after["deleted_at"] is None else None
+        old, new = _index_row(shown_before), _index_row(shown_after)
+        if old != new:
+            if old is not None:
+                await self._connection.execute_fetchall(DELETE_TERMS, old)
+            if new is not None:
+                await self._connection.execute_fetchall(INSERT_TERMS, new)
+        row = after or before
+        assert row is not None  # noqa: S101 - it has one of both
+        records = (shown_after is not None) - (shown_before is not None)
+        importance = _importance(shown_after) - _importance(shown_before)
+        if records:
+            await self._all(UPDATE_AGENT_COUNT, records=records, agent_key=row["agent_key"])
+        if row["session_key"] is not None and (records or importance):
+            kind = row["type"]
+            await self._all(
+                UPDATE_COUNTERS,
+                hidden=-records if kind == RecordType.MESSAGE else 0,
+                pins=records if kind == RecordType.PIN else 0,
+                summaries=records if kind == RecordType.SUMMARY else 0,
+                importance=importance if kind == RecordType.MESSAGE else 0.0,
+                session_key=row["session_key"],
+            )
+
+
+def _index_row(row: StoredRow | None) -> tuple[int, str] | None:
+    if row is None:
+        return None
+    return index_row([row[name] for name in ("key", "agent_key", "session_key", "type", "text", "name")])
+
+
+def _importance(row: StoredRow | None) -> float:
+    return 0.0 if row is None else float(row["importance"])
+
+
+def _stub(row: StoredRow, now_ms: int) -> StoredRow:
+    """What stays of an erased message or summary: its place, without a word."""
+    attributes = None
+    if row["type"] == RecordType.SUMMARY:
+        content = rows.content_of(row)
+        attributes = packed({name: content[name] for name in _SUMMARY_PLACE})
+    words = dict.fromkeys(("name", "client_key", "client", "tags", "caused_by"))
+    deleted_at = now_ms if row["deleted_at"] is None else row["deleted_at"]
+    return rows.hashed(
+        {
+            **row,
+            **words,
+            "text": "",
+            "tokens": 0,
+            "attributes": attributes,
+            "revision": 1,
+            "is_critical": 0,
+            "deleted_at": deleted_at,
+            "purged_at": now_ms,
+        }
+    )

@@ -1,0 +1,176 @@
+"""Whole records and their edits, read: SQL."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import aiosqlite
+
+from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
+from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.errors import RecordNotFound
+from kalito_mcp.ports.edits import Tombstone
+from kalito_mcp.storage.sqlite import edit_rows as rows
+from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS, STORED_COLUMNS
+
+_WHOLE: Final = f"""
+SELECT {STORED_COLUMNS}, a.id, s.id, u.usage_count, u.last_used, (
+    SELECT json_group_array(coalesce(effects.id, 'msg_' || effects.key)) FROM (
+        SELECT id, key FROM records WHERE caused_by = r.key ORDER BY key LIMIT 100
+    ) effects
+)
+FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
+    LEFT JOIN record_usage u ON u.record_key = r.key
+"""
+_ADMITTED: Final = """
+    r.purged_at IS NULL AND a.owner = :owner AND (:agent IS NULL OR a.id = :agent)
+    AND (:session IS NULL OR s.id = :session)
+"""
+SELECT_RECORD: Final = f"{_WHOLE} WHERE r.id = :id AND {_ADMITTED}"
+SELECT_MESSAGE_RECORD: Final = f"{_WHOLE} WHERE r.key = :number AND r.type = 'message' AND {_ADMITTED}"
+SELECT_RECORDS_OF_KEYS: Final = f"{_WHOLE} WHERE r.key IN (SELECT value FROM json_each(:keys)) ORDER BY r.key"
+SELECT_NEWEST_OF_TYPE: Final = f"""
+{_WHOLE}
+WHERE r.agent_key = :agent_key AND r.type = :type AND r.id IS NOT NULL AND r.deleted_at IS NULL AND r.key < :before_key
+    AND (:session IS NULL OR s.id = :session)
+ORDER BY r.key DESC LIMIT :limit
+"""
+SELECT_DOCUMENT: Final = f"""
+{_WHOLE}
+WHERE r.agent_key = :agent_key AND r.source = :source
+ORDER BY r.seq
+"""
+SELECT_PARTS: Final = f"""
+{_WHOLE}
+WHERE r.document_id = :document_id AND {_ADMITTED} ORDER BY r.seq
+"""
+SELECT_PINS_OF_MESSAGE: Final = f"""
+{_WHOLE}
+WHERE r.type = 'pin' AND json_extract(r.attributes, '$.source_message_id') = :id
+    AND r.session_key = (SELECT session_key FROM records WHERE key = :key)
+ORDER BY r.key
+"""
+# Of each level at most one, the last that begins at the message or before: no level overlaps.
+SELECT_SUMMARIES_OVER: Final = f"""
+WITH RECURSIVE message(session_key, seq) AS (SELECT session_key, seq FROM records WHERE key = :key),
+levels(level) AS (
+    SELECT 0 UNION ALL SELECT level + 1 FROM levels, message m WHERE EXISTS (
+        SELECT 1 FROM records o
+        WHERE o.session_key = m.session_key AND o.type = 'summary' AND o.level = levels.level + 1
+    )
+)
+{_WHOLE}
+WHERE r.key IN (
+    SELECT (
+        SELECT o.key FROM records o
+        WHERE o.session_key = m.session_key AND o.type = 'summary' AND o.level = levels.level AND o.seq <= m.seq
+        ORDER BY o.seq DESC LIMIT 1
+    )
+    FROM levels, message m
+) AND r.end_seq >= (SELECT seq FROM message) AND r.purged_at IS NULL
+ORDER BY r.level
+"""
+SELECT_EDITS: Final = f"SELECT {EDIT_COLUMNS} FROM memory_edits e WHERE e.record_key = :key ORDER BY e.version"
+SELECT_TOMBSTONE: Final = """
+SELECT record_id, purged_at FROM tombstones WHERE record_id = :record_id AND owner = :owner LIMIT 1
+"""
+SELECT_ERASED: Final = """
+SELECT DISTINCT record_id FROM tombstones
+WHERE record_id IN (SELECT value FROM json_each(:record_ids)) AND owner = :owner
+"""
+SELECT_AGENT_KEY: Final = """
+SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
+    :agent, (SELECT b.id FROM sessions s JOIN agents b ON b.key = s.agent_key
+             WHERE s.owner = :owner AND s.id = :session), :default_agent
+)
+"""
+_MESSAGE_ID: Final = re.compile(rf"{MESSAGE_ID_PREFIX}([1-9][0-9]{{0,17}})")
+_LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
+_NEWEST: Final = (1 << 63) - 1
+
+
+class EditQueries:
+    """`ports.edits.EditReader`."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
+        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+        number = _MESSAGE_ID.fullmatch(record_id)
+        if number is not None:
+            found = await self._records(SELECT_MESSAGE_RECORD, number=int(number[1]), **asked)
+        else:
+            found = await self._records(SELECT_RECORD, id=record_id, **asked)
+        return next(iter(found), None)
+
+    async def list_records(
+        self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
+    ) -> Sequence[MemoryRecord]:
+        agent_key = await self._agent_key(scope)
+        if agent_key is None:
+            return []
+        before_key = _NEWEST
+        if after is not None:
+            last = await self.record(scope, after)
+            if last is None:
+                raise RecordNotFound(f"no record {after!r} to go on behind; list from the start")
+            before_key = last.key
+        found: list[MemoryRecord] = []
+        for kind in sorted((types or _LISTED) & _LISTED):
+            found += await self._records(
+                SELECT_NEWEST_OF_TYPE,
+                agent_key=agent_key,
+                type=str(kind),
+                before_key=before_key,
+                session=scope.session,
+                limit=limit,
+            )
+        return sorted(found, key=lambda one: -one.key)[:limit]
+
+    async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
+        agent_key = await self._agent_key(scope)
+        return [] if agent_key is None else await self._records(SELECT_DOCUMENT, agent_key=agent_key, source=source)
+
+    async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
+        return await self._records(
+            SELECT_PARTS, document_id=document_id, owner=scope.owner, agent=scope.agent, session=scope.session
+        )
+
+    async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=record.key)
+
+    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        if record.type is not RecordType.MESSAGE:
+            return []
+        return await self._records(SELECT_SUMMARIES_OVER, key=record.key)
+
+    async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
+        return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=record.key)]
+
+    async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
+        found = await self._all(SELECT_TOMBSTONE, record_id=record_id, owner=scope.owner)
+        return next((Tombstone(*row) for row in found), None)
+
+    async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
+        found = await self._all(SELECT_ERASED, record_ids=json.dumps(list(record_ids)), owner=scope.owner)
+        return frozenset(row[0] for row in found)
+
+    async def _agent_key(self, scope: Scope) -> int | None:
+        """The scope's agent: the one it names, else its session's, else the default one."""
+        found = await self._all(
+            SELECT_AGENT_KEY,
+            owner=scope.owner,
+            agent=scope.agent,
+            session=scope.session,
+            default_agent=DEFAULT_AGENT,
+        )
+        return next((int(row[0]) for row in found), None)
+
+    async def _records(self, statement: str, **parameters: Any) -> list[MemoryRecord]:
+        return [rows.record(row) for row in await self._all(statement, **parameters)]
+
+    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
+        return list(await self._connection.execute_fetchall(statement, parameters))

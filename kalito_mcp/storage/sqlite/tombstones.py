@@ -1,0 +1,110 @@
+"""What is left of erased records, so that an import or a retry does not bring them back.
+
+Texts are kept as keyed hashes: who has the file without its secret learns nothing of them, and who has both can still
+only ask about a text that they have already.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+import aiosqlite
+
+from kalito_mcp.domain.records import RecordType, message_record_id
+from kalito_mcp.domain.time import to_iso
+from kalito_mcp.errors import Conflict
+from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft
+
+SELECT_IDENTITY: Final = "SELECT secret FROM identity"
+SELECT_ANY_TOMBSTONE: Final = "SELECT 1 FROM tombstones LIMIT 1"
+SELECT_TOMBSTONES_OF_TEXTS: Final = """
+SELECT text_hash, number, seq, client_key_hash, created_at, purged_at FROM tombstones
+WHERE text_hash IN (SELECT value FROM json_each(:text_hashes)) AND owner = :owner AND type = :type
+ORDER BY purged_at, record_id
+"""
+INSERT_TOMBSTONE: Final = """
+INSERT OR REPLACE INTO tombstones (
+    record_id, text_hash, owner, type, number, seq, client_key_hash, created_at, purged_at
+) VALUES (:record_id, :text_hash, :owner, :type, :number, :seq, :client_key_hash, :created_at, :purged_at)
+"""
+_HASH_BYTES: Final = 16
+
+
+class Tombstones:
+    """The tombstones of every owner, inside a write transaction."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def add(self, row: dict[str, Any], texts: Iterable[str], *, owner: str, now_ms: int) -> None:
+        """Leave one for each text that the record ever had. `row` has the columns of its row."""
+        secret = await self._secret()
+        is_message = row["type"] == RecordType.MESSAGE
+        client_key = row["client_key"]
+        kept = {
+            "record_id": row["id"] or message_record_id(row["key"]),
+            "owner": owner,
+            "type": row["type"],
+            "number": row["key"] if is_message else None,
+            "seq": row["seq"] if is_message else None,
+            "client_key_hash": None if client_key is None else _hashed(secret, client_key),
+            "created_at": row["created_at"],
+            "purged_at": now_ms,
+        }
+        await self._connection.executemany(
+            INSERT_TOMBSTONE, [{**kept, "text_hash": _hashed(secret, text)} for text in dict.fromkeys(texts)]
+        )
+
+    async def messages(self, owner: str, drafts: Sequence[MessageDraft]) -> dict[int, AppendedMessage]:
+        """Which of the drafts, by their places, are erased messages that come again, and where these were: the same
+        text, with the same client_key or of the same moment."""
+        found = await self._of_texts(owner, RecordType.MESSAGE, [draft.text for draft in drafts])
+        if not found:
+            return {}
+        secret = await self._secret()
+        again: dict[int, AppendedMessage] = {}
+        for place, draft in enumerate(drafts):
+            client_key = None if draft.client_key is None else _hashed(secret, draft.client_key)
+            for number, seq, client_key_hash, created_at, _ in found.get(draft.text, ()):
+                if (client_key is not None and client_key == client_key_hash) or created_at == draft.created_at:
+                    again[place] = AppendedMessage(id=number, seq=seq, is_new=False)
+        return again
+
+    async def pins(self, owner: str, drafts: Sequence[PinDraft]) -> frozenset[str]:
+        """Those of the drafts' texts that were erased pins."""
+        return frozenset(await self._of_texts(owner, RecordType.PIN, [draft.content for draft in drafts]))
+
+    async def refuse(self, owner: str, record_type: RecordType, texts: Sequence[str]) -> None:
+        """Raise Conflict where a record of this type had one of the texts and was erased."""
+        for text, stones in (await self._of_texts(owner, record_type, texts)).items():
+            day = to_iso(stones[-1][-1])[:10]
+            raise Conflict(
+                f"a {record_type} of these {len(text):,} characters was erased for good on {day} and is not taken "
+                "again; nothing was written. Put it in other words if it is wanted after all"
+            )
+
+    async def _of_texts(
+        self, owner: str, record_type: RecordType, texts: Sequence[str]
+    ) -> dict[str, list[tuple[int, int, str | None, int, int]]]:
+        """Number, seq, hash of the client_key, moment and day of erasure of the tombstones, by text, oldest first."""
+        if not texts or not await self._connection.execute_fetchall(SELECT_ANY_TOMBSTONE):
+            return {}
+        secret = await self._secret()
+        asked = {_hashed(secret, text): text for text in texts}
+        rows = await self._connection.execute_fetchall(
+            SELECT_TOMBSTONES_OF_TEXTS,
+            {"text_hashes": json.dumps(list(asked)), "owner": owner, "type": str(record_type)},
+        )
+        found: dict[str, list[tuple[int, int, str | None, int, int]]] = {}
+        for text_hash, number, seq, client_key_hash, created_at, purged_at in rows:
+            found.setdefault(asked[text_hash], []).append((number, seq, client_key_hash, created_at, purged_at))
+        return found
+
+    async def _secret(self) -> bytes:
+        [[secret]] = await self._connection.execute_fetchall(SELECT_IDENTITY)
+        return bytes(secret)
+
+
+def _hashed(secret: bytes, text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=secret, digest_size=_HASH_BYTES).hexdigest()

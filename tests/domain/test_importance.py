@@ -1,0 +1,42 @@
+"""A score and its level: each level begins at its own bound, and stands for a score of its own."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.domain.importance import ImportanceLevel, clamp_importance, importance_level, score_of_level
+from kalito_mcp.errors import InvalidInput
+
+
+@pytest.mark.parametrize("level", ImportanceLevel)
+def test_the_score_of_a_level_lies_in_that_level(level: ImportanceLevel) -> None:
+    assert importance_level(score_of_level(level)) is importance_level(score_of_level(str(level))) is level
+
+
+@pytest.mark.parametrize("level", ["", "High", "urgent", "0.8"])
+def test_what_is_no_level_is_refused_and_the_levels_are_named(level: str) -> None:
+    with pytest.raises(
+        InvalidInput, match=rf"importance='{level}' is no level; use one of low, medium, high, critical"
+    ):
+        score_of_level(level)
+
+
+@pytest.mark.parametrize(
+    ("bound", "below", "level"), [(0.4, "low", "medium"), (0.7, "medium", "high"), (0.9, "high", "critical")]
+)
+def test_a_level_begins_at_its_bound(bound: float, below: str, level: str) -> None:
+    assert (importance_level(math.nextafter(bound, 0)), importance_level(bound)) == (below, level)
+
+
+@given(st.floats(allow_nan=False))
+def test_any_number_is_clamped_and_has_the_level_of_what_it_becomes(value: float) -> None:
+    clamped = clamp_importance(value)
+    assert clamped == value or (clamped in (0.0, 1.0) and not 0 <= value <= 1)
+    assert importance_level(value) is importance_level(clamped)
+
+
+def test_not_a_number_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="NaN"):
+        importance_level(math.nan)
