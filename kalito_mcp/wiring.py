@@ -31,13 +31,13 @@ from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, Orchestrato
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.owed_worker import OwedWorker
 from kalito_mcp.orchestrator.pin_collector import PinCollector
+from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
 from kalito_mcp.orchestrator.usage_counter import UsageCounter
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
-from kalito_mcp.snapshots.erasing import SnapshotEraser
 from kalito_mcp.snapshots.folder import SnapshotFolder
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
@@ -179,7 +179,7 @@ async def _assembled(
         observer=observer,
         owed=owed,
         editor=editor,
-        eraser=Eraser(store, followers, SnapshotEraser(snapshots), clock),
+        eraser=Eraser(store, followers, SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty), clock),
         historian=Historian(store),
         usage=usage,
         clock=clock,

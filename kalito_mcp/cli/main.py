@@ -9,11 +9,19 @@ import click
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.version import __version__
 
-# Name, module, and the line that --help shows without importing the module.
+# Name, where it is (the module's `command`, unless it says which), and the line that --help shows without importing it.
 _COMMANDS: Final = {
     "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
     "demo": ("kalito_mcp.cli.demo", "Watch a conversation being remembered, start to end."),
     "stats": ("kalito_mcp.cli.stats", "Show what the memory holds."),
+    "show": ("kalito_mcp.cli.records:show", "Show one record with all its fields."),
+    "edit": ("kalito_mcp.cli.edits:edit", "Correct a record."),
+    "history": ("kalito_mcp.cli.records:history", "List who changed a record, when and how."),
+    "revert": ("kalito_mcp.cli.edits:revert", "Give a record the content of an earlier version."),
+    "forget": ("kalito_mcp.cli.records:forget", "Take records out of every context and search."),
+    "restore": ("kalito_mcp.cli.records:restore", "Bring forgotten records back."),
+    "purge": ("kalito_mcp.cli.records:purge", "Erase records for good."),
+    "tasks": ("kalito_mcp.cli.records:tasks", "List what is to be done."),
     "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
     "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
     "reindex": ("kalito_mcp.cli.reindex", "Build the text index anew from the records."),
@@ -33,8 +41,9 @@ class LazyCommands(click.Group):
         """Import one command."""
         if cmd_name not in _COMMANDS:
             return None
-        module, _ = _COMMANDS[cmd_name]
-        command: click.Command = importlib.import_module(module).command
+        place, _ = _COMMANDS[cmd_name]
+        module, _, name = place.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

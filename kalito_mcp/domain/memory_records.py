@@ -17,6 +17,10 @@ DELETED_AT: Final = "deleted_at"
 """The field of `content` that says since when a record is forgotten, in milliseconds; absent where it is not."""
 
 
+AUTO_KEY: Final = "auto:"
+"""How the client_key of a pin begins that the memory found by itself."""
+
+
 class EditType(StrEnum):
     """What an edit did."""
 
@@ -149,7 +153,7 @@ def versions(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[tuple[St
 def _creator(record: MemoryRecord, content: Mapping[str, Any]) -> Editor:
     """Who made the record: the memory itself its automatic pins and summaries, else whose words it has."""
     is_summary = record.type is RecordType.SUMMARY and content.get("method") != "caller"
-    if content.get("pin_type") == "auto" or is_summary:
+    if is_summary or (record.client_key or "").startswith(AUTO_KEY):
         return SYSTEM_EDITOR
     return Editor(EditorType.HUMAN if record.origin is Origin.USER else EditorType.AGENT, record.client)
 

@@ -262,8 +262,8 @@ class CreatePinRequest:
 class NewMessage:
     """A message as the caller hands it over. Absent `created_at` means now, absent `origin` the role's.
 
-    `details` has any other field of a message: `message_type`, `attachments`, `vision_response_for`, `tags`, `critical`,
-    `visibility`, `importance_score`.
+    `details` has any other field of a message: `message_type`, `attachments`, `vision_response_for`, `tags`,
+    `critical`, `visibility`, `importance_score`.
     """
 
     role: Role

@@ -53,9 +53,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One found record. `score` lies in (0, 1]: the share of the query's evidence that the text holds, of which age takes
-    up to a tenth. `client_key` is
-    a message's, where it was recorded with one."""
+    """One found record. `score` lies in (0, 1]: the share of the query's evidence that the text holds, of which age
+    takes up to a tenth. `client_key` is a message's, where it was recorded with one."""
 
     record_id: str
     type: RecordType

@@ -62,9 +62,9 @@ class Session:
 
     `message_count` is also the seq of the newest message: it counts the forgotten and erased ones too, of which there
     are `hidden_count`. The other counts, and the sum of the messages' importance, are without what is forgotten.
-    Messages up to `summarized_seq` are covered by level-0 summaries, those up to `pinned_seq` were searched for automatic pins, and those up to `observed_seq` are in the
-    graph: what lies beyond is owed work. `stage` is how far finalizing has come: None before it has begun, then
-    "summaries", "sleep", "promotion" or "checkpoint".
+    Messages up to `summarized_seq` are covered by level-0 summaries, those up to `pinned_seq` were searched for
+    automatic pins, and those up to `observed_seq` are in the graph: what lies beyond is owed work. `stage` is how far
+    finalizing has come: None before it has begun, then "summaries", "sleep", "promotion" or "checkpoint".
     """
 
     key: int

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
+from kalito_mcp.domain.memory_records import AUTO_KEY
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
 from kalito_mcp.engine.lazy_pattern import lazy
@@ -107,7 +108,7 @@ def _code_key(content: str) -> str:
 
 
 def _key(folded: str) -> str:
-    return f"auto:{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
+    return f"{AUTO_KEY}{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
 
 
 def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> Iterator[FoundPin]:

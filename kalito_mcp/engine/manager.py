@@ -188,12 +188,17 @@ class MemoryManager:
                     )
                 draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
             added = await transaction.records.add_pins(session, [draft])
-            if not added and draft.client_key is not None:
-                before = await transaction.records.pin_by_client_key(session, draft.client_key)
-                if before is not None:
-                    if before.content != content:
-                        raise ClientKeyReused(draft.client_key)
-                    return before
+            if not added:
+                before = (
+                    await transaction.records.pin_by_client_key(session, draft.client_key) if draft.client_key else None
+                )
+                if before is None:
+                    raise Conflict(
+                        "this pin was erased for good, so it is not taken again; put it in other words if it is wanted"
+                    )
+                if before.content != content:
+                    raise ClientKeyReused(draft.client_key or "")
+                return before
         return SemanticPin(
             id=draft.id,
             session_id=session.id,

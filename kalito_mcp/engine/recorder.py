@@ -23,7 +23,6 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.redaction import redact, redacted_values
 from kalito_mcp.records.schemas import checked_content
 
-
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
 _NO_DETAILS_INSTEAD: Final = "send those beside details, and caused_by by update_memory once the message is recorded"
 
@@ -59,7 +58,7 @@ class Recorded:
     @property
     def total_messages(self) -> int:
         """How many messages the session has now."""
-        return self.session.message_count + self.new_count
+        return self.session.message_count - self.session.hidden_count + self.new_count
 
 
 class Recorder:

@@ -19,6 +19,7 @@ from kalito_mcp.domain.records import (
     MessageWithImportance,
     Origin,
     SummaryMethod,
+    Visibility,
     least_trusted,
 )
 from kalito_mcp.domain.scope import Scope
@@ -282,14 +283,17 @@ async def _are_as_read(
     session: Session,
     parts: Sequence[MessageWithImportance | ConversationSummary],
 ) -> bool:
-    """Whether consecutive messages, or summaries of one level, are still what they were when they were read."""
-    first, last = parts[0], parts[-1]
-    if isinstance(first, ConversationSummary):
-        ids = {part.id for part in parts if isinstance(part, ConversationSummary)}
-        found = await view.records.summaries(session, level=first.level, after_seq=first.start_seq - 1)
-        return [one for one in found if one.id in ids] == list(parts)
-    assert isinstance(last, MessageWithImportance)  # noqa: S101 - they are all of one kind
-    return list(await view.records.messages(session, first_seq=first.seq, last_seq=last.seq)) == list(parts)
+    """Whether consecutive messages, or summaries, are still what they were when they were read."""
+    messages = [part for part in parts if isinstance(part, MessageWithImportance)]
+    if messages:
+        first_seq, last_seq = messages[0].seq, messages[-1].seq
+        return list(await view.records.messages(session, first_seq=first_seq, last_seq=last_seq)) == messages
+    for part in (part for part in parts if isinstance(part, ConversationSummary)):
+        record = await view.edits.record(Scope(owner=session.owner, session=session.id), part.id)
+        is_shown = record is not None and not record.is_deleted and record.visibility is Visibility.CHAT
+        if (record.text if record is not None and is_shown else "") != part.summary:
+            return False
+    return True
 
 
 async def _message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.orchestrator.followers import Followers
+from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import found_record, found_records
-from kalito_mcp.snapshots.erasing import SnapshotEraser
 
 
 class Eraser:
@@ -23,8 +23,8 @@ class Eraser:
     async def purge(self, scope: Scope, record_ids: Sequence[str]) -> PurgeReport:
         """Erase the records, or all parts of the documents, of these ids, and everything that was made of them.
 
-        Each record goes in one transaction; the file is swept once, at the end. An interrupted purge is finished by
-        calling it again: what is erased already stays erased, and `sweep` cleans the file.
+        Each record goes in one transaction; the files are swept once, at the end. An interrupted purge has erased some
+        of the records; a purge of the others, or of nothing, sweeps the files.
 
         Raises:
             RecordNotFound: an id is unknown, or erased already; nothing was erased.
@@ -53,6 +53,6 @@ class Eraser:
 
     async def sweep(self, record_ids: Sequence[str] = (), texts: Sequence[str] = ()) -> PurgeReport:
         """Clean the snapshots and the database file of what is erased from the memory already."""
-        snapshots = await self._snapshots.erase(record_ids, texts) if record_ids else PurgeReport((), (), {})
+        snapshots = await self._snapshots.erase(record_ids, texts)
         swept = await self._store.sweep()
         return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})

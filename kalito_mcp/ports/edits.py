@@ -89,8 +89,8 @@ class EditWriter(EditReader, Protocol):
 
         Raises:
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
-            RecordNotFound: it was erased, or `caused_by` names no record of the owner. Conflict: `caused_by` would close
-                a circle of causes.
+            RecordNotFound: it was erased, or `caused_by` names no record of the owner.
+            Conflict: `caused_by` would close a circle of causes.
         """
         ...
 
@@ -109,6 +109,6 @@ class EditWriter(EditReader, Protocol):
         `Store.sweep`. Raises RecordNotFound where it was erased before."""
         ...
 
-    async def count_uses(self, uses: Mapping[int, int], *, used_at: int) -> None:
-        """Add to the records' usage, by their keys; those that are gone are passed over."""
+    async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
+        """Add to the records' usage, by their ids; those that are gone are passed over."""
         ...

@@ -555,7 +555,7 @@ async def test_at_most_a_hundred_effects_are_told(store: Store) -> None:
 async def test_uses_add_up_and_pass_over_what_is_gone(store: Store) -> None:
     one, two = await message(store, "word one"), await message(store, "word two")
     await purge(store, two)
-    for used_at, uses in ((5, {one.key: 2, two.key: 1, 999: 1}), (4, {one.key: 1})):
+    for used_at, uses in ((5, {one.id: 2, two.id: 1, "msg_999": 1, "pin_gone": 1}), (4, {one.id: 1})):
         async with store.write() as transaction:
             await transaction.edits.count_uses(uses, used_at=used_at)
     used = await read(store, one.id)

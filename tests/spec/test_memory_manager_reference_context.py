@@ -212,7 +212,7 @@ async def test_an_older_message_is_condensed(memory: Memory) -> None:
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        ("SELECT_VIEW", "records_messages (session_key=? AND seq>?)"),
+        ("SELECT_VIEW", "records_messages (session_key=?)"),
         ("SELECT_VIEW", "records_pins (session_key=?)"),
         ("SELECT_VIEW", "records_uncovered (session_key=?)"),
         ("SELECT_MESSAGES", "records_messages (session_key=? AND seq>? AND seq<?)"),
@@ -228,7 +228,7 @@ async def test_every_part_of_a_context_is_read_through_an_index(
     Departure: messages and summaries are ordered by sequence; nothing is ordered by a message's importance, so that
     has no index.
     """
-    names = ("session_key", "tail_after", "pins", "first_seq", "last_seq", "level", "after_seq")
+    names = ("session_key", "tail", "include_internal", "pins", "first_seq", "last_seq", "level", "after_seq")
     with closing(sqlite3.connect(database)) as connection:
         plan = connection.execute(f"EXPLAIN QUERY PLAN {getattr(sql, statement)}", dict.fromkeys(names, 1)).fetchall()
     steps = [row[3] for row in plan]

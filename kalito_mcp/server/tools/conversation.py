@@ -202,8 +202,9 @@ class ConversationTools:
             await self._subscriptions.session_changed(session)
             await self._subscriptions.changed(graph_uri(session), AGENT_URI, SNAPSHOTS_URI)
         closed, made = finalized.session, finalized.summaries
+        total = closed.message_count - closed.hidden_count
         text = (
-            f"Session {session} is {closed.state}: {plural(closed.message_count, 'message')}, "
+            f"Session {session} is {closed.state}: {plural(total, 'message')}, "
             f"{plural(closed.pin_count, 'pin')}, {_summaries(closed.summary_count)}; "
             f"{_summaries(len(made))} made now.{_last(made)}"
         )
@@ -218,7 +219,7 @@ class ConversationTools:
                 snapshot=finalized.snapshot.name if finalized.snapshot else None,
                 summaries_made=len(made),
                 summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
-                total_messages=closed.message_count,
+                total_messages=total,
                 total_summaries=closed.summary_count,
                 total_pins=closed.pin_count,
             ),

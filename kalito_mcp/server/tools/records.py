@@ -1,6 +1,5 @@
 """Tools of single records: remember, update_memory, forget, restore, memory_history."""
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -201,9 +200,8 @@ class RecordTools:
         else:
             record = await memory.record(record_id)
             edits = await memory.history(record_id)
-        shown = as_shown(record)
-        lines = [json.dumps(shown, ensure_ascii=False), *map(edit_line, edits)]
-        return answer("\n".join(lines), RecordHistory(record=shown, edits=edits))
+        found = RecordHistory(record=as_shown(record), edits=edits)
+        return answer(found.model_dump_json(), found)
 
     async def _changed(self, did: str, records: Sequence[MemoryRecord]) -> CallToolResult:
         await self._tell(records)
@@ -221,13 +219,6 @@ def editor_of(context: Context[None, Any]) -> Editor:
     """The assistant that calls, by the name that its host gives of itself."""
     client = context.session.client_params
     return Editor(EditorType.AGENT, client.client_info.name[:200] if client is not None else None)
-
-
-def edit_line(edit: dict[str, Any]) -> str:
-    """One edit as text."""
-    editor = " ".join(part for part in (edit["editor_type"], edit.get("editor_id")) if part)
-    current = ", current" if edit["current"] else ""
-    return f"{edit['id']} ({edit['edit_type']} by {editor}, {edit['timestamp']}{current}): {edit['diff_summary']}"
 
 
 def _listed(ids: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
 from kalito_mcp.storage.sqlite import edit_rows as rows
 from kalito_mcp.storage.sqlite.edit_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
-from kalito_mcp.storage.sqlite.edits import SELECT_RECORDS_OF_KEYS, EditQueries
+from kalito_mcp.storage.sqlite.edits import SELECT_RECORDS_OF_KEYS, EditQueries, message_key
 from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.records import SELECT_NEXT_KEY, UPDATE_AGENT_COUNT
 from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, SessionStatements
@@ -55,7 +55,8 @@ UPDATE sessions SET updated_at = max(updated_at, :now_ms), revision = revision +
 """
 UPSERT_USAGE: Final = """
 INSERT INTO record_usage (record_key, usage_count, last_used)
-SELECT key, :count, :used_at FROM records WHERE key = :key AND purged_at IS NULL
+SELECT key, :count, :used_at FROM records
+WHERE key = coalesce(:number, (SELECT key FROM records WHERE id = :id)) AND purged_at IS NULL
 ON CONFLICT (record_key) DO UPDATE SET
     usage_count = usage_count + excluded.usage_count, last_used = max(last_used, excluded.last_used)
 """
@@ -145,9 +146,13 @@ class EditStatements(EditQueries):
             await self._follow(before, None)
             await self._all(DELETE_RECORD, key=record.key)
 
-    async def count_uses(self, uses: Mapping[int, int], *, used_at: int) -> None:
+    async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
         await self._connection.executemany(
-            UPSERT_USAGE, [{"key": key, "count": count, "used_at": used_at} for key, count in uses.items()]
+            UPSERT_USAGE,
+            [
+                {"number": message_key(record_id), "id": record_id, "count": count, "used_at": used_at}
+                for record_id, count in uses.items()
+            ],
         )
 
     async def _place(self, scope: Scope, now_ms: int) -> tuple[int, int | None]:

@@ -99,9 +99,9 @@ class EditQueries:
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
         asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
-        number = _MESSAGE_ID.fullmatch(record_id)
+        number = message_key(record_id)
         if number is not None:
-            found = await self._records(SELECT_MESSAGE_RECORD, number=int(number[1]), **asked)
+            found = await self._records(SELECT_MESSAGE_RECORD, number=number, **asked)
         else:
             found = await self._records(SELECT_RECORD, id=record_id, **asked)
         return next(iter(found), None)
@@ -174,3 +174,9 @@ class EditQueries:
 
     async def _all(self, statement: str, **parameters: Any) -> list[Any]:
         return list(await self._connection.execute_fetchall(statement, parameters))
+
+
+def message_key(record_id: str) -> int | None:
+    """The number of a message's id; None where it is another record's."""
+    number = _MESSAGE_ID.fullmatch(record_id)
+    return None if number is None else int(number[1])

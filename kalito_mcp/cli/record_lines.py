@@ -1,0 +1,118 @@
+"""Records, their edits and lists of them as lines for a terminal. Pure.
+
+What was remembered may hold anything, also what a terminal would obey: whoever prints these lines sends each through
+`engine.render.as_data`. The cells of a table are one line each and escaped already, because they are counted here.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
+from kalito_mcp.domain.tasks import TaskStatus
+from kalito_mcp.domain.time import to_iso
+from kalito_mcp.engine.render import as_data
+from kalito_mcp.records.schemas import as_shown
+
+EXCERPT_CHARS: Final = 80
+_LABEL_WIDTH: Final = 14
+_OPEN: Final = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
+_TOLD_BY_NAME: Final = (
+    "id type text timestamp session_id role name origin client importance importance_score critical tags caused_by"
+    " led_to usage_count last_used revision is_deleted"
+).split()
+
+
+def record_lines(record: MemoryRecord) -> list[str]:
+    """The record as a person reads it: what it is, its fields, then its text, indented."""
+    shown = as_shown(record)
+    head = [record.id, str(record.type), f"{_minute(shown['timestamp'])} UTC", f"revision {record.revision}"]
+    if record.is_deleted:
+        head.append(f"forgotten since {_minute(to_iso(record.content[DELETED_AT]))} UTC")
+    importance = f"{shown['importance']} ({shown['importance_score']:.2f})"
+    fields = {
+        "session": record.session_id,
+        "said by": shown.get("name") or shown.get("role"),
+        "origin": f"{record.origin}, through {record.client}" if record.client else str(record.origin),
+        "importance": f"{importance}, critical" if shown["critical"] else importance,
+        "tags": ", ".join(shown["tags"]),
+        "caused by": record.content.get("caused_by"),
+        "led to": ", ".join(record.led_to),
+        "used": f"{_times(record.usage_count)}, last {_minute(shown['last_used'])} UTC" if record.last_used else None,
+        **{
+            name.replace("_", " "): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in shown.items()
+            if name not in (*_TOLD_BY_NAME, DELETED_AT)
+        },
+    }
+    told = [f"{name:>{_LABEL_WIDTH}}  {' '.join(str(value).split())}" for name, value in fields.items() if value]
+    return ["  ".join(head), *told, "", *indented(record.text.split("\n"))]
+
+
+def erasure_line(given_id: str, records: Sequence[MemoryRecord]) -> str:
+    """What an erasure of this id would take: day, first 80 characters, and how many parts of a document."""
+    first = records[0]
+    parts = f"{len(records)} parts  " if len(records) > 1 else ""
+    return f"{given_id}  {to_iso(first.created_at)[:10]}  {parts}{one_line(first.text)}"
+
+
+def edit_line(edit: Mapping[str, Any]) -> str:
+    """One edit as `Memory.history` gives it; `*` marks the version that is current."""
+    editor = " ".join(str(edit[name]) for name in ("editor_type", "editor_id") if edit.get(name))
+    return (
+        f"{'*' if edit['current'] else ' '} {edit['version']:>3}  {edit['timestamp'][:19].replace('T', ' ')} UTC  "
+        f"{edit['edit_type']:<7}  {one_line(editor):<16}  {edit['diff_summary']}"
+    )
+
+
+def task_lines(tasks: Sequence[MemoryRecord], now: datetime) -> list[str]:
+    """A table, one task a line, in the order given; those that are overdue say so. `now` knows its time zone: a due
+    date without a time is over when that day is, there."""
+    rows = [("id", "status", "priority", "due", "assigned to", "text")]
+    for task in tasks:
+        due = str(task.content.get("due_date", ""))
+        overdue = " overdue" if is_overdue(task, now) else ""
+        rows.append(
+            (
+                task.id,
+                str(task.content["status"]),
+                str(task.content["priority"]),
+                f"{_minute(due)}{overdue}" or "-",
+                one_line(str(task.content.get("assigned_to", "-"))),
+                one_line(task.text),
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    return [
+        "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in rows
+    ]
+
+
+def is_overdue(task: MemoryRecord, now: datetime) -> bool:
+    """Whether a task is still to be done and its due date is over."""
+    due = task.content.get("due_date")
+    if due is None or task.content["status"] not in _OPEN:
+        return False
+    moment = datetime.fromisoformat(due)
+    return now.date() > moment.date() if moment.tzinfo is None else now > moment
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Lines below another."""
+    return [f"  {line}" for line in lines]
+
+
+def one_line(text: str) -> str:
+    """The text on one line, escaped, cut to 80 characters."""
+    line = " ".join(text[: EXCERPT_CHARS * 20].split())
+    return as_data(line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…")
+
+
+def _minute(moment: str) -> str:
+    """A moment of ISO 8601 to the minute; a date as it is."""
+    return moment[:16].replace("T", " ")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

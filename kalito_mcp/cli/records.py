@@ -1,0 +1,168 @@
+"""`kalito-mcp show, history, tasks, forget, restore, purge`: what a person sees and takes away.
+
+Who runs them is the editor of what they change. Remembered text reaches the terminal with its control characters
+escaped, in JSON as well.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kalito_mcp.cli.opened import settings_of_one_that_exists, tell, tell_json, this_person, with_memory
+from kalito_mcp.cli.options import with_settings
+from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.time import from_iso
+from kalito_mcp.errors import Conflict
+from kalito_mcp.records.schemas import as_shown
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+    from kalito_mcp.settings import Settings
+
+with_json = click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
+
+
+@click.command()
+@click.argument("record_id", metavar="ID")
+@click.option(
+    "--as-of", metavar="WHEN", help="As memory held it then: ISO 8601, UTC; a date alone is its first moment."
+)
+@click.option("--version", type=int, metavar="N", help="As it was in this version; `history` lists them.")
+@with_json
+@with_settings
+def show(
+    database: Path | None, config: Path | None, record_id: str, as_of: str | None, version: int | None, is_json: bool
+) -> None:
+    """Show the record ID with all its fields, or all parts of a document, forgotten or not."""
+    if as_of is not None and version is not None:
+        raise click.UsageError("give --as-of or --version, not both")
+    moment_ms = None if as_of is None else from_iso(as_of, "--as-of")
+
+    async def found(memory: "Memory") -> Sequence[MemoryRecord]:
+        if version is not None:
+            return [await memory.version(record_id, version)]
+        records = await memory.records(record_id)
+        if moment_ms is None:
+            return records
+        # Parts that came later are left out; where all did, the first one says so.
+        then = [one for one in records if one.recorded_at <= moment_ms] or records[:1]
+        return [await memory.record_as_of(one.id, moment_ms) for one in then]
+
+    records = with_memory(settings_of_one_that_exists(database, config), found)
+    if is_json:
+        tell_json(as_shown(one) for one in records)
+        return
+    for place, record in enumerate(records):
+        tell(["", *record_lines(record)] if place else record_lines(record))
+
+
+@click.command()
+@click.argument("record_id", metavar="ID")
+@click.option("--diff", "has_diff", is_flag=True, help="What each edit changed, in full.")
+@with_json
+@with_settings
+def history(database: Path | None, config: Path | None, record_id: str, has_diff: bool, is_json: bool) -> None:
+    """List who changed the record ID, when and how, the newest last."""
+
+    async def found(memory: "Memory") -> list[dict[str, Any]]:
+        edits = await memory.history(record_id)
+        if has_diff:
+            for before, after in pairwise(edits):
+                after["diff"] = await memory.diff(record_id, before["version"], after["version"])
+        return edits
+
+    edits = with_memory(settings_of_one_that_exists(database, config), found)
+    if is_json:
+        tell_json(edits)
+        return
+    for one in edits:
+        tell([edit_line(one), *indented(one.get("diff", []))])
+
+
+@click.command()
+@click.argument("record_ids", metavar="ID...", nargs=-1, required=True)
+@with_settings
+def forget(database: Path | None, config: Path | None, record_ids: tuple[str, ...]) -> None:
+    """Take records, or all parts of documents, out of every context and search. `restore` brings them back."""
+    _change_all(settings_of_one_that_exists(database, config), record_ids, is_forgotten=True)
+
+
+@click.command()
+@click.argument("record_ids", metavar="ID...", nargs=-1, required=True)
+@with_settings
+def restore(database: Path | None, config: Path | None, record_ids: tuple[str, ...]) -> None:
+    """Bring forgotten records back."""
+    _change_all(settings_of_one_that_exists(database, config), record_ids, is_forgotten=False)
+
+
+@click.command()
+@click.argument("record_ids", metavar="[ID]...", nargs=-1)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_settings
+def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...], yes: bool) -> None:
+    """Erase records for good, with their history and everything that was made of them. This cannot be undone.
+
+    Without an ID nothing more is erased; the files are cleaned of what was erased before.
+    """
+    settings = settings_of_one_that_exists(database, config)
+    given = list(dict.fromkeys(record_ids))
+
+    async def found(memory: "Memory") -> list[str]:
+        return [erasure_line(one, await memory.records(one)) for one in given]
+
+    if given and not yes:
+        tell(["To be erased for good, with what was made of it:", *indented(with_memory(settings, found))])
+        if not sys.stdin.isatty():
+            raise Conflict("nothing was erased: there is no terminal to ask on; add --yes if it is meant")
+        click.confirm("Erase this? It cannot be undone.", abort=True)
+    report = with_memory(settings, lambda memory: memory.purge(given))
+    tell(f"erased {one}" for one in report.erased)
+    tell(f"written anew without them: {one}" for one in report.rewritten)
+    tell(f"NOT reached: {place}: {reason}" for place, reason in report.remaining.items())
+    if not report.remaining:
+        tell(["nothing of it is left in the memory's files" if report.erased else "the memory's files are clean"])
+
+
+@click.command()
+@click.option("--all", "is_all", is_flag=True, help="Also those that are completed or failed.")
+@click.option("--done", "is_done", is_flag=True, help="Only those that are completed or failed.")
+@click.option("--agent", "agent_id", default="default", show_default=True, help="Whose tasks.")
+@with_json
+@with_settings
+def tasks(
+    database: Path | None, config: Path | None, is_all: bool, is_done: bool, agent_id: str, is_json: bool
+) -> None:
+    """List the tasks that are to be done, those due first at the top. `edit ID --set status=completed` ends one."""
+    if is_all and is_done:
+        raise click.UsageError("give --all or --done, not both")
+
+    async def read(memory: "Memory") -> tuple[int, list[MemoryRecord]]:
+        return memory.clock.now_ms(), await memory.tasks(agent_id=agent_id, is_done=None if is_all else is_done)
+
+    now_ms, found = with_memory(settings_of_one_that_exists(database, config), read)
+    if is_json:
+        tell_json(as_shown(one) for one in found)
+    elif found:
+        tell(task_lines(found, datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()))
+    else:
+        tell([f"agent {agent_id!r} has no {'' if is_all else 'finished ' if is_done else 'open '}tasks"])
+
+
+def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten: bool) -> None:
+    """Forget the records, or restore them; where one of the ids is unknown, none."""
+
+    async def act(memory: "Memory") -> list[tuple[MemoryRecord, MemoryRecord]]:
+        before = [one for given in dict.fromkeys(record_ids) for one in await memory.records(given)]
+        change = memory.forget if is_forgotten else memory.restore
+        return [(one, after) for one in before for after in await change(one.id, editor=this_person())]
+
+    did, already = ("forgot", "is forgotten already") if is_forgotten else ("restored", "is not forgotten")
+    for before, after in with_memory(settings, act):
+        is_same = before.revision == after.revision
+        tell([f"{after.id} {already}" if is_same else f"{did} {after.id}"])

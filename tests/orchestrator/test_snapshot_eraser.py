@@ -1,0 +1,124 @@
+"""Erased words leave the checkpoints: by a purge, where an older one is put back, and where one is being written."""
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kalito_mcp import Memory, open_memory
+from kalito_mcp.graph import files
+from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
+from tests.orchestrator.stored import said, texts_of
+from tests.scripted import CountedIds, ScriptedClock
+
+pytestmark = pytest.mark.anyio
+BREAD = ("How do I feed the sourdough?", "With rye flour, once a day.")
+TRAM = ("Which tram goes to Quahog harbour?", "Number 12, every ten minutes.")
+
+
+@pytest.fixture
+async def memory(database: Path) -> AsyncIterator[Memory]:
+    async with open_memory(database, clock=ScriptedClock(), ids=CountedIds()) as opened:
+        await opened.record_messages("talk", said(*BREAD, *TRAM))
+        await opened.finalize_session("talk")
+        yield opened
+
+
+@pytest.fixture
+def folder(database: Path) -> Path:
+    return database.with_name("memory.db.snapshots")
+
+
+async def agents(memory: Memory, kind: str = "query") -> list[str]:
+    return list(texts_of(await memory.orchestrator().get_agent_store(), kind))
+
+
+async def test_a_purge_rewrites_every_snapshot_that_held_it(memory: Memory, folder: Path) -> None:
+    await memory.orchestrator().save_snapshot("kept")
+    report = await memory.purge(["msg_3"])
+    assert {"default", "kept"} <= set(report.rewritten)
+    assert not report.remaining
+    for path in folder.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert "Quahog" not in text
+        assert BREAD[0] in text
+        assert path.stat().st_mode & 0o777 == 0o600
+    await memory.orchestrator().restore_snapshot("kept")
+    assert await agents(memory) == [BREAD[0]]
+
+
+async def test_a_snapshot_that_did_not_hold_it_stays_as_it_is(memory: Memory, folder: Path) -> None:
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    [number] = (await memory.record_messages("other", said("Hello there."))).message_ids
+    assert "default" not in (await memory.purge([number])).rewritten
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+
+
+async def test_what_is_no_snapshot_is_told_and_left_alone(memory: Memory, folder: Path) -> None:
+    cut = (folder / "default.json").read_text(encoding="utf-8")[:-5]
+    (folder / "cut.json").write_text(cut, encoding="utf-8")
+    (folder / "default.json.bak").write_text("Quahog", encoding="utf-8")
+    report = await memory.purge(["msg_3"])
+    assert {Path(path).name for path in report.remaining} == {"cut.json", "default.json.bak"}
+    assert all("delete it" in why for why in report.remaining.values())
+    assert (folder / "cut.json").read_text(encoding="utf-8") == cut
+
+
+async def test_what_an_interrupted_checkpoint_left_is_removed(memory: Memory, folder: Path) -> None:
+    left = folder / ".default.json.ab12cd_x"
+    left.write_text("Quahog", encoding="utf-8")
+    await memory.purge(["msg_3"])
+    assert not left.exists()
+
+
+async def test_an_older_snapshot_that_is_put_back_does_not_bring_back_what_was_erased(
+    memory: Memory, folder: Path, tmp_path: Path
+) -> None:
+    shutil.copy(folder / "default.json", tmp_path / "old.json")
+    await memory.purge(["msg_3", "msg_4"])
+    shutil.copy(tmp_path / "old.json", folder / "old.json")
+    await memory.orchestrator().restore_snapshot("old")
+    assert await agents(memory) == [BREAD[0]]
+    assert await agents(memory, "answer") == [BREAD[1]]
+    assert not await memory.past_answers(TRAM[0])
+    assert (await memory.past_answers(BREAD[0]))[0].record_ids == ("msg_1",)
+
+
+async def test_nor_what_is_forgotten_until_it_is_restored(memory: Memory) -> None:
+    await memory.orchestrator().save_snapshot("old")
+    await memory.forget("msg_3")
+    await memory.orchestrator().restore_snapshot("old")
+    assert await agents(memory) == [BREAD[0]]
+    await memory.restore("msg_3")
+    assert await agents(memory) == sorted([BREAD[0], TRAM[0]])
+
+
+async def test_an_erasure_that_was_interrupted_is_finished_by_the_next(
+    memory: Memory, folder: Path, tmp_path: Path
+) -> None:
+    shutil.copy(folder / "default.json", tmp_path / "old.json")
+    await memory.purge(["msg_3"])
+    shutil.copy(tmp_path / "old.json", folder / "default.json")
+    eraser = SnapshotEraser(memory.orchestrator()._snapshots, memory._store)
+    assert (await eraser.erase()).rewritten == ("default",)
+    assert "Quahog" not in (folder / "default.json").read_text(encoding="utf-8")
+    assert (await eraser.erase()).rewritten == ()
+
+
+async def test_a_checkpoint_that_was_being_written_is_written_again(
+    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_json = files.write_json
+    purged: list[str] = []
+
+    async def erased_before(path: Path, data: Any, *, is_pretty: bool = False) -> None:
+        if not purged:
+            purged.append("msg_3")
+            await memory.purge(purged)
+        await write_json(path, data, is_pretty=is_pretty)
+
+    monkeypatch.setattr(files, "write_json", erased_before)
+    await memory.orchestrator().save_snapshot("late")
+    assert "Quahog" not in (folder / "late.json").read_text(encoding="utf-8")
