@@ -135,7 +135,6 @@ def record(
         client=client,
         created_at=created_at,
         tokens=len(text),
-        terms=index_terms(text, fields.get("title") or fields.get("name")),
         client_key=client_key,
     )
 
@@ -156,5 +155,4 @@ def edit(
         edited_at=edited_at,
         content=content,
         tokens=len(content["text"]),
-        terms=index_terms(content["text"], content.get("title") or content.get("name")),
     )

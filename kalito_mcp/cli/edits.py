@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kalito_mcp.cli.opened import settings_of_one_that_exists, tell, this_person, with_memory
-from kalito_mcp.cli.options import with_settings
+from kalito_mcp.cli.opened import tell, this_person, with_memory
+from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import indented
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, KalitoError, RevisionConflict

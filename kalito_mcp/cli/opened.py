@@ -2,16 +2,13 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import click
 
-from kalito_mcp.cli.options import settings_of
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.engine.render import as_data
-from kalito_mcp.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -53,11 +50,3 @@ def tell_json(values: Iterable[Mapping[str, Any]]) -> None:
     for value in values:
         # In ASCII: JSON's own escapes are the only ones that a program reads back.
         click.echo(json.dumps(value))
-
-
-def settings_of_one_that_exists(database: Path | None, config: Path | None) -> "Settings":
-    """Settings whose database is there; ConfigurationError where it is not, and it is not made."""
-    settings = settings_of(database, config)
-    if not settings.database.exists():
-        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
-    return settings

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kalito_mcp.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from kalito_mcp.settings import Settings
 
@@ -33,3 +35,11 @@ def settings_of(database: Path | None, config: Path | None) -> "Settings":
     from kalito_mcp.settings import load_settings  # noqa: PLC0415 - imports every policy
 
     return load_settings(os.environ, config=config, database=database)
+
+
+def settings_of_one_that_exists(database: Path | None, config: Path | None) -> "Settings":
+    """Settings whose database is there; ConfigurationError where it is not, and it is not made."""
+    settings = settings_of(database, config)
+    if not settings.database.exists():
+        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
+    return settings

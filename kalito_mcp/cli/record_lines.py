@@ -52,9 +52,10 @@ def record_lines(record: MemoryRecord) -> list[str]:
 
 def erasure_line(given_id: str, records: Sequence[MemoryRecord]) -> str:
     """What an erasure of this id would take: day, first 80 characters, and how many parts of a document."""
-    first = records[0]
-    parts = f"{len(records)} parts  " if len(records) > 1 else ""
-    return f"{given_id}  {to_iso(first.created_at)[:10]}  {parts}{one_line(first.text)}"
+    first, *others = records
+    day = to_iso(first.created_at)[:10]
+    head = f"{given_id}  {day}  {len(records)} parts" if others else f"{first.id}  {day}"
+    return f"{head}  {one_line(first.text)}"
 
 
 def edit_line(edit: Mapping[str, Any]) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kalito_mcp.cli.opened import settings_of_one_that_exists, tell, tell_json, this_person, with_memory
-from kalito_mcp.cli.options import with_settings
+from kalito_mcp.cli.opened import tell, tell_json, this_person, with_memory
+from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.time import from_iso
@@ -126,7 +126,9 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
     tell(f"written anew without them: {one}" for one in report.rewritten)
     tell(f"NOT reached: {place}: {reason}" for place, reason in report.remaining.items())
     if not report.remaining:
-        tell(["nothing of it is left in the memory's files" if report.erased else "the memory's files are clean"])
+        tell(["the memory's files are clean of what was erased"])
+    if report.erased:
+        tell(["copies made elsewhere, such as backups of the folder, are not reached: delete them yourself"])
 
 
 @click.command()

@@ -5,11 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import anyio
 import click
 
-from kalito_mcp.cli.options import settings_of, with_settings
-from kalito_mcp.errors import ConfigurationError, KalitoError
+from kalito_mcp.cli.opened import with_memory
+from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
 
 if TYPE_CHECKING:
     from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
@@ -36,7 +35,7 @@ def command() -> None:
 @with_settings
 def save(database: Path | None, config: Path | None, agent_id: str, name: str | None) -> None:
     """Write the agent's graph to a snapshot, NAME; the agent's own, which it replaces, unless given."""
-    settings = _settings_of_one_that_exists(database, config)
+    settings = settings_of_one_that_exists(database, config)
     if name is not None:
         # Also an empty one, which a script's unset variable makes: it must not replace the agent's own.
         _folder(settings).path(name)
@@ -64,7 +63,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 def show(database: Path | None, config: Path | None, name: str, is_json: bool) -> None:
     """Show what the snapshot NAME holds: its size, and what ranks highest in it."""
     shown = _with_agent(
-        _settings_of_one_that_exists(database, config), None, lambda agent: agent.snapshot_overview(name)
+        settings_of_one_that_exists(database, config), None, lambda agent: agent.snapshot_overview(name)
     )
     if is_json:
         click.echo(json.dumps(shown, ensure_ascii=False))
@@ -108,7 +107,7 @@ def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str
         before = await agent.read_snapshot(earlier)
         return before, await _as_it_would_be_saved(agent) if later is None else await agent.read_snapshot(later)
 
-    found = compare(*_with_agent(_settings_of_one_that_exists(database, config), agent_id, both))
+    found = compare(*_with_agent(settings_of_one_that_exists(database, config), agent_id, both))
     click.echo(
         f"{_count(len(found.added), 'node')} added, {len(found.removed)} removed, {len(found.changed)} changed; "
         f"{_count(found.added_edges, 'edge')} added, {found.removed_edges} removed"
@@ -127,14 +126,6 @@ async def _as_it_would_be_saved(agent: "MemoryOrchestrator") -> Mapping[str, Any
     return best(await agent.get_agent_store(), agent.config.checkpoint.top_k).to_snapshot()
 
 
-def _settings_of_one_that_exists(database: Path | None, config: Path | None) -> "Settings":
-    """Settings whose database is there; ConfigurationError where it is not, and it is not made."""
-    settings = settings_of(database, config)
-    if not settings.database.exists():
-        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
-    return settings
-
-
 def _folder(settings: "Settings") -> "SnapshotFolder":
     from kalito_mcp.wiring import snapshot_folder  # noqa: PLC0415 - keeps --help quick
 
@@ -144,18 +135,7 @@ def _folder(settings: "Settings") -> "SnapshotFolder":
 def _with_agent(
     settings: "Settings", agent_id: str | None, act: Callable[["MemoryOrchestrator"], Awaitable[Result]]
 ) -> Result:
-    from kalito_mcp.wiring import open_memory  # noqa: PLC0415 - keeps --help quick
-
-    async def run() -> Result:
-        async with open_memory(settings.database, settings) as memory:
-            try:
-                return await act(memory.orchestrator(agent_id))
-            except KalitoError as error:
-                refused = error
-        # Raised out here: inside, it would come out in a group, with the memory's background work.
-        raise refused
-
-    return anyio.run(run)
+    return with_memory(settings, lambda memory: act(memory.orchestrator(agent_id)))
 
 
 def _line(text: str) -> str:

@@ -110,20 +110,18 @@ class RecordDraft:
     client: str | None
     created_at: int
     tokens: int
-    terms: tuple[str, ...]
     client_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
-    """An edit ready to be written: the record's whole new content, counted and analysed as its text is now."""
+    """An edit ready to be written: the record's whole new content, counted as its text is now."""
 
     type: EditType
     editor: Editor
     edited_at: int
     content: Mapping[str, Any]
     tokens: int
-    terms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,12 @@ def as_data(text: str) -> str:
     """The text with its further lines indented and its invisible characters visible."""
     if "\n" in text or "\r" in text:
         text = "\n  ".join(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    return visible(text)
+
+
+def visible(text: str) -> str:
+    """The text with its invisible characters written as escapes: control, zero-width and bidirectional ones, and those
+    that can carry a hidden text. Tabs and ends of lines stay."""
     return _INVISIBLE.sub(lambda found: f"\\u{{{ord(found.group()):x}}}", text)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.memory_records import (
     EditDraft,
     Editor,
@@ -70,7 +69,7 @@ class SummaryRewriter:
     def edit(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor, at_ms: int) -> EditDraft:
         """The edit that gives a summary, or a pin, this content."""
         text = str(content["text"])
-        return EditDraft(edit_type, editor, at_ms, content, self._counter.count(as_data(text)), index_terms(text))
+        return EditDraft(edit_type, editor, at_ms, content, self._counter.count(as_data(text)))
 
     async def _before(
         self, transaction: WriteTransaction, summary: MemoryRecord, undoes: Editor | None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
     EditDraft,
@@ -29,7 +28,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
-from kalito_mcp.records.historian import at_version, found_record, found_records
+from kalito_mcp.records.historian import at_version, current_parts, found_record, found_records
 from kalito_mcp.records.redaction import redacted_values
 from kalito_mcp.records.schemas import checked_changes, checked_content
 
@@ -84,8 +83,17 @@ class RecordEditor:
                 f"type={str(record_type)!r} is not remembered by itself; known are thought, document, task"
             )
         self._check_size(record_type, fields)
+        if scope.agent:
+            checked_name(scope.agent, "agent_id")
         now_ms = self._clock.now_ms()
         content = checked_content(record_type, redacted_values(fields), now_ms=now_ms)
+        if not str(content["text"]).strip():
+            raise InvalidInput("text is blank; send the text to remember")
+        if "chunk_index" in content:
+            # Taken as a whole document, one part of it would replace the others.
+            raise InvalidInput(
+                "chunk_index and total_chunks follow from how the document is cut; leave them out, and send all of it"
+            )
         drafts = self._drafts(record_type, content, editor, origin, now_ms)
         async with self._store.write() as transaction:
             if scope.session is not None:
@@ -106,6 +114,7 @@ class RecordEditor:
             RevisionConflict: somebody has edited it meanwhile; nothing was written, and the words say what to do.
             RecordNotFound, InvalidInput: as they say. Conflict: it is forgotten, or its state does not allow it.
         """
+        _check_lengths(changes, self._limits.max_text_bytes, "limits.max_text_bytes")
         kept = redacted_values(changes)
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
@@ -126,12 +135,12 @@ class RecordEditor:
             return record.content if record.is_deleted else with_changes(record.content, {DELETED_AT: now_ms})
 
         return [
-            await self._edit(scope, one, change, EditType.DELETE, editor)
-            for one in await self._ids_of(scope, record_id)
+            await self._edit(scope, one.id, change, EditType.DELETE, editor)
+            for one in await self._parts(scope, record_id)
         ]
 
     async def restore(self, scope: Scope, record_id: str, *, editor: Editor) -> Sequence[MemoryRecord]:
-        """Undo `forget`. What is not forgotten stays as it is.
+        """Undo `forget`. What is not forgotten stays as it is, and parts that a document has no more stay forgotten.
 
         Raises:
             RecordNotFound: there is none, or it was erased for good.
@@ -141,33 +150,37 @@ class RecordEditor:
             return with_changes(record.content, {DELETED_AT: None})
 
         return [
-            await self._edit(scope, one, change, EditType.RESTORE, editor)
-            for one in await self._ids_of(scope, record_id)
+            await self._edit(scope, one.id, change, EditType.RESTORE, editor)
+            for one in current_parts(await self._parts(scope, record_id))
         ]
 
     async def revert(
         self, scope: Scope, record_id: str, version: int, *, editor: Editor, expected_revision: int | None = None
     ) -> MemoryRecord:
-        """Give a record the content of one of its versions, as a new version: nothing in between is lost.
+        """Give a record the content of one of its versions, as a new version: nothing in between is lost. A cause that
+        was erased meanwhile does not come back.
 
         Raises:
             InvalidInput: it has no such version. RevisionConflict, RecordNotFound: as `update`.
         """
         async with self._store.read() as view:
             record = await found_record(view.edits, scope, record_id)
-            wanted = at_version(record, versions(record, await view.edits.edits(record)), version)
+            content = at_version(record, versions(record, await view.edits.edits(record)), version).content
+            cause = content.get("caused_by")
+            if cause is not None and await view.edits.record(Scope(scope.owner), cause) is None:
+                content = with_changes(content, {"caused_by": None})
         return await self._edit(
             scope,
             record_id,
-            lambda _: wanted.content,
+            lambda _: content,
             EditType.REVERT,
             editor,
             record.revision if expected_revision is None else expected_revision,
         )
 
-    async def _ids_of(self, scope: Scope, record_id: str) -> list[str]:
+    async def _parts(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
         async with self._store.read() as view:
-            return [one.id for one in await found_records(view.edits, scope, record_id)]
+            return await found_records(view.edits, scope, record_id)
 
     async def _edit(
         self,
@@ -187,13 +200,11 @@ class RecordEditor:
             content = change(record)
             if content == record.content:
                 return record
-            changed = await transaction.edits.change(record, self._draft(record.type, content, edit_type, editor))
+            changed = await transaction.edits.change(record, self._draft(content, edit_type, editor))
             await self._followers.follow(transaction, before=record, after=changed)
         return changed
 
-    def _draft(
-        self, record_type: RecordType, content: Mapping[str, Any], edit_type: EditType, editor: Editor
-    ) -> EditDraft:
+    def _draft(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor) -> EditDraft:
         text = str(content["text"])
         return EditDraft(
             type=edit_type,
@@ -201,20 +212,21 @@ class RecordEditor:
             edited_at=self._clock.now_ms(),
             content=content,
             tokens=self._counter.count(as_data(text)),
-            terms=_terms(record_type, content),
         )
 
     def _check_size(self, record_type: RecordType, fields: Mapping[str, Any]) -> None:
+        if record_type is RecordType.DOCUMENT:
+            limit, setting = self._limits.max_document_bytes, "limits.max_document_bytes"
+        else:
+            limit, setting = self._limits.max_text_bytes, "limits.max_text_bytes"
+        _check_lengths(fields, limit, setting)
         text = fields.get("text")
         if not isinstance(text, str):
             return
-        if record_type is not RecordType.DOCUMENT:
-            checked_text(text, "text", max_bytes=self._limits.max_text_bytes)
-            return
         try:
-            checked_text(text, "text", max_bytes=self._limits.max_document_bytes)
+            checked_text(text, "text", max_bytes=limit)
         except TextTooLarge as error:
-            raise TextTooLarge(str(error).replace("limits.max_text_bytes", "limits.max_document_bytes")) from None
+            raise TextTooLarge(str(error).replace("limits.max_text_bytes", setting)) from None
 
     def _drafts(
         self, record_type: RecordType, content: Mapping[str, Any], editor: Editor, origin: Origin, now_ms: int
@@ -255,7 +267,6 @@ class RecordEditor:
             client=editor.id,
             created_at=now_ms,
             tokens=self._counter.count(as_data(str(content["text"]))),
-            terms=_terms(record_type, content),
         )
 
     async def _replace_document(
@@ -282,15 +293,20 @@ class RecordEditor:
             elif content == before.content:
                 kept.append(before)
             else:
-                edit = self._draft(RecordType.DOCUMENT, content, EditType.UPDATE, editor)
+                edit = self._draft(content, EditType.UPDATE, editor)
                 kept.append(await transaction.edits.change(before, edit))
         for gone in by_place.values():
             if not gone.is_deleted:
                 content = with_changes(gone.content, {DELETED_AT: now_ms})
-                await transaction.edits.change(gone, self._draft(RecordType.DOCUMENT, content, EditType.DELETE, editor))
+                await transaction.edits.change(gone, self._draft(content, EditType.DELETE, editor))
         return kept
 
 
-def _terms(record_type: RecordType, content: Mapping[str, Any]) -> tuple[str, ...]:
-    by = content.get("title") if record_type is RecordType.DOCUMENT else content.get("name")
-    return index_terms(str(content["text"]), None if by is None else str(by))
+def _check_lengths(fields: Mapping[str, Any], limit: int, setting: str) -> None:
+    """Refuse what has more characters than it may have bytes, without a copy of it."""
+    for name, value in fields.items():
+        if isinstance(value, str) and len(value) > limit:
+            raise TextTooLarge(
+                f"{str(name)[:100]} has {len(value):,} characters and the limit is {limit:,} bytes; send it in parts, "
+                f"or raise the setting {setting}"
+            )

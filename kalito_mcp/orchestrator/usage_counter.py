@@ -1,7 +1,7 @@
 """Counts what is used: a record that a context or a search gave back. As owed work, never in the path of a read.
 
-Uses are gathered in memory and written together, some seconds after the first or where many wait. They are the one
-thing that a crash may lose: a few counts, and never a record.
+Uses are gathered in memory and written together, some seconds after the first. They are the one thing that a crash may
+lose: a few counts, and never a record.
 """
 
 from collections import Counter
@@ -49,13 +49,16 @@ class UsageCounter:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what is gathered now. A database that cannot be written keeps its counts as they are."""
+        """Write what is gathered now. Where the database cannot be written, it waits for the next time."""
+        if self._waiting.is_set():  # else `run` may be waiting for it, and must hear of the next use
+            self._waiting = anyio.Event()
         uses, self._uses = self._uses, Counter()
-        self._waiting = anyio.Event()
         if not uses:
             return
         try:
-            async with self._store.write() as transaction:
-                await transaction.edits.count_uses(uses, used_at=self._clock.now_ms())
+            # What is cancelled in between would be neither gathered nor written.
+            with anyio.CancelScope(shield=True):
+                async with self._store.write() as transaction:
+                    await transaction.edits.count_uses(uses, used_at=self._clock.now_ms())
         except StorageError:
             self._uses.update(uses)

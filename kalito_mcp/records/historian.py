@@ -33,7 +33,7 @@ class Historian:
 
         Raises:
             RecordNotFound: the owner has none of this id, or it was erased; says which.
-            InvalidInput: the id is a document's that has several parts; names them.
+            InvalidInput: the id is that of a document with several parts, and of none of them; names them.
         """
         async with self._store.read() as view:
             return await found_record(view.edits, scope, record_id)
@@ -110,28 +110,32 @@ def at_version(record: MemoryRecord, made: Versions, number: int) -> MemoryRecor
 
 
 async def found_record(reader: EditReader, scope: Scope, record_id: str) -> MemoryRecord:
-    """The record of this id, forgotten or not.
+    """The record of this id, forgotten or not; also the one part that a document of this id has.
 
     Raises:
         RecordNotFound, InvalidInput: as `Historian.record` says.
     """
-    [record, *others] = await found_records(reader, scope, record_id)
+    record_id = _full_id(record_id)
+    record = await reader.record(scope, record_id)
+    if record is not None:
+        return record
+    [part, *others] = current_parts(await found_records(reader, scope, record_id))
     if others:
-        ids = ", ".join(one.id for one in (record, *others)[:_SHOWN_PARTS])
-        raise InvalidInput(f"{record_id} is a document of {len(others) + 1} parts; name one of them: {ids}")
-    return record
+        ids = ", ".join(one.id for one in (part, *others)[:_SHOWN_PARTS])
+        raise InvalidInput(f"{record_id[:80]} is a document of {len(others) + 1} parts; name one of them: {ids}")
+    return part
 
 
 async def found_records(reader: EditReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
-    """The record of this id, or all parts of the document of this id.
+    """The record of this id, or all parts of the document of this id, those that it has no more included.
 
     Raises:
         RecordNotFound: the owner has neither, or they were erased; says which.
     """
-    # As everywhere a message may be named by its number alone.
-    record_id = f"msg_{record_id}" if record_id.isdecimal() else record_id
+    record_id = _full_id(record_id)
     record = await reader.record(scope, record_id)
-    if record is not None:
+    # A document of one part may have grown: then its id is also that of its first part.
+    if record is not None and record.content.get("document_id") != record_id:
         return [record]
     if parts := await reader.parts(scope, record_id):
         return parts
@@ -139,3 +143,14 @@ async def found_records(reader: EditReader, scope: Scope, record_id: str) -> Seq
     if erased is not None:
         raise RecordNotFound(f"{erased.record_id} was erased for good on {to_iso(erased.purged_at)[:10]}")
     raise RecordNotFound(f"no record {record_id[:80]!r}; use an id as search_memory or build_context gives it: msg_45")
+
+
+def current_parts(parts: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
+    """Those of a document's parts, in order, that it still has: the others went when it came again and was shorter."""
+    total = parts[0].content.get("total_chunks", len(parts))
+    return [one for one in parts if one.content.get("chunk_index", 0) < total]
+
+
+def _full_id(record_id: str) -> str:
+    """As everywhere a message may be named by its number alone."""
+    return f"msg_{record_id}" if record_id.isdecimal() else record_id

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kalito_mcp.domain.importance import ImportanceLevel, importance_level, score_of_level
-from kalito_mcp.domain.memory_records import AUTO_KEY, DELETED_AT, MemoryRecord, StoredEdit, with_changes
+from kalito_mcp.domain.memory_records import AUTO_KEY, DELETED_AT, EditType, MemoryRecord, StoredEdit, with_changes
 from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, checked_transition, importance_of
 from kalito_mcp.domain.time import to_iso
@@ -184,7 +184,7 @@ def edit_as_shown(
         "diff_summary": diff_summary(before, after),
         "version": edit.version,
         "current": edit.version == record.revision,
-        "previous_version_id": f"{record.id}@{edit.version - 1}" if edit.version > 1 else None,
+        "previous_version_id": f"{record.id}@{edit.version - 1}" if edit.type is not EditType.CREATE else None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -1,15 +1,12 @@
-"""What secrets look like, and where a text has them. Pure.
+"""Secrets that are known by their shape: tokens with a prefix, private keys, the passwords of URLs, cards. Pure.
 
-Three ways to know one: by its own shape (tokens with a prefix, private keys, cards), by what it is part of (the
-password of a URL, an Authorization header), and by the name it is assigned to (`password: ...`, `API_KEY=...`). The
-less the shape says, the more the value itself must look like a secret and not like a word, a path or code.
-
-Every pattern is linear: a repeat that may fail is bounded, or begins only where a run of its characters begins.
-It never sees through disguises: zero-width characters inside a token, a secret in two messages, full-width digits.
+Every pattern is linear: a repeat that may fail is bounded, or begins only where a run of its characters begins. Each is
+tried only where the text has what every secret of its kind has, and compiled then.
 """
 
 import base64
 import json
+import math
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -28,7 +25,11 @@ class Found(NamedTuple):
 _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{30,}"),
     ("github_token", ("github_pat_",), r"github_pat_\w{22,}"),
-    ("gitlab_token", ("gl",), r"gl(?:pat|ptt|dt|rt|cbt|ft|imt|oas|soat|agent|ffct)-[\w-]{20,}(?:\.[\w-]+)*"),
+    (
+        "gitlab_token",
+        ("glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glsoat-"),
+        r"gl(?:pat|dt|rt|ptt|cbt|soat)-[\w-]{20,}(?:\.[\w-]+)*",
+    ),
     ("aws_access_key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"(?<![A-Za-z0-9])A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16,}"),
     ("anthropic_key", ("sk-ant-",), r"sk-ant-[\w-]{20,}"),
     ("openai_key", ("sk-",), r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))sk-(?!ant-)(?:proj|svcacct|admin)-[\w-]{20,}"),
@@ -57,28 +58,32 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("service_token", ("xai-", "pplx-"), r"(?<![A-Za-z0-9])(?:xai|pplx)-[A-Za-z0-9]{40,}"),
     ("service_token", ("glsa_", "glc_", "ntn_"), r"(?<![A-Za-z0-9])(?:glsa|glc|ntn)_[A-Za-z0-9_+/=]{32,}"),
     ("private_key", ("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{40,}"),
-    ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?P<secret>[^\s/\"'<>]{1,256})@(?=[\w.\[%$-])"),
-    ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}/)(?P<secret>[^\s@\"'<>]{1,256})@(?=[\w\[])"),
+    ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}\?)(?P<secret>[^\s/\"'<>]{1,256})@(?=[\w.\[%$-])"),
+    ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}[/?#])(?P<secret>[^\s@\"'<>]{1,256})@(?=[\w\[])"),
 )
 _FEW_CHARACTERS: Final = 6
 
 _PRIVATE_KEY_BEGIN: Final = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: ?\d{1,3}\b"
-_KEY_HEADERS: Final = r"(?:(?:\s|\\[nrt]){0,4}[A-Z][A-Za-z-]{3,20}: [^\n\\]{0,200})*"
+# Line feeds may be written as escapes, lines quoted or joined by commas and plus signs.
+_KEY_HEADERS: Final = r"(?:(?:\s|\\[nr]){0,4}[A-Z][A-Za-z-]{3,20}: [^\n\\]{0,200})*"
 _KEY_LINES: Final = (
-    r"(?:(?:\s|\\[nrt\\]|[\"'>|,*#])*[A-Za-z0-9+/]{16,}={0,2})+"
-    r"(?:[ \t\"'>|,*#]*(?:\n|\\n)[ \t\"'>|,*#]*=?[A-Za-z0-9+/]{1,15}={0,2}(?=[ \t\"']*(?:$|\n|\\n|-----)))*"
+    r"(?:(?:\s|\\[nrt\\]|[\"'>|,*#]|\+ )*+[A-Za-z0-9+/]{16,}={0,2})+"
+    r"(?:[ \t\"'>|,*#]*(?:\r?\n|(?:\\r)?\\n)[ \t\"'>|,*#]*=?[A-Za-z0-9+/]{1,15}={0,2}(?![A-Za-z0-9+/])){0,2}"
 )
 
 _JWT: Final = r"(?:(?<![\w-])|(?<=\\[nrt]))(eyJ[\w-]{8,})(?:\.[\w-]+){1,4}"
 
-_AWS_SECRET: Final = r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
-_AWS_NEARBY: Final = re.compile("AKIA|ASIA|aws|secret", re.IGNORECASE)
+_FORTY_CHARACTERS: Final = r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
+_LONG_RUN: Final = r"[A-Za-z0-9/+]{40}"
+_AWS_NEARBY: Final = ("akia", "asia", "aws", "secret")
 _NEARBY_CHARS: Final = 160
 
-# The groups that cards are written in. Not behind a letter, a decimal point or the first group of an IBAN.
+_DIGITS: Final = r"[0-9](?:[ -]?[0-9]){12,}"
+# The groups that cards are written in. Not behind a letter or a fraction's point, nor among more groups, as an IBAN.
 _CARD: Final = (
-    r"(?<![\w.,-])(?<![A-Z]{2}\d\d )"
-    r"(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}[ -]\d{6}[ -]\d{4,5}|\d{13,19})(?![\w-]|[.,]\d|[ -]\d)"
+    r"(?:(?<![\w.-])(?<!\d,)|(?<=\\[nrt]))(?<![A-Z]{2}\d\d )(?<!\d{4} )(?<!\d{4}-)(?:"
+    r"(?P<grouped>\d{4}([ -])\d{4}\2\d{4}\2\d{4})(?P<more>\2\d{3}(?!\d))?(?![ -]\d{4}(?!\d))"
+    r"|\d{4}[ -]\d{6}[ -]\d{4,5}|\d{13,19})(?!\w|[.,]\d)"
 )
 _CARD_LENGTHS: Final = (
     (re.compile(r"4"), (13, 16, 19)),
@@ -90,44 +95,59 @@ _CARD_LENGTHS: Final = (
 )
 _ARTICLE_NUMBER_LENGTH: Final = 13
 
+_PLACEHOLDER: Final = (
+    r"[<\[({]|[$%][({]|(?-i:\$(?:[a-z_]+|[A-Z0-9_]+|[a-z]+(?:[A-Z][a-z]+)+)$)|%\w+%$|@[\w.]+@$|x+$|(.)\1{2,}$"
+    r"|.{0,20}?(?:\byour|_your|insert|replace|change.?me|placeholder|redacted|\bexample\b)|.*(?:\.\.\.|…|\*{4})"
+    r"|(?=.{0,20}?(?:passw|secret|token|[_-]key|api.?key))[a-z_-]+$"
+)
+_WORDS: Final = frozenset(
+    """password passwort passwd secret token key pass string str text none null nil true false undefined required
+    optional wrong invalid incorrect missing yes no hidden unknown empty bool boolean int integer number varchar char
+    bytes any the a an this that it is not and or if see same here there below above only must should use set""".split()
+)
+_SEPARATED: Final = r"[-_./:+~=]+"
 
-def secrets(text: str) -> Iterator[Found]:
-    """Every secret of the text, those of a kind in order; they may overlap."""
-    for place, (kind, anchors, _) in enumerate(_TOKENS):
+
+def shaped_secrets(text: str) -> Iterator[Found]:
+    """Every such secret of the text, those of a kind in order; they may overlap."""
+    for place, (_, anchors, _) in enumerate(_TOKENS):
         if any(anchor in text for anchor in anchors):
-            yield from _tokens(text, place, kind)
+            yield from _tokens(text, place)
     if "-----BEGIN " in text or "Private-Lines:" in text:
         yield from _private_keys(text)
     if "eyJ" in text:
         yield from _json_web_tokens(text)
-    if _AWS_NEARBY.search(text):
+    if compiled(_LONG_RUN).search(text):
         yield from _aws_secrets(text)
     yield from _cards(text)
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
+def compiled(pattern: str, flags: re.RegexFlag = re.ASCII) -> re.Pattern[str]:
+    """The pattern, compiled at its first use: all of them take longer than importing this package."""
+    return re.compile(pattern, flags)
 
 
-def _tokens(text: str, place: int, kind: str) -> Iterator[Found]:
-    pattern = _compiled(_TOKENS[place][2])
+def _tokens(text: str, place: int) -> Iterator[Found]:
+    kind, _, expression = _TOKENS[place]
+    pattern = compiled(expression)
     group = "secret" if "secret" in pattern.groupindex else 0
     for match in pattern.finditer(text):
         secret = match[group]
         if kind == "password":
-            if not is_placeholder(secret):
-                yield Found(*match.span(group), kind)
-        # What is written as sk-xxxxxxxx is no key; what has a prefix and no digit is a name, as sk-learn-extensions.
-        elif len(set(secret[-20:])) >= _FEW_CHARACTERS and _DIGIT.search(secret, 4):
+            is_one = not is_placeholder(secret)
+        else:
+            # What is written as sk-xxxxxxxx is no key, nor is a long name of small letters.
+            is_one = len(set(secret[-20:])) >= _FEW_CHARACTERS and compiled("[0-9A-Z]").search(secret, 4) is not None
+        if is_one:
             yield Found(*match.span(group), kind)
 
 
 def _private_keys(text: str) -> Iterator[Found]:
     """Whole blocks; of an unfinished one, up to the end of its base64."""
-    lines = _compiled(_KEY_HEADERS + _KEY_LINES)
+    lines = compiled(_KEY_HEADERS + _KEY_LINES)
     dashes = 0
-    for match in _compiled(_PRIVATE_KEY_BEGIN).finditer(text):
+    for match in compiled(_PRIVATE_KEY_BEGIN).finditer(text):
         body = lines.match(text, match.end())
         if body is None:
             continue
@@ -142,7 +162,7 @@ def _private_keys(text: str) -> Iterator[Found]:
 
 
 def _json_web_tokens(text: str) -> Iterator[Found]:
-    for match in _compiled(_JWT).finditer(text):
+    for match in compiled(_JWT).finditer(text):
         header = match[1]
         try:
             fields = json.loads(base64.urlsafe_b64decode(header + "=" * (-len(header) % 4)))
@@ -154,19 +174,52 @@ def _json_web_tokens(text: str) -> Iterator[Found]:
 
 def _aws_secrets(text: str) -> Iterator[Found]:
     """Forty characters of base64 that nothing marks but what stands before them."""
-    for match in _compiled(_AWS_SECRET).finditer(text):
+    for match in compiled(_FORTY_CHARACTERS).finditer(text):
         value, start = match[0], match.start()
         if (
-            _DIGIT.search(value)
+            not value.isalpha()
             and not value.isupper()
             and not value.islower()
             and entropy(value) >= 4  # noqa: PLR2004 - bits a character; hexadecimal digits have at most 4
-            and _AWS_NEARBY.search(text, max(0, start - _NEARBY_CHARS), start)
+            and any(sign in text[max(0, start - _NEARBY_CHARS) : start].lower() for sign in _AWS_NEARBY)
         ):
             yield Found(start, match.end(), "aws_secret_key")
 
 
 def _cards(text: str) -> Iterator[Found]:
-    for match in _compiled(_CARD).finditer(text):
-        if is_card_number(match[0].replace(" ", "").replace("-", "")):
-            yield Found(*match.span(), "payment_card")
+    card = compiled(_CARD)
+    for digits in compiled(_DIGITS).finditer(text):
+        for match in card.finditer(text, digits.start(), digits.end() + 2):
+            # Three digits more are a long number's end, or the code that stands behind a number.
+            for group in (0, "grouped"):
+                if match[group] and is_card_number(match[group].replace(" ", "").replace("-", "")):
+                    yield Found(*match.span(group), "payment_card")
+                    break
+
+
+def is_card_number(digits: str) -> bool:
+    """Whether a card may have this number: its first digits, its length and its check digit are those of one."""
+    length = len(digits)
+    if not any(length in lengths and prefix.match(digits) for prefix, lengths in _CARD_LENGTHS):
+        return False
+    values = [int(digit) for digit in reversed(digits)]
+    if (sum(values[::2]) + sum(2 * value - 9 * (value > 4) for value in values[1::2])) % 10:  # noqa: PLR2004 - Luhn's
+        return False
+    # Article numbers have 13 digits as well, and a check digit of their own.
+    return length != _ARTICLE_NUMBER_LENGTH or (sum(values[::2]) + 3 * sum(values[1::2])) % 10 != 0
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether the value stands for a secret that is not there: <key>, ${TOKEN}, xxxx, changeme, password."""
+    return value.lower() in _WORDS or compiled(_PLACEHOLDER, re.IGNORECASE).match(value) is not None
+
+
+def entropy(value: str) -> float:
+    """Shannon's, in bits a character; 0 of an empty text."""
+    return sum(share * -math.log2(share) for share in (value.count(one) / len(value) for one in set(value)))
+
+
+def is_slug(value: str) -> bool:
+    """Whether it is words and numbers, joined: us-east-1, v2.0.1, settings."""
+    parts = compiled(_SEPARATED).split(value)
+    return all(part.isalpha() or part.isdigit() or not part for part in parts)

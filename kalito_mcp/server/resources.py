@@ -13,6 +13,7 @@ from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.refusals import protocol_errors
 from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_URI
+from kalito_mcp.server.tools.answers import made_visible
 
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
 GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
@@ -160,4 +161,4 @@ def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
 
 
 def _json(content: dict[str, Any]) -> str:
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(made_visible(content), ensure_ascii=False, separators=(",", ":"))

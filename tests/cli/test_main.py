@@ -12,7 +12,10 @@ from tests.cli.conftest import Invoke
 from tests.server.wire import clean_environment
 
 HEAVY = ("mcp", "mcp_types", "pydantic", "httpx2", "starlette", "uvicorn", "numpy")
-COMMANDS = ("serve", "demo", "stats", "doctor", "snapshot", "reindex")
+COMMANDS = (
+    "serve", "demo", "stats", "doctor", "snapshot", "reindex",
+    "show", "history", "edit", "revert", "forget", "restore", "purge", "tasks",
+)  # fmt: skip
 
 
 def imported_by(*arguments: str, database: Path) -> set[str]:

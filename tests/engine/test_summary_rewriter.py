@@ -115,7 +115,7 @@ async def hide(store: SqliteStore, *seqs: int, deleted_at: int | None = START_MS
             before = await transaction.edits.record(TRIP, message.record_id)
             assert before is not None
             content = with_changes(before.content, {DELETED_AT: deleted_at})
-            edit = EditDraft(EditType.UPDATE, SYSTEM_EDITOR, START_MS, content, 1, ())
+            edit = EditDraft(EditType.UPDATE, SYSTEM_EDITOR, START_MS, content, 1)
             await transaction.edits.change(before, edit)
     return before
 
@@ -204,7 +204,7 @@ async def test_a_summary_that_is_forgotten_while_it_is_folded_is_not_in_the_fold
             summary = await transaction.edits.record(TRIP, first.id)
             assert summary is not None
             content = with_changes(summary.content, {DELETED_AT: START_MS})
-            edit = EditDraft(EditType.DELETE, SYSTEM_EDITOR, START_MS, content, 1, ())
+            edit = EditDraft(EditType.DELETE, SYSTEM_EDITOR, START_MS, content, 1)
             await transaction.edits.change(summary, edit)
 
     model.meanwhile = forget

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kalito_mcp.engine.render import visible
 from tests.flows.house import House, house, said
 
 pytestmark = pytest.mark.anyio
@@ -43,13 +44,15 @@ TEXTS = (
 )  # fmt: skip
 
 
-async def test_a_text_comes_back_as_it_was_sent(tmp_path: Path, era: str) -> None:
+async def test_a_text_is_kept_as_it_was_sent_and_comes_back_with_all_of_it_to_be_seen(tmp_path: Path, era: str) -> None:
     async with keeping(tmp_path / "memory.db", era) as h:
         for place, text in enumerate(TEXTS):
             messages = [{"role": "user", "text": text, "client_key": "k"}]
             first = await h.facts("record_messages", session_id=f"s{place}", messages=messages)
             assert (first["recorded"], first["total_messages"]) == (1, 1)
-            assert await texts(h, f"s{place}") == [text]
+            assert await texts(h, f"s{place}") == [visible(text)]
+            kept = await (await h.server.opened.memory()).record(first["message_ids"][0])
+            assert kept.text == text
             again = await h.facts("record_messages", session_id=f"s{place}", messages=messages)
             assert (again["recorded"], again["message_ids"]) == (0, first["message_ids"])
 

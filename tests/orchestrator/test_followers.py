@@ -273,7 +273,7 @@ async def test_what_is_forgotten_while_it_is_searched_gives_no_pin(store: Sqlite
                     record = await transaction.edits.record(Scope(), "msg_1")
                     assert record is not None
                     content = with_changes(record.content, {DELETED_AT: START_MS})
-                    edit = EditDraft(EditType.DELETE, SYSTEM_EDITOR, START_MS, content, 0, ())
+                    edit = EditDraft(EditType.DELETE, SYSTEM_EDITOR, START_MS, content, 0)
                     await transaction.edits.change(record, edit)
             async with store.write() as transaction:
                 yield transaction

@@ -1,0 +1,219 @@
+"""Secrets that are known by what they are assigned to: `password: ...`, `API_KEY=...`, `Authorization: Bearer ...`. Pure.
+
+A name alone says little, so the value has to look like a secret too, the more so the more common the name is: what
+is called a password may be one word where that stands alone or in quotes; a key or a token has letters and digits that
+are not joined words; what is only called `key` is long and random. Code that reads a secret, placeholders, paths,
+addresses and prose about passwords stay.
+"""
+
+from collections.abc import Iterator
+from re import Match
+from typing import Final
+
+from kalito_mcp.records.secret_shapes import Found, compiled, entropy, is_placeholder, is_slug
+
+_AUTHORIZATION: Final = (
+    r"authorization[\"'\\\]]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,2}(?P<scheme>(?:bearer|basic|token|apikey)\s{1,3})?"
+    r"(?P<secret>[\w.~+/=:-]{6,})"
+)
+_BEARER: Final = r"bearer\s{1,3}(?P<secret>[\w.~+/=-]{16,})"
+_LONG_AUTHORIZATION: Final = 16
+
+STEMS: Final = ("pass", "pw", "secret", "token", "key", "kennwort", "contrase", "senha", "wachtwoord", "haslo")
+"""What a text has, in small letters, that names a secret in Latin letters."""
+FOREIGN_STEMS: Final = ("hasło", "парол", "密码", "密碼", "パスワード", "비밀번호")
+"""The same in other letters."""
+_NAME: Final = (
+    r"(?:(?P<password>passw(?:or)?d|passphrase|passcode|passwort|passe|pass|pwd|pw|kennwort|contrase[ñn]a|senha"
+    r"|wachtwoord|has[łl]o|парол[ья]|密码|密碼|パスワード|비밀번호)|secret|token|key)"
+    r"(?:[_-]?(?:\d{1,2}|prod(?:uction)?|dev|test|staging|live|base|value|v\d|old|new|main|backup|default))?(?![a-z0-9])"
+)
+_KEY_NAME: Final = (
+    r"(?:api|access|secret|private|o?auth|refresh|bearer|bot|session|signing|encryption|master|account|service|license"
+    r"|deploy|webhook|client|app|shared|consumer)[ _-]?$"
+)
+_NO_SECRETS_NAME: Final = (
+    r"(?:public|primary|foreign|cache|sort|partition|page|continuation|cursor|idempotency|host|object|row|map)[ _-]?$"
+)
+_IN_MARK: Final = r"\[redacted: [a-z0-9 ]*$"
+_OPTION: Final = r"(?:^|[\s\"'])--[\w-]*$"
+_ELEMENT: Final = r"<[\w:.-]*$"
+_VARIABLE: Final = r"(?:^|[\n;]|\\n)[ \t]*(?:export |set |env |arg |- )?[\w.]*$"
+_BEFORE_CHARS: Final = 48
+
+_SEPARATOR: Final = (
+    r"(?:\\?[\"'`*_\])]){0,4}[ \t]{0,4}(?P<sign>:=|=>|->|={1,3}|[:：＝]|(?:is|was|ist|est|es|è)(?=[ \t]))\*{0,2}"
+    r"(?P<space>[ \t]{0,8}(?:\r?\n[ \t]{0,8})?)"
+)
+# A longer way to the value: "the password for the printer is ...".
+_DETOUR: Final = r"(?:[ \t]{1,3}[^\s:=]{1,24}){1,6}?(?:[ \t]{1,3}(?:is|was)|[ \t]{0,3}[:=])[ \t]{1,3}"
+_OPENED: Final = r"(?:[bBrRuUfF]{0,2}(?=[\"']))?(\\?[\"'`]|[“„«‘])"
+_CLOSED: Final = {"“": "”", "„": "“", "«": "»", "‘": "’"}
+_QUOTED_CHARS: Final = 512
+_BARE: Final = r"[^\s\"`<\[“”«»]{1,256}"
+_BARE_END: Final = r"[&;,)]|\\[nr]"
+_ALONE: Final = r"[.!,;)]*[ \t]*(?:$|[\r\n]|\\n|(?<=[.!])[ \t]+[A-ZÀ-Þ])"
+_CODE: Final = r"!?[A-Za-z_$][\w$]*(?:(?:\.[A-Za-z_$][\w$]*)*(?:\(|\[|::|->|\?\.)|(?:\.[A-Za-z_$][\w$]*)+$)"
+_PLACE: Final = (
+    r"(?:https?:|file:|arn:|\.{1,2}/|~/|/(?:etc|run|var|usr|home|tmp|opt|app|mnt|root|srv|Users)/|[A-Z]:\\"
+    r"|\d{4}-\d\d-\d\d|AAAA|ssh-)"
+)
+_SHORTEST_PASSWORD: Final = 4
+_SHORTEST_KEY: Final = 8
+_SHORTEST_RANDOM: Final = 20
+_RANDOM_ENTROPY: Final = 3.0
+_LETTERS_ENTROPY: Final = 4.0
+
+
+def named_secrets(text: str) -> Iterator[Found]:
+    """Every such secret of the text; they may overlap."""
+    lowered = _lowered(text)
+    if "authorization" in lowered:
+        yield from _authorizations(text, lowered, _AUTHORIZATION)
+    if "bearer" in lowered:
+        yield from _authorizations(text, lowered, _BEARER)
+    for stem in STEMS if text.isascii() else STEMS + FOREIGN_STEMS:
+        position = lowered.find(stem)
+        while position >= 0:
+            name = compiled(_NAME).match(lowered, position)
+            span = name and _value(text, lowered, name)
+            if name and span:
+                yield Found(*span, "password" if name["password"] else "secret")
+            position = lowered.find(stem, span[1] if span else position + len(stem))
+
+
+def is_secret_of(name: str, value: str) -> bool:
+    """Whether the value of a field is a secret for being called so."""
+    lowered = _lowered(name)
+    for stem in STEMS + FOREIGN_STEMS:
+        match = compiled(_NAME).match(lowered, max(0, lowered.rfind(stem)))
+        if match and match.end() == len(name):
+            rule = _rule(name, lowered, match)
+            return rule is not None and _is_secret(rule, value)
+    return False
+
+
+def _lowered(text: str) -> str:
+    """In small letters, each in its place: of all capitals only this one has a small letter of two characters."""
+    return text.replace("İ", "I").lower()
+
+
+def _authorizations(text: str, lowered: str, pattern: str) -> Iterator[Found]:
+    for match in compiled(pattern).finditer(lowered):
+        start, end = match.span("secret")
+        value = text[start:end]
+        is_expected = "scheme" not in match.re.groupindex or match["scheme"] or len(value) >= _LONG_AUTHORIZATION
+        if is_expected and not is_placeholder(value) and not is_slug(value):
+            yield Found(start, end, "authorization")
+
+
+def _rule(text: str, lowered: str, name: Match[str]) -> str | None:
+    """How to judge what has this name: as a password, as a key, as what must be random, or (None) not at all."""
+    start = name.start()
+    before = lowered[max(0, start - _BEFORE_CHARS) : start]
+    is_inside = before[-1:].isalpha() and not (text[start].isupper() and text[start - 1].islower())
+    if compiled(_IN_MARK).search(before):
+        return None
+    if word := name["password"]:
+        # PASS alone is a test's verdict, and pass in a word is compass.
+        if (word in ("pass", "pw", "pwd") and is_inside) or (word == "passe" and not before.endswith("mot de ")):
+            return None
+        return None if text[start : name.end()] == "PASS" and not before.endswith("_") else "password"
+    if compiled(_KEY_NAME).search(before):
+        return "key"
+    if (is_inside and not name[0].startswith("secret")) or compiled(_NO_SECRETS_NAME).search(before):
+        return None
+    # GITHUB_TOKEN says more than token.
+    return "key" if text[start].isupper() and before.endswith("_") else "random"
+
+
+def _value(text: str, lowered: str, name: Match[str]) -> tuple[int, int] | None:
+    """Where the value of the name is, if it has one and that is a secret."""
+    end = name.end()
+    separator = compiled(_SEPARATOR).match(lowered, end)
+    if separator is None and text[end : end + 1] not in (" ", ">", "\t"):
+        return None
+    rule = _rule(text, lowered, name)
+    if rule is None:
+        return None
+    before = lowered[max(0, name.start() - _BEFORE_CHARS) : name.start()]
+    if separator is not None:
+        sign, space = separator["sign"], separator["space"]
+        is_said = sign.isalpha() or "\n" in space
+        is_tight = not space and not is_said
+        return _spelled(
+            text,
+            separator.end(),
+            rule,
+            is_lone=not is_said and sign in ":：＝",
+            is_tight=is_tight,
+            is_variable=is_tight and sign == "=" and compiled(_VARIABLE).search(before) is not None,
+        )
+    if text[end] == ">":
+        closing = text.find("<", end, end + _QUOTED_CHARS)
+        is_element = closing > 0 and compiled(_ELEMENT).search(before)
+        return (end + 1, closing) if is_element and _is_secret(rule, text[end + 1 : closing]) else None
+    if compiled(_OPTION).search(before):
+        return _spelled(text, end + 1, rule)
+    if rule == "password" and (detour := compiled(_DETOUR).match(lowered, end)):
+        return _spelled(text, detour.end(), rule)
+    return None
+
+
+def _spelled(
+    text: str,
+    start: int,
+    rule: str,
+    *,
+    is_lone: bool = False,
+    is_tight: bool = False,
+    is_variable: bool = False,
+) -> tuple[int, int] | None:
+    """The secret that begins here, in quotes or without.
+
+    Without, it may be one word if `is_lone` or `is_variable`, and then nothing may follow on its line; it ends at
+    what separates arguments if `is_tight`, behind a sign without a space, unless it is all of a variable's line.
+    """
+    if opened := compiled(_OPENED).match(text, start):
+        quote, start = opened[1], opened.end()
+        closing, limit = _CLOSED.get(quote, quote), start + _QUOTED_CHARS
+        end = text.find(closing, start, limit)
+        while len(closing) == 1 and end > 0 and text[end - 1] == "\\":
+            end = text.find(closing, end + 1, limit)
+        if end >= 0:
+            return (start, end) if _is_secret(rule, text[start:end]) else None
+    run = compiled(_BARE).match(text, start)
+    value = run[0] if run else ""
+    if is_tight and not is_variable:
+        value = compiled(_BARE_END).split(value, 1)[0]
+    value = value.rstrip(".,;:)]}>*'\\")
+    if not _is_secret(rule, value) or (not is_variable and compiled(_CODE).match(value)):
+        return None
+    end = start + len(value)
+    if rule == "password" and not _is_mixed(value):
+        may_be_word = is_lone or is_variable or value.isdigit()
+        if not (may_be_word and _is_one_word(value) and compiled(_ALONE).match(text, end)):
+            return None
+    return start, end
+
+
+def _is_secret(rule: str, value: str) -> bool:
+    if not value or is_placeholder(value) or any(map(str.isspace, value)) or compiled(_PLACE).match(value):
+        return False
+    if rule == "password":
+        return len(value) >= _SHORTEST_PASSWORD and value[0] not in ",)]}:;"
+    if rule == "key" and len(value) >= _SHORTEST_KEY and not is_slug(value):
+        return True
+    if rule == "key" and len(value) >= _SHORTEST_RANDOM and value.isalpha():
+        return entropy(value) >= _LETTERS_ENTROPY
+    return len(value) >= _SHORTEST_RANDOM and not is_slug(value) and entropy(value) >= _RANDOM_ENTROPY
+
+
+def _is_mixed(value: str) -> bool:
+    """Whether there are letters and something that is neither a letter nor what joins words."""
+    joined = value.replace("-", "").replace("_", "").replace(".", "").replace("'", "").replace("/", "")
+    return len(value) > _SHORTEST_PASSWORD and not joined.isalpha() and any(map(str.isalpha, value))
+
+
+def _is_one_word(value: str) -> bool:
+    return value.isdigit() or (value.isalpha() and value[1:] in (value[1:].lower(), value[1:].upper()))

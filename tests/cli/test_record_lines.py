@@ -1,0 +1,61 @@
+"""Records as lines: what is overdue, and what a line never has."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.cli.record_lines import is_overdue, one_line, record_lines, task_lines
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import Origin, RecordType
+
+TASK = MemoryRecord(
+    key=1,
+    id="task_1",
+    type=RecordType.TASK,
+    agent_id="default",
+    session_id=None,
+    content={"text": "Call Ann.", "importance_score": 0.5, "status": "pending", "priority": "medium"},
+    origin=Origin.USER,
+    client=None,
+    created_at=0,
+    recorded_at=0,
+    revision=1,
+)
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_so"),
+    [
+        ({}, False),
+        ({"due_date": "2026-03-03"}, True),
+        ({"due_date": "2026-03-04"}, False),
+        ({"due_date": "2026-03-04T11:59:00.000Z"}, True),
+        ({"due_date": "2026-03-04T12:01:00.000Z"}, False),
+        ({"due_date": "2026-03-03", "status": "in_progress"}, True),
+        ({"due_date": "2026-03-03", "status": "completed"}, False),
+        ({"due_date": "2026-03-03", "status": "failed"}, False),
+    ],
+)
+def test_a_task_is_overdue_when_its_day_or_moment_is_over_and_it_is_not(fields: dict[str, str], is_so: bool) -> None:
+    task = replace(TASK, content={**TASK.content, **fields})
+    assert is_overdue(task, NOW) is is_so
+    assert (" overdue " in task_lines([task], NOW)[1]) is is_so
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "used  once, last 1970-01-02"), (7, "used  7 times, last 1970-01-02")]
+)
+def test_a_record_says_how_often_it_was_used_and_when_last(count: int, words: str) -> None:
+    assert words in "\n".join(record_lines(replace(TASK, usage_count=count, last_used=86_400_000)))
+    assert "used" not in "\n".join(record_lines(TASK))
+
+
+@given(st.text(max_size=300))
+def test_a_cell_is_one_short_line_without_anything_unseen(text: str) -> None:
+    line = one_line(text)
+    assert "\n" not in line
+    assert not {*line} & {*map(chr, range(32)), *map(chr, range(0x7F, 0xA0))}

@@ -1,0 +1,341 @@
+"""What the editor and the eraser refuse, in words that say what to do, and that nothing is written then."""
+
+import sqlite3
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kalito_mcp import KalitoError, Memory, NewMessage, Role, Settings, open_memory
+from kalito_mcp.domain.memory_records import Editor, EditorType
+from kalito_mcp.domain.records import Origin, RecordType, Visibility
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.errors import (
+    Conflict,
+    InvalidInput,
+    RecordNotFound,
+    RevisionConflict,
+    SessionFinalized,
+    TextTooLarge,
+)
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+from tests.scripted import START_MS, CountedIds, ScriptedClock
+
+pytestmark = pytest.mark.anyio
+
+ANN: Final = Editor(EditorType.HUMAN, "ann")
+MALLORY: Final = Scope(owner="mallory")
+TABLES: Final = (
+    "agents", "sessions", "records", "memory_edits", "record_usage", "tombstones", "graphs", "graph_nodes",
+    "graph_edges", "records_text_data",
+)  # fmt: skip
+LIMITS: Final = LimitsPolicy(max_text_bytes=1_000, max_document_bytes=10_000)
+NOTE, TASK, FORGOTTEN, ERASED, THOUGHT = (
+    f"{kind}_{START_MS}_00000000{place}"
+    for kind, place in (("document", 2), ("task", 3), ("task", 4), ("task", 5), ("thought", 6))
+)
+CHAPTERS: Final = "".join(f"# Chapter {place}\n\n" + f"Of chapter {place}. " * 100 + "\n\n" for place in range(3))
+
+
+def stored(database: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table."""
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        return {name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall() for name in TABLES}
+
+
+@pytest.fixture
+async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
+    """With a note, a task, a forgotten and an erased one, a thought, an open session and a closed one."""
+    settings = replace(Settings(), limits=LIMITS)
+    async with open_memory(database, settings, clock=clock, ids=CountedIds()) as opened:
+        for session in ("trip", "closed"):
+            await opened.record_messages(session, [NewMessage(Role.USER, "Hello.")])
+        await opened.remember("note", {"text": "The keys are in the blue box."})
+        for text in ("Book the hut.", "Call Mr Weber.", "Burn the letter."):
+            await opened.remember("task", {"text": text})
+        await opened.remember("thought", {"text": "They like lakes."})
+        await opened.update_memory(NOTE, {"text": "The keys are in the red box."}, expected_revision=1)
+        await opened.forget(FORGOTTEN)
+        await opened.purge([ERASED])
+        await opened.finalize_session("closed")
+        await opened.settled()
+        yield opened
+
+
+Call = Callable[[Memory], Awaitable[object]]
+
+
+def of_id(record_id: str) -> list[Call]:
+    """Everything that takes an id."""
+    return [
+        lambda memory: memory.record(record_id),
+        lambda memory: memory.records(record_id),
+        lambda memory: memory.history(record_id),
+        lambda memory: memory.version(record_id, 1),
+        lambda memory: memory.record_as_of(record_id, START_MS),
+        lambda memory: memory.diff(record_id, 1, 1),
+        lambda memory: memory.update_memory(record_id, {"text": "x"}, expected_revision=1),
+        lambda memory: memory.forget(record_id),
+        lambda memory: memory.restore(record_id),
+        lambda memory: memory.revert(record_id, 1),
+        lambda memory: memory.purge([NOTE, record_id]),
+        lambda memory: memory.remember("task", {"text": "x", "caused_by": record_id}),
+        lambda memory: memory.update_memory(NOTE, {"caused_by": record_id}, expected_revision=2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "record_id",
+    [
+        "", "msg_", "msg_0", "msg_-1", "msg_01", "msg_99999999999999999999", "0", "-1", "٤٥", "9" * 100_000,
+        "x" * 100_000, "msg_1\x00", "\x00", "\ud800", "task_" + "é" * 1_000, "../../etc/passwd", "' OR 1=1 --",
+        "msg_404", "404", f"{NOTE}.1", f"{NOTE}@1",
+    ],
+    ids=lambda value: ascii(value)[:24],
+)  # fmt: skip
+async def test_an_id_that_nothing_has_is_not_found_anywhere(memory: Memory, database: Path, record_id: str) -> None:
+    before = stored(database)
+    for call in of_id(record_id):
+        with pytest.raises((RecordNotFound, InvalidInput)) as refused:
+            await call(memory)
+        assert len(str(refused.value)) < 400
+    assert stored(database) == before
+
+
+async def test_an_erased_id_says_that_it_was_erased(memory: Memory, database: Path) -> None:
+    before = stored(database)
+    for call in of_id(ERASED)[:-2]:
+        with pytest.raises(RecordNotFound, match=f"{ERASED} was erased for good on 2026-03-04"):
+            await call(memory)
+    assert stored(database) == before
+
+
+def remember(kind: str, fields: Mapping[str, Any], **where: str) -> Call:
+    return lambda memory: memory.remember(kind, {"text": "x", **fields}, **where)
+
+
+def update(record_id: str, changes: Mapping[str, Any], revision: int = 1) -> Call:
+    return lambda memory: memory.update_memory(record_id, changes, expected_revision=revision)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (update(NOTE, {"text": "x"}), RevisionConflict, "at revision 2, not 1: .* Read it again"),
+        (update(NOTE, {}), RevisionConflict, "expected_revision=2"),
+        (update(NOTE, {"text": "x"}, 0), RevisionConflict, "expected_revision=2"),
+        (update(NOTE, {"text": "x"}, 3), RevisionConflict, "expected_revision=2"),
+        (update(NOTE, {"text": "x"}, -(10**30)), RevisionConflict, "expected_revision=2"),
+        (update(NOTE, {"text": None}, 2), InvalidInput, "text is missing; it is required"),
+        (update(NOTE, {"text": ""}, 2), InvalidInput, "text is empty; send the text"),
+        (update(NOTE, {"text": "é" * 501}, 2), TextTooLarge, "1,002 bytes and the limit is 1,000; send it in parts"),
+        (update(NOTE, {"text": "x" * 1_001}, 2), TextTooLarge, "1,001 characters .* limits.max_text_bytes"),
+        (update(NOTE, {"titel": "x"}, 2), InvalidInput, "unknown field 'titel'; did you mean 'title'"),
+        (update(NOTE, {"source": "x"}, 2), InvalidInput, "forget this one and remember it from its new source"),
+        (update(FORGOTTEN, {"text": "x"}, 2), Conflict, "is forgotten; restore it first"),
+        (update(FORGOTTEN, {"status": "completed"}, 2), Conflict, "is forgotten; restore it first"),
+        (update(THOUGHT, {"visibility": "chat"}), InvalidInput, "of a thought is always 'internal'"),
+        (update(TASK, {"caused_by": TASK}), Conflict, "cannot be its cause; nothing was written"),
+        (lambda memory: memory.revert(NOTE, 0), InvalidInput, "has versions 1 to 2, and no 0; see its history"),
+        (lambda memory: memory.revert(NOTE, 3), InvalidInput, "has versions 1 to 2, and no 3; see its history"),
+        (lambda memory: memory.diff(NOTE, 1, 9), InvalidInput, "has versions 1 to 2, and no 9"),
+        (lambda memory: memory.record_as_of(NOTE, START_MS - 1), RecordNotFound, "was not remembered yet on 2026"),
+        (lambda memory: memory.purge([ERASED]), RecordNotFound, "was erased for good on 2026-03-04"),
+        (lambda memory: memory.purge([TASK, "task_9"]), RecordNotFound, "no record 'task_9'; use an id as"),
+        (remember("thought", {"visibility": "chat"}), InvalidInput, "always 'internal'; remember a message or a"),
+        (remember("thought", {"notForChat": False}), InvalidInput, "always 'internal'"),
+        (remember("task", {}, session_id="closed"), SessionFinalized, "takes no more records; go on under a new"),
+        (remember("document", {"source": "a"}, session_id="closed"), SessionFinalized, "go on under a new session_id"),
+        (remember("task", {}, session_id="trip", agent_id="other"), InvalidInput, "belongs to agent 'default', not"),
+        (remember("task", {}, session_id=""), InvalidInput, "session_id is empty"),
+        (remember("task", {}, session_id="a\x00"), InvalidInput, "session_id contains control characters"),
+        (remember("task", {}, agent_id="a\x00"), InvalidInput, "agent_id contains control characters"),
+        (remember("task", {}, agent_id="x" * 100_000), InvalidInput, "agent_id has 100000 characters"),
+        (remember("task", {"text": None}), InvalidInput, "text is missing; it is required"),
+        (remember("task", {"text": ""}), InvalidInput, "text is empty; send the text to remember"),
+        (remember("note", {"text": " \n\t"}), InvalidInput, "text is blank; send the text to remember"),
+        (remember("task", {"text": 5}), InvalidInput, "text must be a string, not 5"),
+        (remember("task", {"text": "\ud800"}), InvalidInput, "text has an unpaired surrogate"),
+        (remember("task", {"text": "x" * 1_001}), TextTooLarge, "1,001 characters .* limits.max_text_bytes"),
+        (remember("task", {"text": "Burn the letter."}), Conflict, "was erased for good on .* Put it in other words"),
+        (remember("task", {"statuss": "pending"}), InvalidInput, "unknown field 'statuss'; did you mean 'status'"),
+        (remember("task", {"usage_count": 9}), InvalidInput, "usage_count cannot be set: the memory counts it"),
+        (remember("task", {"caused_by": "task_9"}), RecordNotFound, "caused_by='task_9' is no record"),
+        (remember("document", {"text": "x" * 10_001, "source": "a"}), TextTooLarge, "limits.max_document_bytes"),
+        (remember("document", {"text": "é" * 5_001, "source": "a"}), TextTooLarge, "limits.max_document_bytes"),
+        (remember("document", {"text": "", "source": "a"}), InvalidInput, "text is empty; send the text"),
+        (remember("document", {"text": "\n" * 9_999, "source": "a"}), InvalidInput, "text is blank; send the text"),
+        (remember("document", {"source": "a", "totalChunks": 3, "chunkIndex": 1}), InvalidInput, "send all of it"),
+        (remember("document", {}), InvalidInput, "source is missing; it is required"),
+        (remember("message", {"role": "user"}), InvalidInput, "known are thought, document, task"),
+        (remember("goal", {}), InvalidInput, "type='goal' is unknown; known are note, task, document, thought"),
+    ],
+)  # fmt: skip
+async def test_what_is_refused_says_what_to_do_and_writes_nothing(
+    memory: Memory, database: Path, call: Call, error: type[KalitoError], words: str
+) -> None:
+    before = stored(database)
+    with pytest.raises(error, match=words) as refused:
+        await call(memory)
+    assert type(refused.value) is error
+    assert len(str(refused.value)) < 400
+    assert stored(database) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        update(NOTE, {}, 2),
+        update(NOTE, {"text": "The keys are in the red box.", "tags": None, "importance": "medium"}, 2),
+        lambda memory: memory.forget(FORGOTTEN),
+        lambda memory: memory.restore(NOTE),
+        lambda memory: memory.revert(NOTE, 2),
+        lambda memory: memory.revert(FORGOTTEN, 2),
+    ],
+)
+async def test_what_is_so_already_makes_no_version(memory: Memory, database: Path, call: Call) -> None:
+    before = stored(database)
+    await call(memory)
+    assert stored(database) == before
+
+
+async def test_purging_nothing_erases_nothing(memory: Memory, database: Path) -> None:
+    before = stored(database)
+    report = await memory.purge([])
+    assert (report.erased, report.rewritten) == ((), ())
+    assert stored(database) == before
+
+
+async def test_an_id_that_is_named_twice_is_purged_once(memory: Memory, database: Path) -> None:
+    report = await memory.purge([TASK, FORGOTTEN, TASK])
+    assert report.erased == (TASK, FORGOTTEN)
+    before = stored(database)
+    with pytest.raises(RecordNotFound, match="was erased for good"):
+        await memory.purge([NOTE, TASK])
+    assert stored(database) == before
+
+
+async def test_a_forgotten_record_can_be_reverted_and_purged(memory: Memory) -> None:
+    assert not (await memory.revert(FORGOTTEN, 1)).is_deleted
+    await memory.forget(FORGOTTEN)
+    assert (await memory.purge([FORGOTTEN])).erased == (FORGOTTEN,)
+
+
+async def test_a_version_comes_back_without_the_cause_that_was_erased_meanwhile(memory: Memory) -> None:
+    [task] = await memory.remember("task", {"text": "Open the box.", "caused_by": NOTE})
+    await memory.update_memory(task.id, {"caused_by": None, "text": "Leave it."}, expected_revision=1)
+    await memory.purge([NOTE])
+    reverted = await memory.revert(task.id, 1)
+    assert (reverted.text, reverted.content.get("caused_by")) == ("Open the box.", None)
+
+
+async def test_a_document_that_grew_out_of_one_part_is_forgotten_and_restored_whole(memory: Memory) -> None:
+    [first] = await memory.remember("document", {"text": "# Chapter 0", "source": "book"})
+    grown = await memory.remember("document", {"text": CHAPTERS, "source": "book"})
+    assert grown[0].id == first.id
+    assert [one.id for one in await memory.forget(first.id)] == [one.id for one in grown]
+    assert [one.is_deleted for one in await memory.restore(first.id)] == [False] * len(grown)
+    assert (await memory.purge([first.id])).erased == tuple(one.id for one in grown)
+
+
+async def test_restoring_a_document_leaves_out_what_it_has_no_more(memory: Memory) -> None:
+    made = await memory.remember("document", {"text": CHAPTERS, "source": "book"})
+    document = made[0].content["document_id"]
+    await memory.remember("document", {"text": "# Chapter 0", "source": "book"})
+    await memory.forget(document)
+    assert [one.id for one in await memory.restore(document)] == [made[0].id]
+    assert (await memory.record(document)).text == "# Chapter 0"
+    assert [one.is_deleted for one in await memory.records(document)] == [False] + [True] * (len(made) - 1)
+
+
+async def test_a_document_of_several_parts_is_changed_by_one_of_them(memory: Memory, database: Path) -> None:
+    made = await memory.remember("document", {"text": CHAPTERS, "source": "book"})
+    before = stored(database)
+    with pytest.raises(InvalidInput, match=f"is a document of {len(made)} parts; name one of them: {made[0].id}"):
+        await memory.update_memory(made[0].content["document_id"], {"text": "x"}, expected_revision=1)
+    assert stored(database) == before
+
+
+async def test_what_another_owner_has_is_as_if_it_did_not_exist(memory: Memory, database: Path) -> None:
+    store, editor, eraser, historian = memory._store, memory._editor, memory._eraser, memory._historian
+    async with store.write() as transaction:
+        draft = drafts.record(RecordType.TASK, "Mallory's own.", record_id="task_own")
+        await transaction.edits.add_records(MALLORY, [draft], now_ms=START_MS)
+    before = stored(database)
+    mine: list[Callable[[], Awaitable[object]]] = [
+        lambda: historian.record(MALLORY, NOTE),
+        lambda: historian.records(MALLORY, "msg_1"),
+        lambda: historian.history(MALLORY, "1"),
+        lambda: historian.record(MALLORY, ERASED),
+        lambda: editor.update(MALLORY, NOTE, {"text": "x"}, expected_revision=2, editor=ANN),
+        lambda: editor.forget(MALLORY, NOTE, editor=ANN),
+        lambda: editor.restore(MALLORY, FORGOTTEN, editor=ANN),
+        lambda: editor.revert(MALLORY, NOTE, 1, editor=ANN),
+        lambda: eraser.purge(MALLORY, ["task_own", NOTE]),
+        lambda: editor.update(MALLORY, "task_own", {"caused_by": NOTE}, expected_revision=1, editor=ANN),
+        lambda: memory.record("task_own"),
+    ]
+    for call in mine:
+        with pytest.raises(RecordNotFound, match="no record"):
+            await call()
+    assert stored(database) == before
+    assert await historian.tasks(Scope(owner="nobody")) == []
+
+
+async def test_the_same_source_is_another_document_for_another_owner(memory: Memory) -> None:
+    fields = {"text": "# Chapter 0", "source": "book"}
+    [mine] = await memory.remember("document", fields)
+    [other] = await memory._editor.remember(
+        MALLORY, RecordType.DOCUMENT, {**fields, "text": "x"}, editor=ANN, origin=Origin.DOCUMENT
+    )
+    assert other.id != mine.id
+    assert await memory.record(mine.id) == mine
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000_000, "é" * 100_000_000], ids=["ascii", "latin"])
+@pytest.mark.parametrize("kind", ["document", "task", "update"])
+async def test_a_text_of_200_megabytes_is_refused_without_a_copy_of_it(
+    memory: Memory, database: Path, text: str, kind: str
+) -> None:
+    before = stored(database)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TextTooLarge, match="send it in parts"):
+            if kind == "update":
+                await memory.update_memory(NOTE, {"text": text}, expected_revision=2)
+            else:
+                await memory.remember(kind, {"text": text, "source": "a"} if kind == "document" else {"text": text})
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert stored(database) == before
+
+
+async def test_a_document_is_kept_with_all_its_blank_lines(memory: Memory) -> None:
+    text = "# Chapter 0\n" + "\n" * 9_000 + "The end.\n"
+    made = await memory.remember("document", {"text": text, "source": "book"})
+    assert "".join(one.text for one in made) == text
+
+
+async def test_what_the_editor_takes_is_written_with_who_and_when(memory: Memory, clock: ScriptedClock) -> None:
+    clock.advance(60)
+    changed = await memory.update_memory(
+        TASK, {"status": "completed", "tags": ["hut"]}, expected_revision=1, editor=ANN
+    )
+    assert changed.content["completed_at"] == "2026-03-04T05:07:07.089Z"
+    assert changed.visibility is Visibility.CHAT
+    edit = (await memory.history(TASK))[-1]
+    assert (edit["editor_id"], edit["timestamp"]) == ("ann", "2026-03-04T05:07:07.089Z")
+
+
+async def test_a_refusal_in_one_process_is_no_write_for_another(memory: Memory, store: SqliteStore) -> None:
+    before = await store.revision()
+    with pytest.raises(RevisionConflict):
+        await memory.update_memory(NOTE, {"text": "x"}, expected_revision=1)
+    assert await store.revision() == before

@@ -1,0 +1,195 @@
+"""Uses are counted together, after the read that was one, and none is lost where the database cannot be written."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kalito_mcp import Memory, SearchRequest, Settings, open_memory
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.errors import StorageBusy
+from kalito_mcp.orchestrator.usage_counter import UsageCounter, UsagePolicy
+from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+from tests.orchestrator.stored import said
+from tests.scripted import START_MS, CountedIds, ScriptedClock
+
+pytestmark = pytest.mark.anyio
+
+AT_ONCE, LATER = UsagePolicy(write_after_s=0.0), UsagePolicy()
+FIRST, SECOND = "task_first", "task_second"
+
+
+class Refusing:
+    """The store, which another process keeps locked as often as it is told."""
+
+    def __init__(self, store: SqliteStore, times: int) -> None:
+        self._store = store
+        self.times = times
+        self.written = anyio.Event()
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[WriteTransaction]:
+        if self.times:
+            self.times -= 1
+            raise StorageBusy("locked by another program; close it and try again")
+        async with self._store.write() as transaction:
+            yield transaction
+        self.written.set()
+
+
+@pytest.fixture
+async def stored(store: SqliteStore) -> SqliteStore:
+    """With two tasks."""
+    async with store.write() as transaction:
+        tasks = [drafts.record(RecordType.TASK, one.removeprefix("task_")) for one in (FIRST, SECOND)]
+        await transaction.edits.add_records(Scope(), tasks, now_ms=START_MS)
+    return store
+
+
+async def read(store: SqliteStore, record_id: str) -> MemoryRecord:
+    async with store.read() as view:
+        record = await view.edits.record(Scope(), record_id)
+    assert record is not None
+    return record
+
+
+async def uses(store: SqliteStore) -> Mapping[str, int]:
+    return {one: (await read(store, one)).usage_count for one in (FIRST, SECOND)}
+
+
+def counter(store: object, clock: ScriptedClock, policy: UsagePolicy = AT_ONCE) -> UsageCounter:
+    return UsageCounter(store, clock, policy)  # type: ignore[arg-type] - of a store it needs the writing
+
+
+async def test_uses_are_written_together(stored: SqliteStore, clock: ScriptedClock) -> None:
+    usage = counter(stored, clock)
+    for used in ([FIRST, SECOND], [FIRST], [], ["task_erased"]):
+        usage.used(used)
+    assert await uses(stored) == {FIRST: 0, SECOND: 0}
+    await usage.flush()
+    assert await uses(stored) == {FIRST: 2, SECOND: 1}
+    await usage.flush()
+    assert await uses(stored) == {FIRST: 2, SECOND: 1}
+
+
+async def test_the_last_use_is_when_it_was_written(stored: SqliteStore, clock: ScriptedClock) -> None:
+    usage = counter(stored, clock)
+    for seconds in (60, -30):
+        clock.advance(seconds)
+        usage.used([FIRST])
+        await usage.flush()
+    record = await read(stored, FIRST)
+    assert (record.usage_count, record.last_used) == (2, START_MS + 60_000)
+
+
+async def test_a_use_is_no_edit_and_leaves_the_revision(stored: SqliteStore, clock: ScriptedClock) -> None:
+    usage = counter(stored, clock)
+    usage.used([FIRST])
+    await usage.flush()
+    record = await read(stored, FIRST)
+    assert record.revision == 1
+    async with stored.read() as view:
+        assert await view.edits.edits(record) == []
+
+
+async def test_a_failed_write_keeps_its_counts_for_the_next_time(stored: SqliteStore, clock: ScriptedClock) -> None:
+    usage = counter(Refusing(stored, 2), clock)
+    usage.used([FIRST])
+    await usage.flush()
+    usage.used([FIRST, SECOND])
+    await usage.flush()
+    assert await uses(stored) == {FIRST: 0, SECOND: 0}
+    await usage.flush()
+    assert await uses(stored) == {FIRST: 2, SECOND: 1}
+
+
+async def test_switched_off_it_counts_nothing(stored: SqliteStore, clock: ScriptedClock) -> None:
+    usage = counter(stored, clock, UsagePolicy(enabled=False))
+    usage.used([FIRST])
+    await usage.flush()
+    assert await uses(stored) == {FIRST: 0, SECOND: 0}
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_its_task_hears_of_a_use_also_after_a_flush_in_between(
+    stored: SqliteStore, clock: ScriptedClock, failures: int
+) -> None:
+    watched = Refusing(stored, 0)
+    usage = counter(watched, clock)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(usage.run)
+        await anyio.wait_all_tasks_blocked()
+        watched.times = failures
+        if failures:
+            usage.used([FIRST])
+        await usage.flush()
+        await usage.flush()
+        watched.written = anyio.Event()
+        usage.used([FIRST])
+        with anyio.fail_after(5):
+            await watched.written.wait()
+        tasks.cancel_scope.cancel()
+    await usage.flush()
+    assert (await uses(stored))[FIRST] == 1 + failures
+
+
+async def test_a_write_that_is_cancelled_loses_no_count(stored: SqliteStore, clock: ScriptedClock) -> None:
+    usage = counter(stored, clock)
+    usage.used([FIRST])
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await usage.flush()
+    await usage.flush()
+    assert (await uses(stored))[FIRST] == 1
+
+
+@asynccontextmanager
+async def opened(database: Path, policy: UsagePolicy = LATER) -> AsyncIterator[Memory]:
+    async with open_memory(database, Settings(usage=policy), clock=ScriptedClock(), ids=CountedIds()) as memory:
+        await memory.settled()
+        yield memory
+
+
+async def test_reading_writes_nothing_before_the_uses_are_due(database: Path, store: SqliteStore) -> None:
+    async with opened(database) as memory:
+        await memory.record_messages("trip", said("We fly to Oslo."))
+        await memory.settled()
+        before = await store.revision()
+        await memory.search_memory(SearchRequest("Oslo"))
+        await memory.build_context("trip", query="Oslo")
+        assert await store.revision() == before
+        assert (await memory.record("msg_1")).usage_count == 0
+        await memory.settled()
+        assert (await memory.record("msg_1")).usage_count == 1
+    async with opened(database) as memory:
+        assert (await memory.record("msg_1")).usage_count == 1
+
+
+async def test_what_is_counted_when_a_memory_is_closed_is_written(database: Path) -> None:
+    async with opened(database) as memory:
+        await memory.record_messages("trip", said("We fly to Oslo."))
+        await memory.search_memory(SearchRequest("Oslo"))
+    async with opened(database, UsagePolicy(enabled=False)) as memory:
+        await memory.search_memory(SearchRequest("Oslo"))
+        await memory.settled()
+        assert (await memory.record("msg_1")).usage_count == 1
+
+
+async def test_what_cannot_be_written_is_read_and_not_counted(database: Path) -> None:
+    async with opened(database) as memory:
+        await memory.record_messages("trip", said("We fly to Oslo."))
+    database.chmod(0o444)
+    store = await SqliteStore.open(database, may_write=False)
+    try:
+        usage = counter(store, ScriptedClock())
+        usage.used(["msg_1"])
+        await usage.flush()
+        assert (await read(store, "msg_1")).usage_count == 0
+    finally:
+        await store.close()
