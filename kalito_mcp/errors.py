@@ -119,8 +119,9 @@ class RevisionConflict(Conflict):
 
     def __init__(self, record_id: str, expected: int, current: int) -> None:
         super().__init__(
-            f"{record_id} is at revision {current}, not {expected}: somebody has edited it meanwhile. Read it again, "
-            f"and send what is still wanted with expected_revision={current}"
+            f"{record_id} is at revision {current}, not {expected}: "
+            f"{'somebody has edited it meanwhile' if expected < current else 'no such revision is there yet'}. "
+            f"Read it again, and send what is still wanted with expected_revision={current}"
         )
         self.current = current
 

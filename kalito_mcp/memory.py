@@ -36,6 +36,7 @@ from kalito_mcp.orchestrator.usage_counter import UsageCounter
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
+from kalito_mcp.records.redaction import redact
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _MESSAGE: Final = "msg_"
@@ -185,6 +186,7 @@ class Memory:
             RecordNotFound: it is in no graph. InvalidInput: another label than up, down or retry, or another agent's
             session. Conflict: the graph is switched off.
         """
+        note = None if note is None else redact(note).text
         if not self._observer.policy.enabled:
             raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
         if session_id is None and target_id.startswith(_MESSAGE):
@@ -231,17 +233,21 @@ class Memory:
             InvalidInput, Conflict, RecordNotFound: as they say; nothing was written.
         """
         given = dict(fields)
-        if record_type == _NOTE:
-            record_type = RecordType.DOCUMENT
+        is_note = record_type == _NOTE
+        if is_note:
             given.setdefault("source", f"{_NOTE}:{self._ids.record_id(_NOTE, self.clock.now_ms())}")
-        if record_type not in set(RecordType):
+        elif str(record_type) not in set(RecordType):
             raise InvalidInput(f"type={str(record_type)[:40]!r} is unknown; known are note, task, document, thought")
+        kind = RecordType.DOCUMENT if is_note else RecordType(record_type)
+        is_read = kind is RecordType.DOCUMENT and not is_note
+        own = Origin.USER if editor.type is EditorType.HUMAN else Origin.ASSISTANT
         return await self._editor.remember(
             self._scope(session_id, agent_id),
-            RecordType(record_type),
+            kind,
             given,
             editor=editor,
-            origin=_origin(RecordType(record_type), given, editor),
+            # A document was read somewhere; a note was not.
+            origin=Origin.DOCUMENT if is_read else own,
         )
 
     async def record(self, record_id: str) -> MemoryRecord:
@@ -295,7 +301,7 @@ class Memory:
 
     async def tasks(self, *, agent_id: str | None = None, is_done: bool | None = None) -> list[MemoryRecord]:
         """The agent's tasks (`default` unless given), those that are due first at the top."""
-        return await self._historian.tasks(self._scope(None, agent_id), is_done=is_done)
+        return await self._historian.tasks(self._scope(None, agent_id or None), is_done=is_done)
 
     async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
         """Erase records for good, with everything that was made of them. Without ids it only cleans the file of what
@@ -304,6 +310,8 @@ class Memory:
         Raises:
             RecordNotFound: an id is unknown or erased already; nothing was erased.
         """
+        if isinstance(record_ids, str):
+            raise InvalidInput("record_ids is one text; send a list of ids")
         return await self._eraser.purge(self._scope(None), record_ids)
 
     async def finalize_session(
@@ -340,10 +348,3 @@ class Memory:
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
         return Scope(owner=self._owner, agent=agent_id, session=session_id)
-
-
-def _origin(record_type: RecordType, fields: Mapping[str, Any], editor: Editor) -> Origin:
-    """Whose words a remembered record is. A document with a source was read somewhere; a note was not."""
-    if record_type is RecordType.DOCUMENT and not str(fields.get("source", "")).startswith(_NOTE):
-        return Origin.DOCUMENT
-    return Origin.USER if editor.type is EditorType.HUMAN else Origin.ASSISTANT

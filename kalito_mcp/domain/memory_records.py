@@ -153,7 +153,10 @@ def _creator(record: MemoryRecord, content: Mapping[str, Any]) -> Editor:
     is_summary = record.type is RecordType.SUMMARY and content.get("method") != "caller"
     if is_summary or (record.client_key or "").startswith(AUTO_KEY):
         return SYSTEM_EDITOR
-    return Editor(EditorType.HUMAN if record.origin is Origin.USER else EditorType.AGENT, record.client)
+    # What a person hands in has no client, and need not be in their words.
+    is_handed_in = record.origin in (Origin.DOCUMENT, Origin.IMPORT) and record.client is None
+    is_human = record.origin is Origin.USER or is_handed_in
+    return Editor(EditorType.HUMAN if is_human else EditorType.AGENT, record.client)
 
 
 def with_changes(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def checked_text(text: str, field: str, *, max_bytes: int) -> str:
             raise InvalidInput(
                 f"{field} has an unpaired surrogate at character {surrogate.start()}; send valid Unicode"
             )
-        if 4 * len(text) > max_bytes and (size := len(text.encode())) > max_bytes:
+        # Of plain text the length is known without a copy of it.
+        if 4 * len(text) > max_bytes and (size := len(text) if text.isascii() else len(text.encode())) > max_bytes:
             raise TextTooLarge(
                 f"{field} has {size:,} bytes and the limit is {max_bytes:,}; send it in parts, "
                 "or raise the setting limits.max_text_bytes"

@@ -42,6 +42,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import SummaryDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.records.redaction import redact
 
 
 class SummaryKeeper:
@@ -124,7 +125,7 @@ class SummaryKeeper:
         """
         text = None
         if request.summary is not None:
-            text = checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
+            text = redact(checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)).text
         async with self._store.read() as view:
             session = await _session(view, scope)
             messages = await self._range(view, session, scope, request)

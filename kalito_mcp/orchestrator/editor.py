@@ -10,6 +10,7 @@ from kalito_mcp.domain.memory_records import (
     DELETED_AT,
     EditDraft,
     Editor,
+    EditorType,
     EditType,
     MemoryRecord,
     RecordDraft,
@@ -71,7 +72,8 @@ class RecordEditor:
         """Keep a thought, a document or a task: in the scope's session, or for its agent as a whole.
 
         A document is kept in parts. One of a known `source` takes the place of the one before, part by part: parts
-        that read the same stay as they are, and those that are no longer there are forgotten.
+        that read the same stay as they are, and those that are no longer there are forgotten. Parts that were erased
+        for good are left out.
 
         Raises:
             InvalidInput: a field that is unknown, missing or wrong; nothing was written.
@@ -102,7 +104,9 @@ class RecordEditor:
                 if session.state is not SessionState.OPEN:
                     raise SessionFinalized(session.id, session.state)
             if record_type is RecordType.DOCUMENT:
-                return await self._replace_document(transaction, scope, drafts, editor, now_ms)
+                texts = [str(draft.content["text"]) for draft in drafts]
+                kept = _without(drafts, await transaction.edits.erased_texts(scope, record_type, texts))
+                return await self._replace_document(transaction, scope, kept, editor, now_ms)
             return await transaction.edits.add_records(scope, drafts, now_ms=now_ms)
 
     async def update(
@@ -264,7 +268,7 @@ class RecordEditor:
             type=record_type,
             content=content,
             origin=origin,
-            client=editor.id,
+            client=editor.id if editor.type is EditorType.AGENT else None,
             created_at=now_ms,
             tokens=self._counter.count(as_data(str(content["text"]))),
         )
@@ -300,6 +304,23 @@ class RecordEditor:
                 content = with_changes(gone.content, {DELETED_AT: now_ms})
                 await transaction.edits.change(gone, self._draft(content, EditType.DELETE, editor))
         return kept
+
+
+def _without(drafts: Sequence[RecordDraft], erased: frozenset[str]) -> Sequence[RecordDraft]:
+    """The parts of a document but those that were erased for good, numbered anew.
+
+    Raises:
+        Conflict: none is left.
+    """
+    left = [draft for draft in drafts if draft.content["text"] not in erased]
+    if not left:
+        raise Conflict("this document was erased for good, and is not taken again; put it in other words if wanted")
+    if len(left) == len(drafts):
+        return drafts
+    return [
+        replace(draft, content={**draft.content, "chunk_index": place, "total_chunks": len(left)})
+        for place, draft in enumerate(left)
+    ]
 
 
 def _check_lengths(fields: Mapping[str, Any], limit: int, setting: str) -> None:

@@ -41,6 +41,7 @@ from kalito_mcp.orchestrator.past_answers import past_answer
 from kalito_mcp.orchestrator.restoring import of_this_memory, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.records.redaction import redact
 from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class MemoryOrchestrator:
             session = await transaction.sessions.get(scope)
             if session is not None and session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            return graph.upsert_query(text)
+            return graph.upsert_query(redact(text).text)
 
     async def record_feedback(
         self, session_id: str | None, target_id: str, label: FeedbackLabel | str, note: str | None = None

@@ -61,6 +61,10 @@ class EditReader(Protocol):
         """The stored edits of a record, oldest first; none for a record that was only created."""
         ...
 
+    async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
+        """Those of the texts that a record of this type had, of this owner, which was erased."""
+        ...
+
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
         """What is left of an erased record of this owner."""
         ...

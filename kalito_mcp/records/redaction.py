@@ -1,8 +1,8 @@
 """Takes out of a text what must not be kept: secrets, and what is marked as private. Pure.
 
 A secret becomes a mark that says what it was, `[redacted: github token]`; what stands in <private>...</private>, tags
-included, becomes `[private]`. Which shapes there are and names there are is in `secret_shapes` and
-`secret_names`. Doing it twice changes nothing more.
+included, becomes `[private]`. What a secret is, is in `secret_shapes` and `secret_names`. Doing it twice changes
+nothing more.
 
 It sees one text at a time: a secret that is split over two messages stays, as does one with invisible characters in it.
 """
@@ -25,11 +25,13 @@ _PRIVATE_TAG: Final = re.compile(
     r"<(?P<closing>/?)private(?=[\s/>]|\Z)[^<>]*>?|<\s*(?P<spaced_closing>/?)\s*private(?=[\s/>])[^<>]*>", re.IGNORECASE
 )
 _PRIVATE: Final = "private"
+# What is taken out may uncover what stood against it. Three passes are the most that random texts have needed.
+_MOST_PASSES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A text without what must not be kept, and the kinds of what was taken out, in order."""
+    """A text without what must not be kept, and the kinds of what was taken out, in order, pass by pass."""
 
     text: str
     kinds: tuple[str, ...]
@@ -38,7 +40,9 @@ class Redacted:
 def redact(text: str) -> Redacted:
     """The text without secrets and private parts; the same object where there are none."""
     kinds: tuple[str, ...] = ()
-    while _may_hold_any(text):
+    for _ in range(_MOST_PASSES):
+        if not _may_hold_any(text):
+            break
         found = _merged([*_private_parts(text), *shaped_secrets(text), *named_secrets(text)])
         if not found:
             break

@@ -1,4 +1,4 @@
-"""Secrets that are known by what they are assigned to: `password: ...`, `API_KEY=...`, `Authorization: Bearer ...`. Pure.
+"""Secrets that are known by what they are assigned to: `password: ...`, `API_KEY=...`, `Bearer ...`. Pure.
 
 A name alone says little, so the value has to look like a secret too, the more so the more common the name is: what
 is called a password may be one word where that stands alone or in quotes; a key or a token has letters and digits that
@@ -30,7 +30,7 @@ _NAME: Final = (
 )
 _KEY_NAME: Final = (
     r"(?:api|access|secret|private|o?auth|refresh|bearer|bot|session|signing|encryption|master|account|service|license"
-    r"|deploy|webhook|client|app|shared|consumer)[ _-]?$"
+    r"|deploy|webhook|app|shared|consumer)[ _-]?$"
 )
 _NO_SECRETS_NAME: Final = (
     r"(?:public|primary|foreign|cache|sort|partition|page|continuation|cursor|idempotency|host|object|row|map)[ _-]?$"
@@ -38,13 +38,14 @@ _NO_SECRETS_NAME: Final = (
 _IN_MARK: Final = r"\[redacted: [a-z0-9 ]*$"
 _OPTION: Final = r"(?:^|[\s\"'])--[\w-]*$"
 _ELEMENT: Final = r"<[\w:.-]*$"
-_VARIABLE: Final = r"(?:^|[\n;]|\\n)[ \t]*(?:export |set |env |arg |- )?[\w.]*$"
+_VARIABLE: Final = r"(?:^|\n|\\n)[ \t]*(?:export |set |env |arg |- )?[\w.]*$"
 _BEFORE_CHARS: Final = 48
 
 _SEPARATOR: Final = (
     r"(?:\\?[\"'`*_\])]){0,4}[ \t]{0,4}(?P<sign>:=|=>|->|={1,3}|[:：＝]|(?:is|was|ist|est|es|è)(?=[ \t]))\*{0,2}"
     r"(?P<space>[ \t]{0,8}(?:\r?\n[ \t]{0,8})?)"
 )
+_OTHER_SEPARATORS: Final = (" ", "\t", ">")
 # A longer way to the value: "the password for the printer is ...".
 _DETOUR: Final = r"(?:[ \t]{1,3}[^\s:=]{1,24}){1,6}?(?:[ \t]{1,3}(?:is|was)|[ \t]{0,3}[:=])[ \t]{1,3}"
 _OPENED: Final = r"(?:[bBrRuUfF]{0,2}(?=[\"']))?(\\?[\"'`]|[“„«‘])"
@@ -62,7 +63,6 @@ _SHORTEST_PASSWORD: Final = 4
 _SHORTEST_KEY: Final = 8
 _SHORTEST_RANDOM: Final = 20
 _RANDOM_ENTROPY: Final = 3.0
-_LETTERS_ENTROPY: Final = 4.0
 
 
 def named_secrets(text: str) -> Iterator[Found]:
@@ -123,17 +123,17 @@ def _rule(text: str, lowered: str, name: Match[str]) -> str | None:
         return "key"
     if (is_inside and not name[0].startswith("secret")) or compiled(_NO_SECRETS_NAME).search(before):
         return None
-    # GITHUB_TOKEN says more than token.
-    return "key" if text[start].isupper() and before.endswith("_") else "random"
+    # GITHUB_TOKEN says more than token, and client_secret than secret.
+    is_telling = text[start].isupper() or name[0].startswith("secret")
+    return "key" if is_telling and (is_inside or before.endswith(("_", "-"))) else "random"
 
 
 def _value(text: str, lowered: str, name: Match[str]) -> tuple[int, int] | None:
     """Where the value of the name is, if it has one and that is a secret."""
     end = name.end()
     separator = compiled(_SEPARATOR).match(lowered, end)
-    if separator is None and text[end : end + 1] not in (" ", ">", "\t"):
-        return None
-    rule = _rule(text, lowered, name)
+    may_follow = separator is not None or text[end : end + 1] in _OTHER_SEPARATORS
+    rule = _rule(text, lowered, name) if may_follow else None
     if rule is None:
         return None
     before = lowered[max(0, name.start() - _BEFORE_CHARS) : name.start()]
@@ -153,11 +153,10 @@ def _value(text: str, lowered: str, name: Match[str]) -> tuple[int, int] | None:
         closing = text.find("<", end, end + _QUOTED_CHARS)
         is_element = closing > 0 and compiled(_ELEMENT).search(before)
         return (end + 1, closing) if is_element and _is_secret(rule, text[end + 1 : closing]) else None
-    if compiled(_OPTION).search(before):
-        return _spelled(text, end + 1, rule)
-    if rule == "password" and (detour := compiled(_DETOUR).match(lowered, end)):
-        return _spelled(text, detour.end(), rule)
-    return None
+    start = end + 1 if compiled(_OPTION).search(before) else 0
+    if not start and rule == "password" and (detour := compiled(_DETOUR).match(lowered, end)):
+        start = detour.end()
+    return _spelled(text, start, rule) if start else None
 
 
 def _spelled(
@@ -204,8 +203,6 @@ def _is_secret(rule: str, value: str) -> bool:
         return len(value) >= _SHORTEST_PASSWORD and value[0] not in ",)]}:;"
     if rule == "key" and len(value) >= _SHORTEST_KEY and not is_slug(value):
         return True
-    if rule == "key" and len(value) >= _SHORTEST_RANDOM and value.isalpha():
-        return entropy(value) >= _LETTERS_ENTROPY
     return len(value) >= _SHORTEST_RANDOM and not is_slug(value) and entropy(value) >= _RANDOM_ENTROPY
 
 

@@ -21,6 +21,7 @@ class Found(NamedTuple):
     kind: str
 
 
+_NOT_HTTP: Final = r"(?<!http)(?<!https)://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}[/?#])"
 # Kind, what a text with one contains, and the pattern; its group `secret` is what is taken out, or all of it.
 _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{30,}"),
@@ -59,7 +60,8 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("service_token", ("glsa_", "glc_", "ntn_"), r"(?<![A-Za-z0-9])(?:glsa|glc|ntn)_[A-Za-z0-9_+/=]{32,}"),
     ("private_key", ("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{40,}"),
     ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}\?)(?P<secret>[^\s/\"'<>]{1,256})@(?=[\w.\[%$-])"),
-    ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}[/?#])(?P<secret>[^\s@\"'<>]{1,256})@(?=[\w\[])"),
+    # A slash in a password is no valid URL, and common: other schemes than HTTP's seldom have an @ behind their host.
+    ("password", ("://",), _NOT_HTTP + r"(?P<secret>[^\s\"'<>?]{1,256})@(?=[\w\[])"),
 )
 _FEW_CHARACTERS: Final = 6
 
@@ -67,8 +69,9 @@ _PRIVATE_KEY_BEGIN: Final = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: 
 # Line feeds may be written as escapes, lines quoted or joined by commas and plus signs.
 _KEY_HEADERS: Final = r"(?:(?:\s|\\[nr]){0,4}[A-Z][A-Za-z-]{3,20}: [^\n\\]{0,200})*"
 _KEY_LINES: Final = (
-    r"(?:(?:\s|\\[nrt\\]|[\"'>|,*#]|\+ )*+[A-Za-z0-9+/]{16,}={0,2})+"
-    r"(?:[ \t\"'>|,*#]*(?:\r?\n|(?:\\r)?\\n)[ \t\"'>|,*#]*=?[A-Za-z0-9+/]{1,15}={0,2}(?![A-Za-z0-9+/])){0,2}"
+    r"(?:(?:\s|\\[nrt\\]|[\"'>|,*#]|\+(?=\s))*+[A-Za-z0-9+/]{16,}={0,2})+"
+    r"(?:(?:[ \t\"'>|,*#]*\r?\n|(?:\\r)?\\n[ \t\"'+,]*(?:\r?\n)?)[ \t\"'>|,*#]*"
+    r"=?[A-Za-z0-9+/]{1,15}={0,2}(?![A-Za-z0-9+/])){0,2}"
 )
 
 _JWT: Final = r"(?:(?<![\w-])|(?<=\\[nrt]))(eyJ[\w-]{8,})(?:\.[\w-]+){1,4}"
@@ -105,6 +108,9 @@ _WORDS: Final = frozenset(
     optional wrong invalid incorrect missing yes no hidden unknown empty bool boolean int integer number varchar char
     bytes any the a an this that it is not and or if see same here there below above only must should use set""".split()
 )
+_LONG_VALUE: Final = 16
+_MOST_LETTERS_A_CAPITAL: Final = 3
+_FEW_TURNS: Final = 2
 _SEPARATED: Final = r"[-_./:+~=]+"
 
 
@@ -177,7 +183,7 @@ def _aws_secrets(text: str) -> Iterator[Found]:
     for match in compiled(_FORTY_CHARACTERS).finditer(text):
         value, start = match[0], match.start()
         if (
-            not value.isalpha()
+            not is_slug(value)
             and not value.isupper()
             and not value.islower()
             and entropy(value) >= 4  # noqa: PLR2004 - bits a character; hexadecimal digits have at most 4
@@ -220,6 +226,12 @@ def entropy(value: str) -> float:
 
 
 def is_slug(value: str) -> bool:
-    """Whether it is words and numbers, joined: us-east-1, v2.0.1, settings."""
-    parts = compiled(_SEPARATED).split(value)
-    return all(part.isalpha() or part.isdigit() or not part for part in parts)
+    """Whether it is words and numbers, joined: us-east-1, v2.0.1, settings, EventLoopPolicy.
+
+    A long value without digits inside its parts is no words where a third are capitals, among small letters.
+    """
+    if not all(part.isalpha() or part.isdigit() or not part for part in compiled(_SEPARATED).split(value)):
+        return False
+    capitals = sum(map(str.isupper, value))
+    is_drawn = len(value) >= _LONG_VALUE and len(value) <= _MOST_LETTERS_A_CAPITAL * capitals
+    return not is_drawn or len(compiled("[a-z][A-Z]").findall(value)) < _FEW_TURNS

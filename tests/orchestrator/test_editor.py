@@ -31,9 +31,11 @@ pytestmark = pytest.mark.anyio
 
 ANN: Final = Editor(EditorType.HUMAN, "ann")
 MALLORY: Final = Scope(owner="mallory")
+INDEX: Final = "records_text_data"
+"""How the text index lies in its segments; sweeping merges them."""
 TABLES: Final = (
     "agents", "sessions", "records", "memory_edits", "record_usage", "tombstones", "graphs", "graph_nodes",
-    "graph_edges", "records_text_data",
+    "graph_edges", INDEX,
 )  # fmt: skip
 LIMITS: Final = LimitsPolicy(max_text_bytes=1_000, max_document_bytes=10_000)
 NOTE, TASK, FORGOTTEN, ERASED, THOUGHT = (
@@ -209,7 +211,7 @@ async def test_purging_nothing_erases_nothing(memory: Memory, database: Path) ->
     before = stored(database)
     report = await memory.purge([])
     assert (report.erased, report.rewritten) == ((), ())
-    assert stored(database) == before
+    assert {**stored(database), INDEX: None} == {**before, INDEX: None}
 
 
 async def test_an_id_that_is_named_twice_is_purged_once(memory: Memory, database: Path) -> None:
@@ -265,7 +267,7 @@ async def test_a_document_of_several_parts_is_changed_by_one_of_them(memory: Mem
 async def test_what_another_owner_has_is_as_if_it_did_not_exist(memory: Memory, database: Path) -> None:
     store, editor, eraser, historian = memory._store, memory._editor, memory._eraser, memory._historian
     async with store.write() as transaction:
-        draft = drafts.record(RecordType.TASK, "Mallory's own.", record_id="task_own")
+        draft = drafts.record(RecordType.THOUGHT, "Mallory's own.", record_id="thought_own")
         await transaction.edits.add_records(MALLORY, [draft], now_ms=START_MS)
     before = stored(database)
     mine: list[Callable[[], Awaitable[object]]] = [
@@ -277,9 +279,9 @@ async def test_what_another_owner_has_is_as_if_it_did_not_exist(memory: Memory, 
         lambda: editor.forget(MALLORY, NOTE, editor=ANN),
         lambda: editor.restore(MALLORY, FORGOTTEN, editor=ANN),
         lambda: editor.revert(MALLORY, NOTE, 1, editor=ANN),
-        lambda: eraser.purge(MALLORY, ["task_own", NOTE]),
-        lambda: editor.update(MALLORY, "task_own", {"caused_by": NOTE}, expected_revision=1, editor=ANN),
-        lambda: memory.record("task_own"),
+        lambda: eraser.purge(MALLORY, ["thought_own", NOTE]),
+        lambda: editor.update(MALLORY, "thought_own", {"caused_by": NOTE}, expected_revision=1, editor=ANN),
+        lambda: memory.record("thought_own"),
     ]
     for call in mine:
         with pytest.raises(RecordNotFound, match="no record"):
@@ -298,12 +300,13 @@ async def test_the_same_source_is_another_document_for_another_owner(memory: Mem
     assert await memory.record(mine.id) == mine
 
 
-@pytest.mark.parametrize("text", ["x" * 200_000_000, "é" * 100_000_000], ids=["ascii", "latin"])
+@pytest.mark.parametrize("character", ["x", "é"])
 @pytest.mark.parametrize("kind", ["document", "task", "update"])
 async def test_a_text_of_200_megabytes_is_refused_without_a_copy_of_it(
-    memory: Memory, database: Path, text: str, kind: str
+    memory: Memory, database: Path, character: str, kind: str
 ) -> None:
     before = stored(database)
+    text = character * (200_000_000 // len(character.encode()))
     tracemalloc.start()
     try:
         with pytest.raises(TextTooLarge, match="send it in parts"):

@@ -184,7 +184,6 @@ async def test_what_is_counted_when_a_memory_is_closed_is_written(database: Path
 async def test_what_cannot_be_written_is_read_and_not_counted(database: Path) -> None:
     async with opened(database) as memory:
         await memory.record_messages("trip", said("We fly to Oslo."))
-    database.chmod(0o444)
     store = await SqliteStore.open(database, may_write=False)
     try:
         usage = counter(store, ScriptedClock())

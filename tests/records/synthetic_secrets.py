@@ -147,7 +147,7 @@ class Maker:
         form = self.one(
             "aws_secret_access_key = {}", "AWS_SECRET_ACCESS_KEY={}", "Secret access key: {}",
             "the secret access key for the account is {}", "aws configure set aws_secret_access_key {}",
-            'new BasicAWSCredentials("AK" + "IA", "{}")', '"SecretAccessKey": "{}",', "my aws key id ends in Q7 and the secret: {}",
+            'new BasicAWSCredentials("AK" + "IA", "{}")', '"SecretAccessKey": "{}",', "aws id ends in Q7, secret: {}",
         )  # fmt: skip
         return form.format(value), value
 

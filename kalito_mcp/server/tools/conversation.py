@@ -15,7 +15,7 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
-from kalito_mcp.server.tools.answers import answer, plural, text_answer
+from kalito_mcp.server.tools.answers import answer, made_visible, plural, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
@@ -121,7 +121,7 @@ class ConversationTools:
         )
         if format == "text":
             return text_answer(context.text)
-        parts = context.to_dict()
+        parts = made_visible(context.to_dict())
         return text_answer(json.dumps(parts, ensure_ascii=False, separators=(",", ":")), parts)
 
     async def summarize_session(

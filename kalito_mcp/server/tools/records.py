@@ -1,5 +1,6 @@
 """Tools of single records: remember, update_memory, forget, restore, memory_history."""
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -14,7 +15,7 @@ from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.opened import OpenedMemory, opened_by
 from kalito_mcp.server.subscriptions import Subscriptions
-from kalito_mcp.server.tools.answers import answer, plural
+from kalito_mcp.server.tools.answers import answer, made_visible, plural
 from kalito_mcp.server.tools.shapes import AgentId, ChangedRecords, ForgottenRecords, RecordHistory, RememberedRecords
 
 RecordId = Annotated[str, Field(description="As it was returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
@@ -200,8 +201,8 @@ class RecordTools:
         else:
             record = await memory.record(record_id)
             edits = await memory.history(record_id)
-        found = RecordHistory(record=as_shown(record), edits=edits)
-        return answer(found.model_dump_json(), found)
+        found = made_visible({"record": as_shown(record), "edits": edits})
+        return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), RecordHistory(**found))
 
     async def _changed(self, did: str, records: Sequence[MemoryRecord]) -> CallToolResult:
         await self._tell(records)

@@ -14,6 +14,7 @@ from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.edits import Tombstone
 from kalito_mcp.storage.sqlite import edit_rows as rows
 from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS, STORED_COLUMNS
+from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
 _WHOLE: Final = f"""
 SELECT {STORED_COLUMNS}, a.id, s.id, u.usage_count, u.last_used, (
@@ -149,6 +150,9 @@ class EditQueries:
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
         return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=record.key)]
+
+    async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
+        return await Tombstones(self._connection).texts(scope.owner, record_type, texts)
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
         found = await self._all(SELECT_TOMBSTONE, record_id=record_id, owner=scope.owner)

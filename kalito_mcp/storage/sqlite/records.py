@@ -241,7 +241,9 @@ class RecordStatements(RecordQueries):
         known = set(
             await self._known_client_keys(session, RecordType.PIN, [d.client_key for d in drafts if d.client_key])
         )
-        erased = await Tombstones(self._connection).pins(session.owner, drafts)
+        erased = await Tombstones(self._connection).texts(
+            session.owner, RecordType.PIN, [draft.content for draft in drafts]
+        )
         fresh: list[PinDraft] = []
         for draft in drafts:
             if draft.client_key not in known and draft.content not in erased:

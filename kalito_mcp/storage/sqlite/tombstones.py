@@ -14,7 +14,7 @@ import aiosqlite
 from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import Conflict
-from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft
+from kalito_mcp.ports.records import AppendedMessage, MessageDraft
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
 SELECT_ANY_TOMBSTONE: Final = "SELECT 1 FROM tombstones LIMIT 1"
@@ -32,7 +32,7 @@ _HASH_BYTES: Final = 16
 
 
 class Tombstones:
-    """The tombstones of every owner, inside a write transaction."""
+    """The tombstones of every owner."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
@@ -71,9 +71,9 @@ class Tombstones:
                     again[place] = AppendedMessage(id=number, seq=seq, is_new=False)
         return again
 
-    async def pins(self, owner: str, drafts: Sequence[PinDraft]) -> frozenset[str]:
-        """Those of the drafts' texts that were erased pins."""
-        return frozenset(await self._of_texts(owner, RecordType.PIN, [draft.content for draft in drafts]))
+    async def texts(self, owner: str, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
+        """Those of the texts that an erased record of this type had."""
+        return frozenset(await self._of_texts(owner, record_type, texts))
 
     async def refuse(self, owner: str, record_type: RecordType, texts: Sequence[str]) -> None:
         """Raise Conflict where a record of this type had one of the texts and was erased."""
