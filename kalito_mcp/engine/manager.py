@@ -52,7 +52,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import PinDraft, SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import redact
+from kalito_mcp.records.redaction import redact, redacted_key
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _log: Final = logging.getLogger("kalito.manager")
@@ -154,6 +154,7 @@ class MemoryManager:
         checked_name(request.session_id, "session_id")
         if request.client_key is not None:
             checked_name(request.client_key, "client_key")
+        client_key = redacted_key(request.client_key)
         importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
         now_ms = self._clock.now_ms()
         draft = PinDraft(
@@ -164,7 +165,7 @@ class MemoryManager:
             tokens=self._counter.count(as_data(content)),
             pin_type=request.pin_type,
             created_at=now_ms,
-            client_key=request.client_key,
+            client_key=client_key,
             terms=index_terms(content),
             origin=request.origin,
             client=request.client,

@@ -20,7 +20,7 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import redact, redacted_values
+from kalito_mcp.records.redaction import redact, redacted_key, redacted_values
 from kalito_mcp.records.schemas import checked_content
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
@@ -120,19 +120,20 @@ class Recorder:
             if message.model_id is not None:
                 checked_name(message.model_id, "model_id")
             created_at = now_ms if message.created_at is None else checked_moment(message.created_at, "created_at")
+            name = None if message.name is None else redact(message.name).text
         except InvalidInput as error:
             raise type(error)(f"messages[{place}]: {error}; nothing of this call was recorded") from None
         return MessageDraft(
             role=message.role,
             text=text,
-            name=message.name,
+            name=name,
             created_at=created_at,
             importance=(details or {}).get("importance_score", score_importance(message.role, text, self._importance)),
             tokens=self._counter.count(as_data(text)),
             model_id=message.model_id,
             token_usage=message.token_usage,
-            client_key=message.client_key,
-            terms=index_terms(text, message.name),
+            client_key=redacted_key(message.client_key),
+            terms=index_terms(text, name),
             origin=origin,
             client=client,
             details=details,

@@ -10,6 +10,7 @@ It sees one text at a time: a secret that is split over two messages stays, as d
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final
 
 from kalito_mcp.records.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, named_secrets
@@ -27,6 +28,7 @@ _PRIVATE_TAG: Final = re.compile(
 _PRIVATE: Final = "private"
 # What is taken out may uncover what stood against it. Three passes are the most that random texts have needed.
 _MOST_PASSES: Final = 8
+_KEY_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,14 @@ def redacted_values(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _redacted_field(key, one) for key, one in value.items()}
     return [redacted_values(one) for one in value] if isinstance(value, list) else value
+
+
+def redacted_key(key: str | None) -> str | None:
+    """A client_key without what must not be kept: as it is, or where it holds such a thing, a hash of it, so that the
+    same key is still the same."""
+    if key is None or redact(key).text is key:
+        return key
+    return f"hashed:{blake2b(key.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
 
 
 def _redacted_field(name: object, value: Any) -> Any:

@@ -7,7 +7,7 @@ addresses and prose about passwords stay.
 """
 
 from collections.abc import Iterator
-from re import Match
+from re import NOFLAG, Match
 from typing import Final
 
 from kalito_mcp.records.secret_shapes import Found, compiled, entropy, is_placeholder, is_slug
@@ -51,6 +51,7 @@ _DETOUR: Final = r"(?:[ \t]{1,3}[^\s:=]{1,24}){1,6}?(?:[ \t]{1,3}(?:is|was)|[ \t
 _OPENED: Final = r"(?:[bBrRuUfF]{0,2}(?=[\"']))?(\\?[\"'`]|[“„«‘])"
 _CLOSED: Final = {"“": "”", "„": "“", "«": "»", "‘": "’"}
 _QUOTED_CHARS: Final = 512
+# Up to a space of any script.
 _BARE: Final = r"[^\s\"`<\[“”«»]{1,256}"
 _BARE_END: Final = r"[&;,)]|\\[nr]"
 _ALONE: Final = r"[.!,;)]*[ \t]*(?:$|[\r\n]|\\n|(?<=[.!])[ \t]+[A-ZÀ-Þ])"
@@ -86,7 +87,7 @@ def is_secret_of(name: str, value: str) -> bool:
     """Whether the value of a field is a secret for being called so."""
     lowered = _lowered(name)
     for stem in STEMS + FOREIGN_STEMS:
-        match = compiled(_NAME).match(lowered, max(0, lowered.rfind(stem)))
+        match = compiled(_NAME).match(lowered, lowered.rfind(stem)) if stem in lowered else None
         if match and match.end() == len(name):
             rule = _rule(name, lowered, match)
             return rule is not None and _is_secret(rule, value)
@@ -181,7 +182,7 @@ def _spelled(
             end = text.find(closing, end + 1, limit)
         if end >= 0:
             return (start, end) if _is_secret(rule, text[start:end]) else None
-    run = compiled(_BARE).match(text, start)
+    run = compiled(_BARE, NOFLAG).match(text, start)
     value = run[0] if run else ""
     if is_tight and not is_variable:
         value = compiled(_BARE_END).split(value, 1)[0]

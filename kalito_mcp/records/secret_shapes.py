@@ -21,6 +21,8 @@ class Found(NamedTuple):
     kind: str
 
 
+# Not within a word; an escaped line feed before it is none.
+_START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _NOT_HTTP: Final = r"(?<!http)(?<!https)://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}[/?#])"
 # Kind, what a text with one contains, and the pattern; its group `secret` is what is taken out, or all of it.
 _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
@@ -31,11 +33,11 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
         ("glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glsoat-"),
         r"gl(?:pat|dt|rt|ptt|cbt|soat)-[\w-]{20,}(?:\.[\w-]+)*",
     ),
-    ("aws_access_key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"(?<![A-Za-z0-9])A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16,}"),
+    ("aws_access_key", ("AKIA", "ASIA", "ABIA", "ACCA"), _START + r"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16,}"),
     ("anthropic_key", ("sk-ant-",), r"sk-ant-[\w-]{20,}"),
-    ("openai_key", ("sk-",), r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))sk-(?!ant-)(?:proj|svcacct|admin)-[\w-]{20,}"),
-    ("openai_key", ("sk-",), r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))sk-(?:[a-z]{2,10}-){0,2}(?:v\d-)?[A-Za-z0-9]{20,}"),
-    ("slack_token", ("xox",), r"xox[abceoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),
+    ("openai_key", ("sk-",), _START + r"sk-(?!ant-)(?:proj|svcacct|admin)-[\w-]{20,}"),
+    ("openai_key", ("sk-",), _START + r"sk-(?:[a-z]{2,10}-){0,2}(?:v\d-)?[A-Za-z0-9]{20,}"),
+    ("slack_token", ("xox",), r"xox[abceoprs](?:\.xox[bp])?-[A-Za-z0-9-]{12,}"),
     ("slack_token", ("xapp-",), r"xapp-\d-[A-Za-z0-9-]{20,}"),
     ("slack_webhook", ("hooks.slack.",), r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/]{16,})"),
     (
@@ -43,21 +45,21 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
         ("/webhooks/",),
         r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/(?P<secret>\d{5,20}/[\w-]{30,})",
     ),
-    ("stripe_key", ("k_live_", "k_test_"), r"(?<![A-Za-z0-9])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("stripe_key", ("k_live_", "k_test_"), _START + r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("google_api_key", ("AIza",), r"AIza[\w-]{35,}"),
     ("google_token", ("GOCSPX-", "ya29."), r"(?:GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,}(?:\.[\w-]+)*)"),
     ("npm_token", ("npm_",), r"npm_[A-Za-z0-9]{36,}"),
     ("pypi_token", ("pypi-AgE",), r"pypi-AgE[\w-]{50,}"),
-    ("hugging_face_token", ("hf_",), r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
-    ("sendgrid_key", ("SG.",), r"(?<![A-Za-z0-9])SG\.[\w-]{16,}\.[\w-]{16,}"),
+    ("hugging_face_token", ("hf_",), _START + r"hf_[A-Za-z0-9]{30,}"),
+    ("sendgrid_key", ("SG.",), _START + r"SG\.[\w-]{16,}\.[\w-]{16,}"),
     ("telegram_token", (":AA",), r"(?<!\d)\d{8,10}:AA[\w-]{32,}"),
-    ("service_token", ("whsec_", "gsk_"), r"(?<![A-Za-z0-9])(?:whsec|gsk)_[A-Za-z0-9+/=]{24,}"),
+    ("service_token", ("whsec_", "gsk_"), _START + r"(?:whsec|gsk)_[A-Za-z0-9+/=]{24,}"),
     ("service_token", ("_v1_",), r"do[opr]_v1_[a-f0-9]{64}"),
     ("service_token", ("shp",), r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32,}"),
-    ("service_token", ("hvs.", "hvb."), r"(?<![A-Za-z0-9])hv[sb]\.[\w-]{24,}"),
-    ("service_token", ("dckr_pat_", "lin_api_", "sbp_"), r"(?:dckr_pat|lin_api|(?<![A-Za-z0-9])sbp)_[\w-]{24,}"),
-    ("service_token", ("xai-", "pplx-"), r"(?<![A-Za-z0-9])(?:xai|pplx)-[A-Za-z0-9]{40,}"),
-    ("service_token", ("glsa_", "glc_", "ntn_"), r"(?<![A-Za-z0-9])(?:glsa|glc|ntn)_[A-Za-z0-9_+/=]{32,}"),
+    ("service_token", ("hvs.", "hvb."), _START + r"hv[sb]\.[\w-]{24,}"),
+    ("service_token", ("dckr_pat_", "lin_api_", "sbp_"), _START + r"(?:dckr_pat|lin_api|sbp)_[\w-]{24,}"),
+    ("service_token", ("xai-", "pplx-"), _START + r"(?:xai|pplx)-[A-Za-z0-9]{40,}"),
+    ("service_token", ("glsa_", "glc_", "ntn_"), _START + r"(?:glsa|glc|ntn)_[A-Za-z0-9_+/=]{32,}"),
     ("private_key", ("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{40,}"),
     ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}\?)(?P<secret>[^\s/\"'<>]{1,256})@(?=[\w.\[%$-])"),
     # A slash in a password is no valid URL, and common: other schemes than HTTP's seldom have an @ behind their host.
@@ -173,7 +175,7 @@ def _json_web_tokens(text: str) -> Iterator[Found]:
         try:
             fields = json.loads(base64.urlsafe_b64decode(header + "=" * (-len(header) % 4)))
         except (ValueError, RecursionError):
-            continue
+            continue  # another thing with dots, or one that was made to hurt
         if isinstance(fields, dict) and "alg" in fields:
             yield Found(*match.span(), "jwt")
 
