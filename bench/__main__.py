@@ -16,6 +16,8 @@ BENCHMARKS: Final = (
     "conversation",
     "graph",
     "recollection",
+    "redaction",
+    "instructions",
     "token_counters",
     "kill",
 )

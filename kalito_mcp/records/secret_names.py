@@ -55,7 +55,8 @@ _QUOTED_CHARS: Final = 512
 _BARE: Final = r"[^\s\"`<\[“”«»]{1,256}"
 _BARE_END: Final = r"[&;,)]|\\[nr]"
 _ALONE: Final = r"[.!,;)]*[ \t]*(?:$|[\r\n]|\\n|(?<=[.!])[ \t]+[A-ZÀ-Þ])"
-_CODE: Final = r"!?[A-Za-z_$][\w$]*(?:(?:\.[A-Za-z_$][\w$]*)*(?:\(|\[|::|->|\?\.)|(?:\.[A-Za-z_$][\w$]*)+$)"
+_CODE: Final = r"!?[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*(?:\(|\[|::|->|\?\.)"
+_ATTRIBUTE: Final = r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+$"
 _PLACE: Final = (
     r"(?:https?:|file:|arn:|\.{1,2}/|~/|/(?:etc|run|var|usr|home|tmp|opt|app|mnt|root|srv|Users)/|[A-Z]:\\"
     r"|\d{4}-\d\d-\d\d|AAAA|ssh-)"
@@ -155,7 +156,7 @@ def _value(text: str, lowered: str, name: Match[str]) -> tuple[int, int] | None:
         is_element = closing > 0 and compiled(_ELEMENT).search(before)
         return (end + 1, closing) if is_element and _is_secret(rule, text[end + 1 : closing]) else None
     start = end + 1 if compiled(_OPTION).search(before) else 0
-    if not start and rule == "password" and (detour := compiled(_DETOUR).match(lowered, end)):
+    if not start and rule == "password" and name[0] != "pass" and (detour := compiled(_DETOUR).match(lowered, end)):
         start = detour.end()
     return _spelled(text, start, rule) if start else None
 
@@ -186,8 +187,10 @@ def _spelled(
     value = run[0] if run else ""
     if is_tight and not is_variable:
         value = compiled(_BARE_END).split(value, 1)[0]
-    value = value.rstrip(".,;:)]}>*'\\")
-    if not _is_secret(rule, value) or (not is_variable and compiled(_CODE).match(value)):
+    value = value.rstrip(".,;:?)]}>*'\\")
+    if not _is_secret(rule, value) or compiled(_CODE).match(value):
+        return None
+    if not is_variable and compiled(_ATTRIBUTE).match(value):
         return None
     end = start + len(value)
     if rule == "password" and not _is_mixed(value):

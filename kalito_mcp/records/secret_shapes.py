@@ -65,6 +65,7 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     # A slash in a password is no valid URL, and common: other schemes than HTTP's seldom have an @ behind their host.
     ("password", ("://",), _NOT_HTTP + r"(?P<secret>[^\s\"'<>?]{1,256})@(?=[\w\[])"),
 )
+_ANCHORS: Final = tuple((anchor, place) for place, (_, anchors, _) in enumerate(_TOKENS) for anchor in anchors)
 _FEW_CHARACTERS: Final = 6
 
 _PRIVATE_KEY_BEGIN: Final = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: ?\d{1,3}\b"
@@ -118,9 +119,8 @@ _SEPARATED: Final = r"[-_./:+~=]+"
 
 def shaped_secrets(text: str) -> Iterator[Found]:
     """Every such secret of the text, those of a kind in order; they may overlap."""
-    for place, (_, anchors, _) in enumerate(_TOKENS):
-        if any(anchor in text for anchor in anchors):
-            yield from _tokens(text, place)
+    for place in dict.fromkeys(place for anchor, place in _ANCHORS if anchor in text):
+        yield from _tokens(text, place)
     if "-----BEGIN " in text or "Private-Lines:" in text:
         yield from _private_keys(text)
     if "eyJ" in text:

@@ -58,6 +58,8 @@ UNTOUCHED = (
     "    password = db.Column(db.String(120), nullable=False)",
     "def login(user, password=None): return check(password=password)",
     'if (password === "") { throw new Error("Password missing"); }',
+    'db_password=properties.get("MasterUserPassword")',
+    "Can I pass in a name where it is running? Did the password work, or is it gone?",
     "type User = { name: string; password: string; token?: string };",
     '<input type="password" name="password" placeholder="Password">',
     '{"properties": {"password": {"type": "string"}}}',
