@@ -73,6 +73,18 @@ for transport in stdio http sse; do
         tool finalize_session '"dry_run": *true' "{\"session_id\":\"$session\",\"dry_run\":true}"
         tool finalize_session FINALIZED "{\"session_id\":\"$session\",\"checkpoint_name\":\"$era\"}"
         tool search_memory '"source": *"agent"' '{"query":"where is my kite?"}'
+        note="{\"type\":\"note\",\"text\":\"The spare key hangs in the shed ($transport $era).\"}"
+        tool remember '"revision": *1' "$note"
+        kept=$(sed -n 's/.*\(document_[0-9]*_[a-z0-9]*\).*/\1/p' "$folder/out" | head -n 1)
+        new='{"text":"The spare key hangs in the hall."}'
+        tool update_memory '"revision": *2' "{\"record_id\":\"$kept\",\"changes\":$new,\"expected_revision\":1}"
+        tool restore '"revision": *3' "{\"record_id\":\"$kept\",\"version\":1}"
+        tool memory_history revert "{\"record_id\":\"$kept\"}"
+        tool list_tasks tasks '{}'
+        check 'resources/read record' shed --method resources/read --uri "memory://records/$kept"
+        check 'resources/read history' revert --method resources/read --uri "memory://records/$kept/history"
+        tool forget forgotten "{\"record_ids\":[\"$kept\"]}"
+        tool forget erased "{\"record_ids\":[\"$kept\"],\"purge\":true,\"confirmed\":true}"
         check 'resources/list' memory://agent --method resources/list
         check 'resources/templates/list' 'memory://snapshots/{snapshot_id}' --method resources/templates/list
         check 'resources/read' inspected --method resources/read --uri memory://sessions

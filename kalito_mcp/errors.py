@@ -75,7 +75,7 @@ class SessionNotFound(NotFound):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"no session {session_id!r}; record a message in it first, or read memory://sessions for those that exist"
+            f"no session {session_id!r}; record a message in it first; search_memory finds what was said in others"
         )
 
 

@@ -258,6 +258,11 @@ class Memory:
         """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
         return await self._historian.records(self._scope(None), record_id)
 
+    async def made_of(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
+        """Pins that were made from a message and say something of their own, and the summaries over it. Raises
+        RecordNotFound."""
+        return await self._historian.made_of(self._scope(None), record_id)
+
     async def update_memory(
         self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PERSON
     ) -> MemoryRecord:

@@ -49,12 +49,16 @@ class Candidate:
     is_critical: bool = False
     usage_count: int = 0
     last_used: int | None = None
+    revision: int = 1
+    status: str | None = None
+    due_date: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One found record. `score` lies in (0, 1]: the share of the query's evidence that the text holds, of which age
-    takes up to a tenth. `client_key` is a message's, where it was recorded with one."""
+    takes up to a tenth. `client_key` is a message's, where it was recorded with one; `status` and `due_date`
+    are a task's."""
 
     record_id: str
     type: RecordType
@@ -67,6 +71,9 @@ class Hit:
     client_key: str | None
     key: int
     origin: Origin = Origin.ASSISTANT
+    revision: int = 1
+    status: str | None = None
+    due_date: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; None left out."""
@@ -81,6 +88,9 @@ class Hit:
             "score": self.score,
             "client_key": self.client_key,
             "origin": str(self.origin),
+            "revision": self.revision,
+            "status": self.status,
+            "due_date": self.due_date,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

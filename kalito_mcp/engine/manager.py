@@ -33,7 +33,7 @@ from kalito_mcp.domain.validation import checked_name, checked_text, message_num
 from kalito_mcp.engine.budget import ContextParts, ContextPolicy, Packer
 from kalito_mcp.engine.cache import CachePolicy, RevisionCache
 from kalito_mcp.engine.importance import ImportancePolicy, score_importance
-from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.engine.recorder import LimitsPolicy, checked_handle
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
@@ -151,7 +151,7 @@ class MemoryManager:
             SessionFinalized: the session is closed.
         """
         content = redact(checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)).text
-        checked_name(request.session_id, "session_id")
+        checked_handle(request.session_id, "session_id")
         if request.client_key is not None:
             checked_name(request.client_key, "client_key")
         client_key = redacted_key(request.client_key)

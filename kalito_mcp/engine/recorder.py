@@ -36,6 +36,18 @@ class LimitsPolicy:
     max_messages: int = 10_000
 
 
+def checked_handle(name: str, field: str) -> str:
+    """The id of a session or an agent, which is kept and shown as it is.
+
+    Raises:
+        InvalidInput: as `checked_name`, or it holds what must not be kept.
+    """
+    checked_name(name, field)
+    if redact(name).kinds:
+        raise InvalidInput(f"{field} holds what looks like a secret, and would be kept and shown; use another name")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """What became of a batch. `messages` is in the order of the batch; `session` is as it was before it."""
@@ -54,6 +66,11 @@ class Recorded:
     def new_count(self) -> int:
         """How many messages were not known before."""
         return sum(message.is_new for message in self.messages)
+
+    @property
+    def erased_count(self) -> int:
+        """How many were erased before, and were not taken again."""
+        return sum(message.is_erased for message in self.messages)
 
     @property
     def total_messages(self) -> int:
@@ -90,9 +107,9 @@ class Recorder:
             raise InvalidInput(
                 f"{len(messages):,} messages in one call; the limit is {self._limits.max_messages:,}: send parts"
             )
-        checked_name(scope.session or "", "session_id")
+        checked_handle(scope.session or "", "session_id")
         if scope.agent is not None:
-            checked_name(scope.agent, "agent_id")
+            checked_handle(scope.agent, "agent_id")
         now_ms = self._clock.now_ms()
         redacted: list[str] = []
         drafts = [self._draft(message, place, now_ms, client, redacted) for place, message in enumerate(messages)]

@@ -88,6 +88,8 @@ def hit_piece(hit: Hit, session_id: str) -> Piece:
     place = "" if hit.session_id in (session_id, None) else f" in session {_quoted(hit.session_id or '')}"
     place += _whose(hit.origin, hit.role)
     speaker = as_data(hit.name or hit.role or str(hit.type))
+    if hit.status is not None:
+        speaker += f" {hit.status}" + (f", due {hit.due_date}" if hit.due_date else "")
     text = hit.text if len(hit.text) <= _CONDENSED_CHARS else hit.text[: _CONDENSED_CHARS - 1].rstrip() + "…"
     return _piece(f"- {hit.record_id}, {_day(hit.created_at)}, {speaker}{place}: ", text, None)
 

@@ -20,8 +20,8 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.domain.validation import checked_name, checked_text
-from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.domain.validation import checked_text
+from kalito_mcp.engine.recorder import LimitsPolicy, checked_handle
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
 from kalito_mcp.orchestrator.followers import Followers
@@ -86,7 +86,7 @@ class RecordEditor:
             )
         self._check_size(record_type, fields)
         if scope.agent:
-            checked_name(scope.agent, "agent_id")
+            checked_handle(scope.agent, "agent_id")
         now_ms = self._clock.now_ms()
         content = checked_content(record_type, redacted_values(fields), now_ms=now_ms)
         if not str(content["text"]).strip():
@@ -99,7 +99,7 @@ class RecordEditor:
         drafts = self._drafts(record_type, content, editor, origin, now_ms)
         async with self._store.write() as transaction:
             if scope.session is not None:
-                checked_name(scope.session, "session_id")
+                checked_handle(scope.session, "session_id")
                 session = await transaction.sessions.ensure(scope, now_ms=now_ms)
                 if session.state is not SessionState.OPEN:
                     raise SessionFinalized(session.id, session.state)
@@ -126,6 +126,8 @@ class RecordEditor:
                 raise Conflict(f"{record.id} is forgotten; restore it first")
             content = checked_changes(record, kept, now_ms=self._clock.now_ms())
             checked_text(str(content["text"]), "text", max_bytes=self._limits.max_text_bytes)
+            if not str(content["text"]).strip():
+                raise InvalidInput("text holds nothing but white space; send what to remember, or forget the record")
             return content
 
         return await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision)
@@ -285,6 +287,11 @@ class RecordEditor:
         known = await transaction.edits.document(scope, str(drafts[0].content["source"]))
         if not known:
             return await transaction.edits.add_records(scope, drafts, now_ms=now_ms)
+        if all(one.is_deleted for one in known):
+            raise Conflict(
+                f"the document of source {known[0].content['source']!r} is forgotten; restore "
+                f"{known[0].content['document_id']} first, and then send it again"
+            )
         document_id = known[0].content["document_id"]
         by_place = {int(one.content["chunk_index"]): one for one in known}
         kept: list[MemoryRecord] = []

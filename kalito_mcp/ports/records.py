@@ -41,12 +41,13 @@ class MessageDraft:
 
 @dataclass(frozen=True, slots=True)
 class AppendedMessage:
-    """Where a draft ended up. `is_new` is False when its `client_key` was recorded before, or when it is an erased
-    message that comes again: the same text with the same `client_key` or moment."""
+    """Where a draft ended up. `is_new` is False when its `client_key` was recorded before. `is_erased`, and not new, is
+    an erased message that comes again: the same text with the same `client_key` or moment."""
 
     id: int
     seq: int
     is_new: bool
+    is_erased: bool = False
 
 
 @dataclass(frozen=True, slots=True)

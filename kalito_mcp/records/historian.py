@@ -43,6 +43,16 @@ class Historian:
         async with self._store.read() as view:
             return await found_records(view.edits, scope, record_id)
 
+    async def made_of(self, scope: Scope, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
+        """What was made of a message and does not only repeat it: its pins that are not forgotten, and the summaries
+        over it, which are written anew whenever it changes. Nothing of other records. Raises RecordNotFound."""
+        async with self._store.read() as view:
+            [record, *_] = await found_records(view.edits, scope, record_id)
+            if record.type is not RecordType.MESSAGE:
+                return (), ()
+            pins = [pin for pin in await view.edits.pins_of(record) if not pin.is_deleted]
+            return [pin for pin in pins if pin.text not in record.text], await view.edits.summaries_over(record)
+
     async def history(self, scope: Scope, record_id: str) -> list[dict[str, Any]]:
         """Every edit of the record, oldest first, JSON-ready: the specification's memory edits. Raises as `record`."""
         record, made = await self._versions(scope, record_id)
@@ -139,7 +149,7 @@ async def found_records(reader: EditReader, scope: Scope, record_id: str) -> Seq
         return [record]
     if parts := await reader.parts(scope, record_id):
         return parts
-    erased = await reader.tombstone(scope, record_id)
+    erased = await reader.tombstone(scope, record_id) or await reader.tombstone(scope, f"{record_id}.0")
     if erased is not None:
         raise RecordNotFound(f"{erased.record_id} was erased for good on {to_iso(erased.purged_at)[:10]}")
     raise RecordNotFound(f"no record {record_id[:80]!r}; use an id as search_memory or build_context gives it: msg_45")

@@ -200,6 +200,9 @@ def _hit(score: float, candidate: Candidate) -> Hit:
         client_key=candidate.client_key if candidate.type is RecordType.MESSAGE else None,
         key=candidate.key,
         origin=candidate.origin,
+        revision=candidate.revision,
+        status=candidate.status,
+        due_date=candidate.due_date,
     )
 
 

@@ -36,7 +36,7 @@ how similar questions were answered, and how that was liked.
 - When the user states a lasting fact, a preference or a decision, or says "remember this", call create_pin.
 - When the user says that an answer was good or bad, call record_feedback with the id of the answer's message.
 - Keep notes, tasks and documents with remember. When something remembered is wrong, call update_memory; when the user \
-wants it gone, forget, which restore undoes. memory_history tells who changed what.
+wants it gone, forget, which restore undoes. memory_history tells who changed what, list_tasks what is to be done.
 - At a good stopping point, call summarize_session with your own summary of what has none yet. When the conversation \
 is over for good, call finalize_session.
 
@@ -197,6 +197,12 @@ def _tools(opened: OpenedMemory, subscriptions: Subscriptions) -> list[Tool]:
             "Memory history",
             **reads,
             meta={"anthropic/searchHint": "versions, who changed it, one record in full"},
+        ),
+        _tool(
+            records.list_tasks,
+            "List tasks",
+            **reads,
+            meta={"anthropic/searchHint": "to-do, what is due"},
         ),
     ]
 

@@ -645,7 +645,7 @@ async def test_an_erased_message_that_comes_again_is_answered_with_its_place_and
     [one] = await append(store, first)
     record = await change(store, await read(store, f"msg_{one.id}"), {"text": "edited"})
     await purge(store, record)
-    again = AppendedMessage(id=one.id, seq=one.seq, is_new=False)
+    again = AppendedMessage(id=one.id, seq=one.seq, is_new=False, is_erased=True)
     for scope in (TRIP, Scope(session="imported")):
         same_key = drafts.message("secret", client_key="k", created_at=START_MS)
         same_moment = drafts.message("secret", created_at=START_MS - 5)

@@ -147,3 +147,67 @@ async def test_secrets_and_private_parts_are_not_kept(tmp_path: Path, era: str) 
         await h.facts("finalize_session", session_id="s")
         assert list(holding(folder, token.lower())) == []
         assert list(holding(folder, CANARY)) == []
+
+
+async def test_nothing_is_forgotten_where_one_of_the_ids_is_wrong(tmp_path: Path, era: str) -> None:
+    async with house(tmp_path / "memory.db", era) as h:
+        await h.text("record_messages", session_id="s", messages=said("We fly to Oslo.", "The cat is called Moss."))
+        assert "msg_4711" in await h.refusal("forget", record_ids=["msg_1", "msg_4711", "msg_2"])
+        assert (await h.stats("s"))["total_messages"] == 2
+
+
+async def test_who_corrects_a_message_hears_what_else_speaks_of_it(tmp_path: Path, era: str) -> None:
+    async with house(tmp_path / "memory.db", era) as h:
+        await h.text("record_messages", session_id="s", messages=said("Ella may not eat hazelnuts.", "Noted."))
+        await h.text("create_pin", session_id="s", content="Ella: no hazelnuts!", source_message_id="msg_1")
+        await h.text("summarize_session", session_id="s", summary="About what Ella eats.")
+        told = await h.text(
+            "update_memory", record_id="msg_1", changes={"text": "Ella may not eat walnuts."}, expected_revision=1
+        )
+        assert "still says: Ella: no hazelnuts!" in told
+        assert "Written anew with msg_1: summary_" in told
+        nothing = await h.text("update_memory", record_id="msg_1", changes={}, expected_revision=2)
+        assert nothing.startswith("Nothing to change in msg_1")
+        assert "white space" in await h.refusal(
+            "update_memory", record_id="msg_1", changes={"text": "  "}, expected_revision=2
+        )
+
+
+async def test_tasks_are_listed_by_their_due_dates_and_say_where_they_stand(tmp_path: Path, era: str) -> None:
+    async with house(tmp_path / "memory.db", era) as h:
+        later = await h.facts("remember", type="task", text="Order tyres", fields={"due_date": "2026-12-01"})
+        await h.facts("remember", type="task", text="Book the lorry", fields={"due_date": "2026-11-25"})
+        listed = (await h.facts("list_tasks"))["tasks"]
+        assert [(one["text"], one["status"]) for one in listed] == [
+            ("Book the lorry", "pending"),
+            ("Order tyres", "pending"),
+        ]
+        await h.facts("update_memory", record_id=later["id"], changes={"status": "completed"}, expected_revision=1)
+        assert [one["text"] for one in (await h.facts("list_tasks", is_done=False))["tasks"]] == ["Book the lorry"]
+        assert "completed, due 2026-12-01" in await h.text("search_memory", query="tyres")
+        await h.text("record_messages", session_id="s", messages=said("Hello."))
+        assert "completed, due 2026-12-01" in await h.text("build_context", session_id="s", query="tyres")
+        backwards = await h.refusal(
+            "update_memory", record_id=later["id"], changes={"status": "pending"}, expected_revision=2
+        )
+        assert backwards.startswith("conflict")
+
+
+async def test_a_forgotten_document_stays_so_until_it_is_restored(tmp_path: Path, era: str) -> None:
+    document: dict[str, Any] = {"type": "document", "text": "# Kayak\n\nRed.", "fields": {"source": "kayak.md"}}
+    async with house(tmp_path / "memory.db", era) as h:
+        kept = await h.facts("remember", **document)
+        await h.text("forget", record_ids=[kept["id"]])
+        assert "restore" in await h.refusal("remember", **document)
+        await h.text("restore", record_id=kept["id"])
+        assert (await h.facts("remember", **document))["id"] == kept["id"]
+
+
+async def test_a_handle_that_is_a_secret_is_refused(tmp_path: Path, era: str) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    async with house(tmp_path / "data" / "memory.db", era) as h:
+        assert "secret" in await h.refusal("record_messages", session_id=f"s-{token}", messages=said("Hello."))
+        assert "secret" in await h.refusal("create_pin", session_id=f"s-{token}", content="Hello.")
+        assert list(holding(tmp_path / "data", token.lower())) == []
+        told = await h.text("remember", type="note", text=f"Here: {token}")
+        assert "Not kept: github_token" in told

@@ -54,7 +54,7 @@ async def converses(connected: Client, session_id: str) -> None:
 
     assert [tool.name for tool in (await connected.list_tools()).tools] == [
         "record_messages", "build_context", "search_memory", "create_pin", "summarize_session", "record_feedback",
-        "finalize_session", "remember", "update_memory", "forget", "restore", "memory_history",
+        "finalize_session", "remember", "update_memory", "forget", "restore", "memory_history", "list_tasks",
     ]  # fmt: skip
     for text in ("The kite is in the 🏠 cellar.", "Understood."):
         await call("record_messages", session_id=session_id, messages=said(text))

@@ -102,6 +102,7 @@ def test_every_tool_has_a_title_and_says_what_it_does_to_the_memory(tools: list[
         "build_context",
         "search_memory",
         "memory_history",
+        "list_tasks",
     }
     assert {tool.name for tool in tools if tool.annotations and tool.annotations.destructive_hint} == {
         "update_memory",

@@ -362,7 +362,7 @@ def test_a_database_that_cannot_be_opened_is_told_at_every_call_and_once_on_stde
     why = f"{database} is a folder; name a file in it, such as {database}/memory.db"
     with served(database) as wire:
         wire.send(request(1, "tools/list"), call(2, "search_memory", query="Oslo"))
-        assert len(wire.answer(1)["result"]["tools"]) == 12
+        assert len(wire.answer(1)["result"]["tools"]) == 13
         assert wire.answer(2)["result"]["content"][0]["text"] == f"storage_damaged: {why}"
         wire.close_stdin()
         assert wire.exit_code() == 1

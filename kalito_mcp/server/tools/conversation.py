@@ -59,11 +59,13 @@ class ConversationTools:
         recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
         await self._subscriptions.session_changed(session)
         ids = recorded.message_ids
-        duplicates = len(ids) - recorded.new_count
+        duplicates = len(ids) - recorded.new_count - recorded.erased_count
         text = (
             f"Recorded {plural(recorded.new_count, 'message')} in session {session} "
             f"({plural(duplicates, 'duplicate')}, {recorded.total_messages} in all): {', '.join(ids)}"
         )
+        if recorded.erased_count:
+            text += f". Not taken, erased before: {recorded.erased_count}"
         if recorded.redacted:
             text += f". Not kept: {', '.join(recorded.redacted)}"
         return answer(
@@ -74,6 +76,7 @@ class ConversationTools:
                 duplicates=duplicates,
                 message_ids=ids,
                 total_messages=recorded.total_messages,
+                erased_before=recorded.erased_count or None,
                 redacted=list(recorded.redacted) or None,
             ),
         )
@@ -162,14 +165,15 @@ class ConversationTools:
             made = await memory.summarize_session(session)
         await self._subscriptions.session_changed(session)
         stats = await memory.session_stats(session)
-        counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
+        summarized = min(stats.summarized_messages, stats.total_messages)
+        counts = f"{summarized} of {plural(stats.total_messages, 'message')} of session {session}"
         return answer(
             "\n".join([f"Made {_summaries(len(made))}; {counts} are summarised.{_last(made)}", *_lines(made)]),
             SummarizedSession(
                 session_id=session,
                 summaries_made=len(made),
                 summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
-                summarized_messages=stats.summarized_messages,
+                summarized_messages=summarized,
                 total_messages=stats.total_messages,
             ),
         )

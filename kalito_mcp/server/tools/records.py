@@ -10,17 +10,26 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
-from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.records.redaction import redact
 from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.opened import OpenedMemory, opened_by
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, made_visible, plural
-from kalito_mcp.server.tools.shapes import AgentId, ChangedRecords, ForgottenRecords, RecordHistory, RememberedRecords
+from kalito_mcp.server.tools.shapes import (
+    AgentId,
+    ChangedRecords,
+    ForgottenRecords,
+    RecordHistory,
+    RememberedRecords,
+    TaskList,
+)
 
 RecordId = Annotated[str, Field(description="As it was returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
 _SHOWN: Final = 10
 _EXCERPT_CHARS: Final = 80
+_OF_TASKS: Final = ("id", "text", "status", "priority", "due_date", "assigned_to", "completed_at", "tags", "revision")
 
 
 class Confirmation(BaseModel):
@@ -96,9 +105,15 @@ class RecordTools:
         ids = [one.id for one in kept]
         name = str(kept[0].content.get("document_id", kept[0].id))
         await self._tell(kept)
+        lines = [
+            f"Remembered {type} {name} ({plural(len(ids), 'record')}: {_listed(ids)}), revision {kept[0].revision}."
+        ]
+        redacted = list(redact(text).kinds)
+        if redacted:
+            lines.append(f"Not kept: {', '.join(redacted)}")
         return answer(
-            f"Remembered {type} {name} ({plural(len(ids), 'record')}: {_listed(ids)}), revision {kept[0].revision}.",
-            RememberedRecords(id=name, record_ids=ids, revision=kept[0].revision),
+            "\n".join(lines),
+            RememberedRecords(id=name, record_ids=ids, revision=kept[0].revision, redacted=redacted or None),
         )
 
     async def update_memory(
@@ -123,6 +138,8 @@ class RecordTools:
         record = await memory.update_memory(
             record_id, changes, expected_revision=expected_revision, editor=editor_of(context)
         )
+        if record.revision == expected_revision:
+            return await self._changed("Nothing to change in", [record])
         return await self._changed("Updated", [record])
 
     async def forget(
@@ -142,16 +159,18 @@ class RecordTools:
     ) -> Annotated[CallToolResult, ForgottenRecords]:
         """Forget records: no context and no search has them any more. `restore` undoes it, unless they were purged."""
         memory = await self._opened.memory()
+        found = [one for record_id in record_ids for one in await memory.records(record_id)]
         if not purge:
-            forgotten = [
-                one for record_id in record_ids for one in await memory.forget(record_id, editor=editor_of(context))
-            ]
+            editor = editor_of(context)
+            forgotten = [one for record_id in record_ids for one in await memory.forget(record_id, editor=editor)]
             await self._tell(forgotten)
             ids = [one.id for one in forgotten]
-            return answer(f"Forgot {_listed(ids)}. `restore` brings them back.", ForgottenRecords(forgotten=ids))
+            return answer(
+                "\n".join([f"Forgot {_listed(ids)}. `restore` brings them back.", *await self._echoes(forgotten)]),
+                ForgottenRecords(forgotten=ids),
+            )
         if not isinstance(confirmation, AcceptedElicitation) or not confirmation.data.erase:
             return answer("Nothing was erased: the user did not confirm.", ForgottenRecords())
-        found = [one for record_id in record_ids for one in await memory.records(record_id)]
         report = await memory.purge(record_ids)
         await self._tell(found)
         lines = [f"Erased for good: {_listed(report.erased)}."]
@@ -182,7 +201,9 @@ class RecordTools:
         lost."""
         memory = await self._opened.memory()
         if version is None:
-            return await self._changed("Restored", await memory.restore(record_id, editor=editor_of(context)))
+            is_needed = any(one.is_deleted for one in await memory.records(record_id))
+            restored = await memory.restore(record_id, editor=editor_of(context))
+            return await self._changed("Restored" if is_needed else "Nothing to restore in", restored)
         reverted = await memory.revert(record_id, version, editor=editor_of(context))
         return await self._changed(f"Back at version {version}:", [reverted])
 
@@ -190,26 +211,59 @@ class RecordTools:
         self,
         record_id: RecordId,
         as_of: Annotated[
-            str | None, Field(description="ISO 8601: the record as it was held then.", max_length=40)
+            str | None,
+            Field(description="ISO 8601: the record as it was held then; of a day, at its end.", max_length=40),
+        ] = None,
+        version: Annotated[
+            int | None, Field(description="The record as it was in this version.", ge=1, le=1_000_000_000)
         ] = None,
     ) -> Annotated[CallToolResult, RecordHistory]:
         """One record with all its fields, and who changed what and when."""
         memory = await self._opened.memory()
         edits: list[dict[str, Any]] = []
+        if as_of is not None and version is not None:
+            raise InvalidInput("send as_of or version, not both")
         if as_of is not None:
-            record = await memory.record_as_of(record_id, from_iso(as_of, "as_of"))
+            record = await memory.record_as_of(record_id, last_moment(as_of, "as_of"))
+        elif version is not None:
+            record = await memory.version(record_id, version)
         else:
             record = await memory.record(record_id)
             edits = await memory.history(record_id)
         found = made_visible({"record": as_shown(record), "edits": edits})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), RecordHistory(**found))
 
+    async def list_tasks(
+        self,
+        is_done: Annotated[
+            bool | None,
+            Field(description="false: those still to do; true: completed and failed ones; all unless given."),
+        ] = None,
+        agent_id: AgentId = None,
+    ) -> Annotated[CallToolResult, TaskList]:
+        """The tasks that are remembered, those that are due first at the top: status, priority, due date."""
+        memory = await self._opened.memory()
+        tasks = [as_shown(one) for one in await memory.tasks(agent_id=agent_id or None, is_done=is_done)]
+        found = made_visible({"tasks": [{name: one[name] for name in _OF_TASKS if name in one} for one in tasks]})
+        return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), TaskList(**found))
+
     async def _changed(self, did: str, records: Sequence[MemoryRecord]) -> CallToolResult:
         await self._tell(records)
         ids = [one.id for one in records]
         revision = records[0].revision
         text = f"{did} {_listed(ids)}, now at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
-        return answer(text, ChangedRecords(record_ids=ids, revision=revision))
+        lines = [text, *await self._echoes(records)]
+        return answer("\n".join(lines), ChangedRecords(record_ids=ids, revision=revision))
+
+    async def _echoes(self, records: Sequence[MemoryRecord]) -> list[str]:
+        """What else speaks of the messages among these, a line each: what an assistant may have to correct as well."""
+        memory, lines = await self._opened.memory(), []
+        for record in records[:_SHOWN]:
+            pins, summaries = await memory.made_of(record.id)
+            if summaries:
+                lines.append(f"Written anew with {record.id}: {_listed([one.id for one in summaries])}.")
+            lines += [f"{pin.id} was made from {record.id} and still says: {pin.text[:_EXCERPT_CHARS]}" for pin in pins]
+        return lines
 
     async def _tell(self, records: Sequence[MemoryRecord]) -> None:
         for session_id in sorted({one.session_id for one in records if one.session_id is not None}):

@@ -55,8 +55,8 @@ class SearchTools:
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find messages, documents, tasks, pins and summaries across all conversations, best first. Returns full texts
-        with their ids, dates and scores (1 = holds every word asked for), and what similar questions were answered
-        before. For the current conversation as a whole, use build_context."""
+        with their ids, dates and scores (near 1: short, and with every word asked for), and what similar questions were
+        answered before. For the current conversation as a whole, use build_context."""
         memory = await self._opened.memory()
         now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
         filters = SearchFilters(
@@ -107,7 +107,10 @@ def _line(hit: Hit) -> str:
     who = " ".join(part for part in (fields.get("role"), hit.name) if part) or str(hit.type)
     place = f" in session {hit.session_id}" if hit.session_id is not None else ""
     origin = f", from {hit.origin}" if str(hit.origin) != hit.role else ""
+    if hit.status is not None:
+        who = f"{who} {hit.status}" + (f", due {hit.due_date}" if hit.due_date else "")
     key = f", client_key {hit.client_key}" if hit.client_key else ""
     return (
-        f"{hit.record_id} ({hit.type}{place}, {fields['created_at']}, score {hit.score}{key}{origin}) {who}: {hit.text}"
+        f"{hit.record_id} ({hit.type}{place}, {fields['created_at']}, score {hit.score}, revision {hit.revision}{key}"
+        f"{origin}) {who}: {hit.text}"
     )

@@ -87,6 +87,7 @@ class RecordedMessages(Output):
     duplicates: int
     message_ids: list[str]
     total_messages: int
+    erased_before: int | None = None
     redacted: list[str] | None = None
 
 
@@ -198,6 +199,9 @@ class SearchHit(Output):
     score: float
     client_key: str | None = None
     origin: OriginName
+    revision: int
+    status: str | None = None
+    due_date: str | None = None
 
 
 class PastAnswerText(Output):
@@ -238,7 +242,11 @@ class SearchResult(Output):
 
     hits: Annotated[
         list[SearchHit],
-        _plainly("array", "record_id, type, session_id, role, name, text, created_at, score, client_key, origin."),
+        _plainly(
+            "array",
+            "record_id, type, session_id, role, name, text, created_at, score, client_key, origin, revision, status, "
+            "due_date.",
+        ),
     ]
     past_answers: Annotated[
         list[PastQuestion],
@@ -253,6 +261,7 @@ class RememberedRecords(Output):
     id: str
     record_ids: list[str]
     revision: int
+    redacted: list[str] | None = None
 
 
 class ChangedRecords(Output):
@@ -260,6 +269,12 @@ class ChangedRecords(Output):
 
     record_ids: list[str]
     revision: int
+
+
+class TaskList(Output):
+    """Tasks, those that are due first at the top."""
+
+    tasks: list[dict[str, Any]]
 
 
 class ForgottenRecords(Output):

@@ -176,6 +176,7 @@ def summaries(session: Session, rows: Iterable[Row], *, include_internal: bool =
 def candidate(row: Row, record_id: str) -> Candidate:
     """A row of SELECT_CANDIDATES."""
     with intact_rows():
+        task = {} if row[16] is None else json.loads(row[16])
         return Candidate(
             key=row[0],
             record_id=record_id,
@@ -192,6 +193,9 @@ def candidate(row: Row, record_id: str) -> Candidate:
             is_critical=bool(row[12]),
             usage_count=row[13] or 0,
             last_used=row[14],
+            revision=row[15],
+            status=task.get("status"),
+            due_date=task.get("due_date"),
         )
 
 

@@ -82,7 +82,7 @@ WHERE r.session_key = :session_key AND r.type = 'pin' AND r.client_key = :client
 """
 SELECT_CANDIDATES: Final = f"""
 SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
-    r.is_critical, u.usage_count, u.last_used
+    r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END
 FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
     LEFT JOIN record_usage u ON u.record_key = r.key
 WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.deleted_at IS NULL

@@ -68,7 +68,7 @@ class Tombstones:
             client_key = None if draft.client_key is None else _hashed(secret, draft.client_key)
             for number, seq, client_key_hash, created_at, _ in found.get(draft.text, ()):
                 if (client_key is not None and client_key == client_key_hash) or created_at == draft.created_at:
-                    again[place] = AppendedMessage(id=number, seq=seq, is_new=False)
+                    again[place] = AppendedMessage(id=number, seq=seq, is_new=False, is_erased=True)
         return again
 
     async def texts(self, owner: str, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
