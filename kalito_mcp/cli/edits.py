@@ -1,19 +1,18 @@
 """`kalito-mcp edit` and `revert`: what a person corrects, by hand or back to a version."""
 
-import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.opened import tell, this_person, with_memory
+from kalito_mcp.cli.opened import tell, this_person, typed_fields, with_echoes, with_memory
 from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import indented
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, KalitoError, RevisionConflict
+from kalito_mcp.errors import ConfigurationError, Conflict, KalitoError, RevisionConflict
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
 @click.option("--text", help="The new text; - reads it from standard input.")
 @click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help="VALUE is JSON, else taken as text.")
 @click.option("--unset", multiple=True, metavar="FIELD", help="Take an optional field away.")
-@click.option("--revision", type=int, metavar="N", help="Only if the record is still at this revision.")
+@click.option(
+    "--revision", type=click.IntRange(min=1), metavar="N", help="Only if the record is still at this revision."
+)
 @with_settings
 def edit(
     database: Path | None,
@@ -40,29 +41,36 @@ def edit(
     The version before stays in its history. Nothing is written where somebody else has edited it meanwhile.
     """
     settings = settings_of_one_that_exists(database, config)
-    changes = _changes(text, assignments, unset)
+    changes = typed_fields(text, assignments, unset)
     record = with_memory(settings, lambda memory: memory.record(record_id))
-    if revision is not None and revision != record.revision:
+    if revision is not None and revision > record.revision:
+        raise Conflict(
+            f"{record.id} is at revision {record.revision}, and there is no revision {revision} yet; nothing was "
+            f"written. `kalito-mcp history {record.id}` lists those there are"
+        )
+    if revision is not None and revision < record.revision:
         raise _edited_meanwhile(record.id, record.revision)
     is_typed = not changes
     if is_typed and (typed := _from_editor(record.text)) is not None:
         changes = {"text": typed}
 
-    async def write(memory: "Memory") -> tuple[MemoryRecord, list[str]]:
-        changed = await memory.update_memory(
-            record.id, changes, expected_revision=record.revision, editor=this_person()
+    async def write(memory: "Memory") -> tuple[MemoryRecord, list[str], list[str]]:
+        after, echoes = await with_echoes(
+            memory,
+            record,
+            lambda: memory.update_memory(record.id, changes, expected_revision=record.revision, editor=this_person()),
         )
-        return changed, await memory.diff(record.id, record.revision, changed.revision)
+        return after, await memory.diff(record.id, record.revision, after.revision), echoes
 
     try:
-        changed, difference = with_memory(settings, write) if changes else (record, [])
+        changed, difference, echoes = with_memory(settings, write) if changes else (record, [], [])
     except KalitoError as error:
         if is_typed:
             tell(["Not kept. You wrote:", *indented(changes["text"].split("\n"))])
         if isinstance(error, RevisionConflict):
             raise _edited_meanwhile(record.id, error.current) from None
         raise
-    _tell_change(record, changed, difference)
+    _tell_change(record, changed, difference, echoes)
 
 
 @click.command()
@@ -72,44 +80,14 @@ def edit(
 def revert(database: Path | None, config: Path | None, record_id: str, version: int) -> None:
     """Give the record ID the content of VERSION again, as a new version: nothing in between is lost."""
 
-    async def act(memory: "Memory") -> tuple[MemoryRecord, MemoryRecord, list[str]]:
+    async def act(memory: "Memory") -> tuple[MemoryRecord, MemoryRecord, list[str], list[str]]:
         before = await memory.record(record_id)
-        after = await memory.revert(record_id, version, editor=this_person())
-        return before, after, await memory.diff(after.id, before.revision, after.revision)
+        after, echoes = await with_echoes(
+            memory, before, lambda: memory.revert(record_id, version, editor=this_person())
+        )
+        return before, after, await memory.diff(after.id, before.revision, after.revision), echoes
 
     _tell_change(*with_memory(settings_of_one_that_exists(database, config), act))
-
-
-def _changes(text: str | None, assignments: Sequence[str], unset: Sequence[str]) -> dict[str, Any]:
-    """What --text, --set and --unset say together."""
-    given: list[tuple[str, Any]] = [] if text is None else [("text", _standard_input() if text == "-" else text)]
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not name or not equals:
-            raise click.UsageError(f"--set takes FIELD=VALUE, such as --set status=completed, not {assignment!r}")
-        given.append((name, _value(value)))
-    given += [(name, None) for name in unset]
-    changes = dict(given)
-    if len(changes) < len(given):
-        raise click.UsageError("a field is given twice; give each once")
-    return changes
-
-
-def _value(text: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise ValueError(constant)
-
-    try:
-        return json.loads(text, parse_constant=refuse)  # NaN and Infinity are words, too
-    except (ValueError, RecursionError):
-        return text
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.read().removesuffix("\n")
-    except UnicodeDecodeError:
-        raise InvalidInput("standard input is not UTF-8; nothing was written") from None
 
 
 def _from_editor(text: str) -> str | None:
@@ -136,7 +114,7 @@ def _edited_meanwhile(record_id: str, current: int) -> Conflict:
     )
 
 
-def _tell_change(before: MemoryRecord, after: MemoryRecord, difference: Iterable[str]) -> None:
+def _tell_change(before: MemoryRecord, after: MemoryRecord, difference: Iterable[str], echoes: Iterable[str]) -> None:
     is_same = before.revision == after.revision
     state = f"nothing changed; {after.id} stays" if is_same else f"{after.id} is now"
-    tell([*difference, f"{state} at revision {after.revision}"])
+    tell([*difference, f"{state} at revision {after.revision}", *echoes])

@@ -14,6 +14,8 @@ _COMMANDS: Final = {
     "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
     "demo": ("kalito_mcp.cli.demo", "Watch a conversation being remembered, start to end."),
     "stats": ("kalito_mcp.cli.stats", "Show what the memory holds."),
+    "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
+    "search": ("kalito_mcp.cli.remembering:search", "Find records and their ids."),
     "show": ("kalito_mcp.cli.records:show", "Show one record with all its fields."),
     "edit": ("kalito_mcp.cli.edits:edit", "Correct a record."),
     "history": ("kalito_mcp.cli.records:history", "List who changed a record, when and how."),

@@ -1,14 +1,19 @@
-"""What the commands of single records share: a memory opened for one of them, who runs it, and words to a terminal."""
+"""What the commands of single records share: a memory opened for one of them, who runs it and what they typed, what a
+change took along, and words to a terminal."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import click
 
-from kalito_mcp.domain.memory_records import Editor, EditorType
+from kalito_mcp.cli.record_lines import echo_lines
+from kalito_mcp.domain.memory_records import DELETED_AT, Editor, EditorType, MemoryRecord, changed_fields
+from kalito_mcp.engine.auto_pins import is_found_pin
 from kalito_mcp.engine.render import as_data
+from kalito_mcp.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -16,6 +21,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 _LONGEST_NAME: Final = 200
+_REPEATED: Final = {"text", "name", "visibility", DELETED_AT}
+"""Fields of a message that what was made of it repeats, or is hidden with."""
 
 
 def with_memory(settings: "Settings", act: Callable[["Memory"], Awaitable[Result]]) -> Result:
@@ -37,6 +44,70 @@ def this_person() -> Editor:
         return Editor(EditorType.HUMAN, getpass.getuser()[:_LONGEST_NAME] or None)
     except (OSError, KeyError, ImportError):
         return Editor(EditorType.HUMAN)
+
+
+def typed_fields(text: str | None, assignments: Sequence[str], unset: Sequence[str] = ()) -> dict[str, Any]:
+    """What a text (`-` is standard input), --set and --unset say together; None for what is to be taken away.
+
+    Raises:
+        click.UsageError: an assignment without a field or a value, or a field given twice.
+    """
+    given: list[tuple[str, Any]] = [] if text is None else [("text", _standard_input() if text == "-" else text)]
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f"--set takes FIELD=VALUE, such as --set status=completed, not {assignment!r}")
+        given.append((name, _value(value)))
+    given += [(name, None) for name in unset]
+    fields = dict(given)
+    if len(fields) < len(given):
+        raise click.UsageError("a field is given twice; give each once")
+    return fields
+
+
+def _value(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    try:
+        return json.loads(text, parse_constant=refuse)  # NaN and Infinity are words, too
+    except (ValueError, RecursionError):
+        return text
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise InvalidInput("standard input is not UTF-8; nothing was written") from None
+
+
+def ask(question: str, *, is_left: str) -> None:
+    """Go on only where the person says yes; `is_left` says what stays undone.
+
+    Raises:
+        Conflict: there is no terminal to ask on. click.Abort: they do not say yes.
+    """
+    if not sys.stdin.isatty():
+        raise Conflict(f"{is_left}: there is no terminal to ask on; add --yes if it is meant")
+    click.confirm(question, abort=True)
+
+
+async def with_echoes(
+    memory: "Memory", record: MemoryRecord, change: Callable[[], Awaitable[Result]]
+) -> tuple[Result, list[str]]:
+    """What the change of the record returns, and what else speaks of the record, as lines: none unless it is a message
+    that reads otherwise now."""
+    _, summaries = await memory.made_of(record.id)
+    result = await change()
+    after = await memory.record(record.id)
+    if not _REPEATED & changed_fields(record.content, after.content).keys():
+        return result, []
+    pins, now = await memory.made_of(record.id)
+    # Those that the memory found by itself have followed the message: they say what it says now.
+    pins = [pin for pin in pins if not is_found_pin(pin.text, pin.client_key)]
+    known = {one.version_id for one in summaries}
+    return result, echo_lines(record.id, pins, [one for one in now if one.version_id not in known])
 
 
 def tell(lines: Iterable[str]) -> None:

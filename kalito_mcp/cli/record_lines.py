@@ -10,12 +10,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
+from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.records.schemas import as_shown
 
 EXCERPT_CHARS: Final = 80
+HIT_CHARS: Final = 100
 _LABEL_WIDTH: Final = 14
 _OPEN: Final = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
 _TOLD_BY_NAME: Final = (
@@ -56,6 +58,29 @@ def erasure_line(given_id: str, records: Sequence[MemoryRecord]) -> str:
     day = to_iso(first.created_at)[:10]
     head = f"{given_id}  {day}  {len(records)} parts" if others else f"{first.id}  {day}"
     return f"{head}  {one_line(first.text)}"
+
+
+def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
+    """What is kept now, by the id that names all of it."""
+    name = records[0].content.get("document_id", records[0].id)
+    parts = f" in {len(records)} parts" if len(records) > 1 else ""
+    return f"remembered {given_type} {name}{parts}"
+
+
+def hit_line(hit: Hit) -> str:
+    """One hit of a search: its id, what it is, the day, whose words it has, and their first 100 characters."""
+    kind = str(hit.type) if hit.status is None else f"{hit.type} {hit.status}"
+    who = one_line(hit.name or hit.role or hit.origin)
+    return f"{hit.record_id}  {kind}  {to_iso(hit.created_at)[:10]}  {who}: {one_line(hit.text, HIT_CHARS)}"
+
+
+def echo_lines(record_id: str, pins: Sequence[MemoryRecord], summaries: Sequence[MemoryRecord]) -> list[str]:
+    """What else speaks of a message that was changed: pins that stay as they are, and summaries that did not."""
+    lines = [f"{pin.id} was made from {record_id} and says its own words: {one_line(pin.text)}" for pin in pins]
+    if summaries:
+        ids = ", ".join(one.id for one in summaries)
+        lines.append(f"written anew: {ids} (`kalito-mcp history ID` shows what was there before)")
+    return lines
 
 
 def edit_line(edit: Mapping[str, Any]) -> str:
@@ -104,10 +129,10 @@ def indented(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def one_line(text: str) -> str:
-    """The text on one line, escaped, cut to 80 characters."""
-    line = " ".join(text[: EXCERPT_CHARS * 20].split())
-    return as_data(line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…")
+def one_line(text: str, chars: int = EXCERPT_CHARS) -> str:
+    """The text on one line, escaped, cut to so many characters."""
+    line = " ".join(text[: chars * 20].split())
+    return as_data(line if len(line) <= chars else f"{line[: chars - 1]}…")
 
 
 def _minute(moment: str) -> str:

@@ -4,21 +4,20 @@ Who runs them is the editor of what they change. Remembered text reaches the ter
 escaped, in JSON as well.
 """
 
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kalito_mcp.cli.opened import tell, tell_json, this_person, with_memory
+from kalito_mcp.cli.opened import ask, tell, tell_json, this_person, with_echoes, with_memory
 from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.time import from_iso
-from kalito_mcp.errors import Conflict
+from kalito_mcp.domain.time import last_moment
 from kalito_mcp.records.schemas import as_shown
 
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ with_json = click.option("--json", "is_json", is_flag=True, help="JSON, one obje
 
 @click.command()
 @click.argument("record_id", metavar="ID")
-@click.option(
-    "--as-of", metavar="WHEN", help="As memory held it then: ISO 8601, UTC; a date alone is its first moment."
-)
+@click.option("--as-of", metavar="WHEN", help="As memory held it then: ISO 8601, UTC; a day means its end.")
 @click.option("--version", type=int, metavar="N", help="As it was in this version; `history` lists them.")
 @with_json
 @with_settings
@@ -42,7 +39,7 @@ def show(
     """Show the record ID with all its fields, or all parts of a document, forgotten or not."""
     if as_of is not None and version is not None:
         raise click.UsageError("give --as-of or --version, not both")
-    moment_ms = None if as_of is None else from_iso(as_of, "--as-of")
+    moment_ms = None if as_of is None else last_moment(as_of, "--as-of")
 
     async def found(memory: "Memory") -> Sequence[MemoryRecord]:
         if version is not None:
@@ -118,9 +115,7 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
 
     if given and not yes:
         tell(["To be erased for good, with what was made of it:", *indented(with_memory(settings, found))])
-        if not sys.stdin.isatty():
-            raise Conflict("nothing was erased: there is no terminal to ask on; add --yes if it is meant")
-        click.confirm("Erase this? It cannot be undone.", abort=True)
+        ask("Erase this? It cannot be undone.", is_left="nothing was erased")
     report = with_memory(settings, lambda memory: memory.purge(given))
     tell(f"erased {one}" for one in report.erased)
     tell(f"written anew without them: {one}" for one in report.rewritten)
@@ -158,13 +153,20 @@ def tasks(
 
 def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten: bool) -> None:
     """Forget the records, or restore them; where one of the ids is unknown, none."""
-
-    async def act(memory: "Memory") -> list[tuple[MemoryRecord, MemoryRecord]]:
-        before = [one for given in dict.fromkeys(record_ids) for one in await memory.records(given)]
-        change = memory.forget if is_forgotten else memory.restore
-        return [(one, after) for one in before for after in await change(one.id, editor=this_person())]
-
     did, already = ("forgot", "is forgotten already") if is_forgotten else ("restored", "is not forgotten")
-    for before, after in with_memory(settings, act):
-        is_same = before.revision == after.revision
-        tell([f"{after.id} {already}" if is_same else f"{did} {after.id}"])
+
+    async def act(memory: "Memory") -> list[str]:
+        found = {given: await memory.records(given) for given in record_ids}
+        change = memory.forget if is_forgotten else memory.restore
+        lines: list[str] = []
+        for given, before in found.items():
+            after, echoes = await with_echoes(memory, before[0], partial(change, given, editor=this_person()))
+            revisions = {one.id: one.revision for one in before}
+            lines += [
+                f"{one.id} {already}" if one.revision == revisions.get(one.id) else f"{did} {one.id}" for one in after
+            ]
+            # Restored, a message says again what its pins were made from.
+            lines += echoes if is_forgotten else []
+        return lines
+
+    tell(with_memory(settings, act))

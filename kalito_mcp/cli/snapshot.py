@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kalito_mcp.cli.opened import with_memory
+from kalito_mcp.cli.opened import ask, with_memory
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ def restore(database: Path | None, config: Path | None, agent_id: str, name: str
     settings = settings_of(database, config)
     _folder(settings).existing(name)
     if not yes:
-        click.confirm(f"Replace the long-term graph of agent {agent_id!r} by snapshot {name!r}?", abort=True)
+        ask(
+            f"Replace the long-term graph of agent {agent_id!r} by snapshot {name!r}?",
+            is_left="nothing was restored",
+        )
     nodes = _with_agent(settings, agent_id, lambda agent: agent.restore_snapshot(name))
     click.echo(f"restored {name}: {nodes:,} nodes")
 

@@ -1,14 +1,17 @@
 """Time at the border. Inside, a moment is an int: milliseconds since 1970-01-01T00:00:00Z. Pure."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from kalito_mcp.errors import InvalidInput
 
 _DAY_MS: Final = 86_400_000
-_MINUTE_MS: Final = 60_000
-_SECOND_MS: Final = 1_000
+# What follows the hour: minute, second, fraction; then the zone, which is no part of them.
+_CLOCK: Final = re.compile(r"\D\d\d(:?\d\d)?(:?\d\d)?([.,]\d+)?(?:Z|[+-][\d:.]+)?$")
+_LENGTHS_MS: Final = (3_600_000, 60_000, 1_000, 1)
+"""Of what is written to the hour, the minute, the second, and exactly."""
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 OLDEST_MS: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
@@ -45,17 +48,20 @@ def from_iso(text: str, field: str = "created_at") -> int:
 
 
 def last_moment(text: str, field: str) -> int:
-    """The last millisecond of what an ISO 8601 text names: of a day, a minute or a second; a fraction is exact.
+    """The last millisecond of what an ISO 8601 text names: of a day, an hour, a minute or a second; a fraction is
+    exact. A week without a day is its Monday.
 
     Raises:
         InvalidInput: as `from_iso`.
     """
-    moment = from_iso(text, field)
-    clock = re.split("[ T]", text.strip(), maxsplit=1)[1:]
-    if not clock:
-        return moment + _DAY_MS - 1
-    digits = re.split("[Z+-]", clock[0], maxsplit=1)[0]
-    if "." in digits or "," in digits:
-        return moment
-    is_to_the_second = digits.count(":") > 1 or len(digits.replace(":", "")) > len("HHMM")
-    return moment + (_SECOND_MS if is_to_the_second else _MINUTE_MS) - 1
+    return min(from_iso(text, field) + _length_ms(text.strip()) - 1, NEWEST_MS)
+
+
+def _length_ms(text: str) -> int:
+    """How long what an ISO 8601 text names lasts."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        clock = _CLOCK.search(text)
+        return 1 if clock is None else _LENGTHS_MS[sum(part is not None for part in clock.groups())]
+    return _DAY_MS

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import anyio
@@ -21,6 +22,13 @@ class Outcome:
     code: int
     out: str
     err: str
+
+
+class Terminal(StringIO):
+    """Standard input at which somebody sits."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 Invoke = Callable[..., Outcome]

@@ -14,7 +14,7 @@ from tests.server.wire import clean_environment
 HEAVY = ("mcp", "mcp_types", "pydantic", "httpx2", "starlette", "uvicorn", "numpy")
 COMMANDS = (
     "serve", "demo", "stats", "doctor", "snapshot", "reindex",
-    "show", "history", "edit", "revert", "forget", "restore", "purge", "tasks",
+    "remember", "search", "show", "history", "edit", "revert", "forget", "restore", "purge", "tasks",
 )  # fmt: skip
 
 

@@ -13,33 +13,36 @@ import pytest
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.wiring import open_memory
-from tests.cli.conftest import Invoke, Outcome
+from tests.cli.conftest import Invoke, Outcome, Terminal
 from tests.cli.test_main import imported_by
 
 COLOUR = "\x1b[31mred\x9b2J\u202e"
 
 
-class Terminal(StringIO):
-    """Standard input at which somebody sits."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A message `msg_1` with a pin made of it, and nothing else."""
+    """A message `msg_1`, and nothing else."""
     database = tmp_path / "memory.db"
 
     async def fill() -> None:
         async with open_memory(database) as memory:
             message = NewMessage(Role.USER, "We fly to Oslo on May 3.", name="Ann")
             await memory.record_messages("trip", [message], client="desk")
-            await memory.create_pin(CreatePinRequest("trip", "Flight to Oslo: May 3.", source_message_id="msg_1"))
             await memory.settled()
 
     anyio.run(fill)
     return database
+
+
+def pin(database: Path) -> str:
+    """The id of a pin that was made from `msg_1`."""
+
+    async def make() -> str:
+        async with open_memory(database) as memory:
+            request = CreatePinRequest("trip", "Flight to Oslo: May 3.", source_message_id="msg_1")
+            return (await memory.create_pin(request)).id
+
+    return anyio.run(make)
 
 
 def remember(database: Path, record_type: str, **fields: Any) -> list[str]:
@@ -124,6 +127,15 @@ def test_an_earlier_version_is_shown_by_number_or_by_moment(invoke: Invoke, data
     assert shown(invoke, database, "msg_1")["text"] == "We fly on May 4."
 
 
+def test_as_of_what_the_history_prints_in_whole_seconds_is_the_version_made_then(
+    invoke: Invoke, database: Path
+) -> None:
+    done(invoke, database, "edit", "msg_1", "--text", "We fly on May 4.")
+    when = done(invoke, database, "history", "msg_1").splitlines()[-1].split("  ")[2].removesuffix(" UTC")
+    for moment in (when, when[:16], when[:10]):
+        assert shown(invoke, database, "msg_1", "--as-of", moment)["text"] == "We fly on May 4."
+
+
 def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, database: Path) -> None:
     book = "\n\n".join(f"# Chapter {number}\n\n" + "word " * 700 for number in range(4))
     first = remember(database, "document", text=book, source="/book.md")
@@ -157,7 +169,8 @@ def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, databa
         (["edit", "msg_1", "--set", "tags"], 2, "--set takes FIELD=VALUE"),
         (["edit", "msg_1", "--set", "=1"], 2, "--set takes FIELD=VALUE"),
         (["edit", "msg_1", "--set", "tags=[]", "--unset", "tags"], 2, "a field is given twice"),
-        (["edit", "msg_1", "--text", "x", "--revision", "7"], 1, "msg_1 was edited by somebody else"),
+        (["edit", "msg_1", "--text", "x", "--revision", "7"], 1, "and there is no revision 7 yet; nothing was"),
+        (["edit", "msg_1", "--text", "x", "--revision", "0"], 2, "0 is not in the range x>=1"),
         (["forget"], 2, "Missing argument 'ID...'"),
         (["forget", "msg_1", "msg_9"], 1, "no record 'msg_9'"),
         (["restore", "msg_1", "msg_9"], 1, "no record 'msg_9'"),
@@ -253,6 +266,7 @@ def test_what_an_assistant_wrote_meanwhile_is_not_overwritten_and_what_was_typed
     outcome = invoke("edit", "msg_1", KALITO_DATABASE=str(database), VISUAL=command)
     assert (outcome.code, outcome.out) == (1, "Not kept. You wrote:\n  Mine.\n")
     assert "msg_1 was edited by somebody else and is at revision 2 now; nothing was written." in outcome.err
+    assert "edited by somebody else" in refused(invoke, database, "edit", "1", "--text", "Mine.", "--revision", "1")
     assert shown(invoke, database, "msg_1")["text"] == "Theirs."
 
 
@@ -309,6 +323,7 @@ def purge_at_a_terminal(
 
 
 def test_purging_shows_what_goes_and_asks(invoke: Invoke, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = pin(database)
     parts = remember(database, "document", text="# A\n\n" + "word " * 3000, source="/book.md")
     name = parts[0].partition(".")[0]
     outcome = purge_at_a_terminal(invoke, database, monkeypatch, "y\n", "msg_1", name, name)
@@ -320,8 +335,7 @@ def test_purging_shows_what_goes_and_asks(invoke: Invoke, database: Path, monkey
     assert f"  {len(parts)} parts  # A word word" in document
     assert document.endswith("…")
     erased = [line.removeprefix("erased ") for line in told.splitlines() if line.startswith("erased ")]
-    assert {"msg_1", *parts} < set(erased)
-    assert any(one.startswith("pin_") for one in erased)
+    assert {"msg_1", made, *parts} == set(erased)
     assert "\nthe memory's files are clean of what was erased\n" in told
     assert b"We fly to Oslo" not in database.read_bytes()
 
@@ -379,6 +393,8 @@ def test_what_a_terminal_would_obey_never_reaches_it(
     assert "\\u{1b}[31mred\\u{9b}2J\\u{202e}" in out
 
 
-@pytest.mark.parametrize("arguments", [["show", "msg_1"], ["history", "msg_1"], ["tasks"], ["edit", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["show", "msg_1"], ["history", "msg_1"], ["tasks"], ["search", "x"], ["edit", "--help"]]
+)
 def test_looking_at_records_never_imports_the_protocol(database: Path, arguments: list[str]) -> None:
     assert not imported_by(*arguments, database=database) & {"mcp", "mcp_types", "starlette", "uvicorn", "numpy"}

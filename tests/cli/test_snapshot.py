@@ -2,7 +2,6 @@
 
 import json
 import sys
-from io import StringIO
 from pathlib import Path
 
 import anyio
@@ -10,7 +9,7 @@ import pytest
 
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.wiring import open_memory
-from tests.cli.conftest import Invoke, Outcome
+from tests.cli.conftest import Invoke, Outcome, Terminal
 
 QUESTION = "How do I restart the printer in the hall?"
 OTHER = "What is the capital of Norway?"
@@ -110,7 +109,7 @@ def test_restoring_asks_first_and_no_changes_nothing(
     snapshot(invoke, learnt, "save", "before")
     learn(learnt, "tuesday", OTHER, "Oslo.")
     for answer in ("n\n", "\n", ""):
-        monkeypatch.setattr(sys, "stdin", StringIO(answer))
+        monkeypatch.setattr(sys, "stdin", Terminal(answer))
         outcome = invoke("snapshot", "restore", "before", KALITO_DATABASE=str(learnt))
         assert outcome.code == 130
         assert "Replace the long-term graph of agent 'default' by snapshot 'before'?" in outcome.out + outcome.err
@@ -122,9 +121,15 @@ def test_restoring_after_a_yes_replaces_the_graph(
 ) -> None:
     snapshot(invoke, learnt, "save", "before")
     learn(learnt, "tuesday", OTHER, "Oslo.")
-    monkeypatch.setattr(sys, "stdin", StringIO("y\n"))
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     assert "restored before: " in invoke("snapshot", "restore", "before", KALITO_DATABASE=str(learnt)).out
     assert known(invoke, learnt) == [QUESTION]
+
+
+def test_restoring_without_a_terminal_needs_a_yes(invoke: Invoke, learnt: Path) -> None:
+    assert "nothing was restored: there is no terminal to ask on; add --yes" in refused(
+        invoke, learnt, "restore", "default"
+    )
 
 
 def test_snapshots_are_restored_into_a_database_that_is_not_there_yet(invoke: Invoke, learnt: Path) -> None:

@@ -1,12 +1,12 @@
 """Moments at the border: UTC, ISO 8601 with milliseconds, the years 1 to 9999 and nothing beyond."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, to_iso
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, last_moment, to_iso
 from kalito_mcp.errors import InvalidInput
 
 
@@ -76,6 +76,45 @@ def test_every_moment_comes_back_from_its_text(moment_ms: int) -> None:
 @given(st.lists(st.integers(OLDEST_MS, NEWEST_MS), min_size=2, max_size=5))
 def test_texts_sort_as_their_moments_do(moments: list[int]) -> None:
     assert sorted(map(to_iso, moments)) == [to_iso(moment) for moment in sorted(moments)]
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("2026-11-21", "2026-11-21T23:59:59.999Z"),
+        (" 20261121\n", "2026-11-21T23:59:59.999Z"),
+        ("2026-W47-6", "2026-11-21T23:59:59.999Z"),
+        ("2026-11-21T13", "2026-11-21T13:59:59.999Z"),
+        ("2026-11-21T13:43", "2026-11-21T13:43:59.999Z"),
+        ("20261121T1343", "2026-11-21T13:43:59.999Z"),
+        ("2026-11-21_13:43", "2026-11-21T13:43:59.999Z"),
+        ("2026-11-21 13:43:22", "2026-11-21T13:43:22.999Z"),
+        ("2026-11-21T13:43:22Z", "2026-11-21T13:43:22.999Z"),
+        ("2026-11-21T13:43+05:30", "2026-11-21T08:13:59.999Z"),
+        ("20261121T134322-0500", "2026-11-21T18:43:22.999Z"),
+        ("2026-11-21T13:43:22.5", "2026-11-21T13:43:22.500Z"),
+        ("2026-11-21T13:43:22,089Z", "2026-11-21T13:43:22.089Z"),
+        ("9999-12-31", "9999-12-31T23:59:59.999Z"),
+        ("9999-12-31T22:59-01:00", "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_the_last_moment_is_the_end_of_what_is_written(text: str, last: str) -> None:
+    assert to_iso(last_moment(text, "as_of")) == last
+
+
+@pytest.mark.parametrize("text", ["yesterday", "", "2026-02-30", "9999-12-31T23:59:59-01:00"])
+def test_a_last_moment_is_refused_as_a_moment_is(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^as_of=.* is not an ISO 8601 time"):
+        last_moment(text, "as_of")
+
+
+@given(
+    st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.none() | st.timezones()),
+    st.sampled_from(["hours", "minutes", "seconds", "milliseconds"]),
+)
+def test_the_last_moment_ends_before_the_next_hour_minute_second_or_millisecond(moment: datetime, unit: str) -> None:
+    text = moment.isoformat(timespec=unit)
+    assert last_moment(text, "as_of") + 1 == from_iso(text) + timedelta(**{unit: 1}) // timedelta(milliseconds=1)
 
 
 @given(st.datetimes(timezones=st.timezones()))

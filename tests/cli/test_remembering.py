@@ -1,0 +1,141 @@
+"""What a person keeps at the command line, and finds again there."""
+
+import json
+import sys
+from io import BytesIO, StringIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Invoke
+from tests.cli.test_records import COLOUR, done, refused, shown
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+def kept(out: str) -> str:
+    """The id that `remember` prints."""
+    return out.split()[2]
+
+
+def test_a_note_is_kept_in_the_words_of_who_runs_it(invoke: Invoke, remembered: Path) -> None:
+    out = done(invoke, remembered, "remember", "The spare key hangs in the shed.", "--set", 'tags=["house"]')
+    assert out.startswith("remembered note document_")
+    assert out.count("\n") == 1
+    note = shown(invoke, remembered, kept(out))
+    assert (note["text"], note["tags"], note["origin"]) == ("The spare key hangs in the shed.", ["house"], "user")
+    [created] = done(invoke, remembered, "history", kept(out), "--json").splitlines()
+    assert json.loads(created)["editor_type"] == "human"
+
+
+@pytest.mark.parametrize("record_type", ["task", "thought"])
+def test_a_task_or_a_thought_is_kept_where_it_belongs(invoke: Invoke, remembered: Path, record_type: str) -> None:
+    place = ["--session", "tax", "--agent", "default"]
+    out = done(invoke, remembered, "remember", "Pay.", "--type", record_type, "--set", "critical=true", *place)
+    assert out == f"remembered {record_type} {kept(out)}\n"
+    record = shown(invoke, remembered, kept(out))
+    assert (record["type"], record["session_id"], record["critical"]) == (record_type, "tax", True)
+
+
+def test_what_is_remembered_for_another_agent_is_found_there_alone(invoke: Invoke, remembered: Path) -> None:
+    out = done(invoke, remembered, "remember", "The shed is locked.", "--agent", "home")
+    assert kept(out) in done(invoke, remembered, "search", "shed", "--agent", "home")
+    assert done(invoke, remembered, "search", "shed") == "nothing found\n"
+
+
+def test_a_note_comes_from_standard_input(invoke: Invoke, remembered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", StringIO("One.\nTwo.\n"))
+    assert shown(invoke, remembered, kept(done(invoke, remembered, "remember", "-")))["text"] == "One.\nTwo."
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\xff"), encoding="utf-8"))
+    assert "standard input is not UTF-8" in refused(invoke, remembered, "remember", "-")
+
+
+def test_a_file_is_kept_in_parts_and_replaced_when_it_comes_again(
+    invoke: Invoke, remembered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = tmp_path / "book.md"
+    book.write_bytes(b"\xef\xbb\xbf" + b"\n\n".join(b"# Part %d\n\n" % one + b"word " * 700 for one in range(4)))
+    out = done(invoke, remembered, "remember", "--file", str(book))
+    parts = done(invoke, remembered, "show", kept(out), "--json").splitlines()
+    assert out == f"remembered document {kept(out)} in {len(parts)} parts\n"
+    assert json.loads(parts[0])["text"].startswith("# Part 0")
+    assert {(json.loads(one)["source"], json.loads(one)["origin"]) for one in parts} == {(str(book), "document")}
+    book.write_text("-")
+    monkeypatch.chdir(tmp_path)
+    assert done(invoke, remembered, "remember", "--file", "book.md") == f"remembered document {kept(out)}\n"
+
+
+def test_a_file_may_have_another_source(invoke: Invoke, remembered: Path, tmp_path: Path) -> None:
+    (tmp_path / "book.md").write_text("The key is under the mat.")
+    out = done(invoke, remembered, "remember", "--file", str(tmp_path / "book.md"), "--set", "source=the book")
+    assert shown(invoke, remembered, kept(out))["source"] == "the book"
+
+
+def test_what_was_taken_out_of_the_text_is_told(invoke: Invoke, remembered: Path) -> None:
+    secret = f"Use {TOKEN} or {TOKEN[::-1][:-4]}{TOKEN}, <private>mine</private>."
+    first, told = done(invoke, remembered, "remember", secret).splitlines()
+    assert told == "taken out of the text, and not kept: github token, private"
+    assert TOKEN not in shown(invoke, remembered, kept(first))["text"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["remember"], 2, "give a text (- reads it from standard input) or --file"),
+        (["remember", "x", "--file", "{file}"], 2, "or --file"),
+        (["remember", "--file", "{file}", "--type", "note"], 2, "leave --type out"),
+        (["remember", "--file", "{file}", "--set", "text=x"], 2, "leave --set text out"),
+        (["remember", "--file", "{file}.no"], 2, "does not exist"),
+        (["remember", "--file", "{file}"], 1, "book.txt is not UTF-8"),
+        (["remember", "x", "--type", "pin"], 2, "'pin' is not one of 'note', 'task', 'document', 'thought'"),
+        (["remember", "x", "--type", "document"], 1, "source is missing"),
+        (["remember", "x", "--set", "text=y"], 2, "a field is given twice"),
+        (["remember", "x", "--set", "tgas=[]"], 1, "unknown field 'tgas'; did you mean 'tags'?"),
+        (["remember", " "], 1, "text is blank"),
+        (["search"], 2, "Missing argument 'WORDS...'"),
+        (["search", " "], 1, "query is empty"),
+        (["search", "x", "--limit", "0"], 2, "0 is not in the range"),
+        (["search", "x", "--type", "note"], 2, "'note' is not one of 'message'"),
+    ],
+)
+def test_what_cannot_be_kept_or_looked_for_is_refused_in_words(
+    invoke: Invoke, remembered: Path, tmp_path: Path, arguments: list[str], code: int, words: str
+) -> None:
+    file = tmp_path / "book.txt"
+    file.write_bytes(b"caf\xe9")
+    assert words in refused(invoke, remembered, *(one.format(file=file) for one in arguments), code=code)
+
+
+def test_a_search_shows_a_line_with_the_id_of_each_hit(invoke: Invoke, remembered: Path) -> None:
+    [line] = done(invoke, remembered, "search", "when", "do", "we", "fly").splitlines()
+    assert line.startswith("msg_1  message  2")
+    assert line.endswith("  user: We fly on May 3.")
+    assert done(invoke, remembered, "search", "fly", "--session", "tax") == "nothing found\n"
+    assert shown(invoke, remembered, "msg_1")["usage_count"] == 1
+
+
+def test_a_search_is_of_the_types_asked_for_and_no_longer_than_asked_for(invoke: Invoke, remembered: Path) -> None:
+    long = "Window " + "very " * 40 + "seat."
+    task = kept(done(invoke, remembered, "remember", long, "--type", "task"))
+    thought = kept(done(invoke, remembered, "remember", "Window?", "--type", "thought"))
+    found = done(invoke, remembered, "search", "window").splitlines()
+    assert {line.split()[0].partition("_")[0] for line in found} == {"pin", "task"}
+    assert len(done(invoke, remembered, "search", "window", "--limit", "1").splitlines()) == 1
+    both = done(invoke, remembered, "search", "window", "--type", "task", "--type", "thought", "--json").splitlines()
+    assert {json.loads(line)["record_id"] for line in both} == {task, thought}
+    [line] = done(invoke, remembered, "search", "window", "--type", "task").splitlines()
+    assert line.startswith(f"{task}  task pending  2")
+    assert len(line.partition("  user: ")[2]) == 100
+
+
+def test_a_hit_never_has_what_a_terminal_would_obey(invoke: Invoke, remembered: Path) -> None:
+    done(invoke, remembered, "remember", f"Paint the\nshed {COLOUR}")
+    out = done(invoke, remembered, "search", "shed") + done(invoke, remembered, "search", "shed", "--json")
+    assert not {"\x1b", "\x9b", "\u202e"} & {*out}
+    assert out.count("\n") == 2
+
+
+@pytest.mark.parametrize("arguments", [["remember", "x"], ["search", "x"]])
+def test_neither_makes_a_database(invoke: Invoke, tmp_path: Path, arguments: list[str]) -> None:
+    assert "does not exist; name the database with --database" in refused(invoke, tmp_path / "no.db", *arguments)
+    assert list(tmp_path.iterdir()) == []
