@@ -21,6 +21,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchPage
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.validation import message_number
+from kalito_mcp.engine.auto_pins import is_found_pin
 from kalito_mcp.engine.manager import MemoryManager
 from kalito_mcp.engine.recorder import Recorded, Recorder
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
@@ -261,7 +262,9 @@ class Memory:
     async def made_of(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
         """Pins that were made from a message and say something of their own, and the summaries over it. Raises
         RecordNotFound."""
-        return await self._historian.made_of(self._scope(None), record_id)
+        pins, summaries = await self._historian.made_of(self._scope(None), record_id)
+        # Those that the memory found by itself follow their message.
+        return [pin for pin in pins if not is_found_pin(pin.text, pin.client_key)], summaries
 
     async def update_memory(
         self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PERSON

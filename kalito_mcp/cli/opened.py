@@ -11,7 +11,6 @@ import click
 
 from kalito_mcp.cli.record_lines import echo_lines
 from kalito_mcp.domain.memory_records import DELETED_AT, Editor, EditorType, MemoryRecord, changed_fields
-from kalito_mcp.engine.auto_pins import is_found_pin
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import Conflict, InvalidInput
 
@@ -105,7 +104,6 @@ async def with_echoes(
         return result, []
     pins, now = await memory.made_of(record.id)
     # Those that the memory found by itself have followed the message: they say what it says now.
-    pins = [pin for pin in pins if not is_found_pin(pin.text, pin.client_key)]
     known = {one.version_id for one in summaries}
     return result, echo_lines(record.id, pins, [one for one in now if one.version_id not in known])
 

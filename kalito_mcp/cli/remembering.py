@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kalito_mcp.cli.opened import tell, tell_json, this_person, typed_fields, with_memory
-from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
+from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import hit_line, remembered_line
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.search import SearchFilters
@@ -53,7 +53,8 @@ def remember(
         raise click.UsageError("give a text (- reads it from standard input) or --file")
     if path is not None and record_type not in (None, "document"):
         raise click.UsageError("--file keeps a document; leave --type out")
-    settings = settings_of_one_that_exists(database, config)
+    settings = settings_of(database, config)
+    is_new = not settings.database.exists()
     kind = record_type or ("note" if path is None else "document")
     fields = typed_fields(text, assignments)
     if path is not None:
@@ -65,7 +66,7 @@ def remember(
         settings,
         lambda memory: memory.remember(kind, fields, session_id=session_id, agent_id=agent_id, editor=this_person()),
     )
-    tell([remembered_line(kind, kept)])
+    tell([remembered_line(kind, kept), *([f"in a new memory, {settings.database}"] if is_new else [])])
     if kinds := dict.fromkeys(redact(fields["text"]).kinds):
         tell([f"taken out of the text, and not kept: {', '.join(kinds).replace('_', ' ')}"])
 

@@ -44,14 +44,16 @@ class Historian:
             return await found_records(view.edits, scope, record_id)
 
     async def made_of(self, scope: Scope, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
-        """What was made of a message and does not only repeat it: its pins that are not forgotten, and the summaries
-        over it, which are written anew whenever it changes. Nothing of other records. Raises RecordNotFound."""
+        """What was made of a message: its pins that are not forgotten and do not only repeat what it says now, and the
+        summaries over it, which are written anew whenever it changes. Nothing of other records. Raises
+        RecordNotFound."""
         async with self._store.read() as view:
             [record, *_] = await found_records(view.edits, scope, record_id)
             if record.type is not RecordType.MESSAGE:
                 return (), ()
             pins = [pin for pin in await view.edits.pins_of(record) if not pin.is_deleted]
-            return [pin for pin in pins if pin.text not in record.text], await view.edits.summaries_over(record)
+            said = "" if record.is_deleted else record.text
+            return [pin for pin in pins if pin.text not in said], await view.edits.summaries_over(record)
 
     async def history(self, scope: Scope, record_id: str) -> list[dict[str, Any]]:
         """Every edit of the record, oldest first, JSON-ready: the specification's memory edits. Raises as `record`."""

@@ -135,7 +135,14 @@ def test_a_hit_never_has_what_a_terminal_would_obey(invoke: Invoke, remembered: 
     assert out.count("\n") == 2
 
 
-@pytest.mark.parametrize("arguments", [["remember", "x"], ["search", "x"]])
-def test_neither_makes_a_database(invoke: Invoke, tmp_path: Path, arguments: list[str]) -> None:
-    assert "does not exist; name the database with --database" in refused(invoke, tmp_path / "no.db", *arguments)
+def test_a_search_makes_no_database(invoke: Invoke, tmp_path: Path) -> None:
+    assert "does not exist; name the database with --database" in refused(invoke, tmp_path / "no.db", "search", "x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_remembered_first_makes_a_memory_and_says_where(invoke: Invoke, tmp_path: Path) -> None:
+    database = tmp_path / "new.db"
+    outcome = invoke("remember", "The spare key hangs in the shed.", "--database", str(database))
+    assert outcome.code == 0
+    assert f"in a new memory, {database}" in outcome.out
+    assert "spare key" in invoke("search", "key", "--database", str(database)).out

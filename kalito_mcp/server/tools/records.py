@@ -29,6 +29,8 @@ from kalito_mcp.server.tools.shapes import (
 RecordId = Annotated[str, Field(description="As it was returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
 _SHOWN: Final = 10
 _EXCERPT_CHARS: Final = 80
+_SPOKEN: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
+"""The fields of a message that others speak of."""
 _OF_TASKS: Final = ("id", "text", "status", "priority", "due_date", "assigned_to", "completed_at", "tags", "revision")
 
 
@@ -139,8 +141,8 @@ class RecordTools:
             record_id, changes, expected_revision=expected_revision, editor=editor_of(context)
         )
         if record.revision == expected_revision:
-            return await self._changed("Nothing to change in", [record])
-        return await self._changed("Updated", [record])
+            return await self._changed("Nothing to change in", [record], has_echoes=False)
+        return await self._changed("Updated", [record], has_echoes=bool(_SPOKEN & set(changes)))
 
     async def forget(
         self,
@@ -247,12 +249,12 @@ class RecordTools:
         found = made_visible({"tasks": [{name: one[name] for name in _OF_TASKS if name in one} for one in tasks]})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), TaskList(**found))
 
-    async def _changed(self, did: str, records: Sequence[MemoryRecord]) -> CallToolResult:
+    async def _changed(self, did: str, records: Sequence[MemoryRecord], *, has_echoes: bool = True) -> CallToolResult:
         await self._tell(records)
         ids = [one.id for one in records]
         revision = records[0].revision
         text = f"{did} {_listed(ids)}, now at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
-        lines = [text, *await self._echoes(records)]
+        lines = [text, *(await self._echoes(records) if has_echoes else ())]
         return answer("\n".join(lines), ChangedRecords(record_ids=ids, revision=revision))
 
     async def _echoes(self, records: Sequence[MemoryRecord]) -> list[str]:
