@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kalito_mcp.domain.scope import DEFAULT_AGENT
 from kalito_mcp.domain.time import to_iso
 
 
@@ -115,3 +116,29 @@ class Session:
             "pins": self.pin_count,
             "updated_at": to_iso(self.updated_at),
         }
+
+
+def unrecorded_session(owner: str, session_id: str, now_ms: int) -> Session:
+    """A session of the default agent in which nothing is recorded yet. It is stored nowhere."""
+    return Session(
+        key=0,
+        owner=owner,
+        id=session_id,
+        agent=DEFAULT_AGENT,
+        state=SessionState.OPEN,
+        model=None,
+        message_count=0,
+        hidden_count=0,
+        summary_count=0,
+        pin_count=0,
+        importance_sum=0.0,
+        summarized_seq=0,
+        pinned_seq=0,
+        observed_seq=0,
+        stage=None,
+        oldest_message_at=None,
+        newest_message_at=None,
+        created_at=now_ms,
+        updated_at=now_ms,
+        revision=0,
+    )

@@ -28,7 +28,7 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import Hit, SearchFilters
-from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState
+from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState, unrecorded_session
 from kalito_mcp.domain.validation import checked_name, checked_text, message_number
 from kalito_mcp.engine.budget import ContextParts, ContextPolicy, Packer
 from kalito_mcp.engine.cache import CachePolicy, RevisionCache
@@ -112,20 +112,30 @@ class MemoryManager:
         `pending_input` says that the newest message is the user's own, not yet answered: it is left out, because
         the model gets it anyway. `include` asks for what is otherwise left out.
 
+        A session that is not there yet has nothing but what matches the query.
+
         Raises:
-            SessionNotFound: no such session.
+            SessionNotFound: no such session, and no query.
             BudgetTooSmall: the frame does not fit; says the minimum.
         """
         budget = self._context.token_limit if max_tokens is None else max_tokens
         if not 1 <= budget <= _MAX_BUDGET:
             raise InvalidInput(f"max_tokens={budget} is outside 1 to {_MAX_BUDGET:,}; the default is 3000")
         asked = frozenset(include)
-        session, view, shown, withheld = await self._view(session_id, asked)
+        has_query = bool(query and query.strip())
+        try:
+            session, view, shown, withheld = await self._view(session_id, asked)
+        except SessionNotFound:
+            if not has_query:
+                raise
+            # The first turn of a conversation: others may have what is asked for.
+            session = unrecorded_session(self._owner, checked_name(session_id, "session_id"), self._clock.now_ms())
+            view, shown, withheld = SessionView(tail=(), pins=(), summaries=()), 0, 0
         recent = list(view.tail)
         pending = [recent.pop()] if pending_input and recent and recent[-1].role == "user" else []
         recent = recent[-shown:]
         hits: Sequence[Hit] = ()
-        if query and query.strip():
+        if query and has_query:
             hits, withheld_hits = await self._relevant(session, query, [*recent, *pending], asked)
             withheld += withheld_hits
         parts = ContextParts(session_id=session.id, recent=recent, pins=view.pins, summaries=view.summaries, hits=hits)

@@ -1,5 +1,6 @@
 """Arguments drawn from each tool's own schema, and then spoilt: no call ever ends in an internal failure."""
 
+import copy
 import math
 import tempfile
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ SCHEMAS: Final = _schemas()
 TEXTS: Final = (
     "a", "b", "msg_1", "2", "7d", "2026-03-04", "2026-03-04T05:06:07+01:00", "9999-12-31", "k", "the", "\0", "🧵"
 )  # fmt: skip
-EXTREMES: Final[st.SearchStrategy[Any]] = st.sampled_from(
+_EXTREMES: Final[st.SearchStrategy[Any]] = st.sampled_from(
     [
         None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 10**30, 10**500, 0.5, -0.0, 1e308, math.inf, -math.inf,
         math.nan, "", " ", "\0", "\ud800", "x" * 300, "x" * 70_000, "1", "1e9", "nan", "null", "msg_0", "99999w",
@@ -37,6 +38,8 @@ EXTREMES: Final[st.SearchStrategy[Any]] = st.sampled_from(
     ]
 )  # fmt: skip
 
+# Copies: what is drawn is spoilt in its place.
+EXTREMES: Final = _EXTREMES.map(copy.deepcopy)
 FIELDS: Final = (
     "text", "tags", "importance_score", "critical", "caused_by", "status", "priority", "due_date", "source", "title",
     "message_type", "related_to", "visibility", "attachments", "name", "role", "pinType", "deleted_at", "id",

@@ -210,3 +210,14 @@ async def test_finalizing_again_changes_nothing(database: Path, era: str) -> Non
         done = {name: value for name, value in first.items() if name not in ("sleep", "promoted", "snapshot")}
         assert again == done | {"summaries": [], "summaries_made": 0}
         assert await h.stats("s") == before
+
+
+async def test_the_first_turn_of_a_conversation_is_given_what_others_said(tmp_path: Path, era: str) -> None:
+    async with house(tmp_path / "memory.db", era) as h:
+        await h.text("record_messages", session_id="before", messages=said("The winter tyres are in the cellar."))
+        for arguments in ({"session_id": "new"}, {}):
+            told = await h.text("build_context", query="Where are the winter tyres?", **arguments)
+            assert 'in session "before"' in told
+            assert "cellar" in told
+        assert [one["session_id"] for one in (await h.resource("memory://sessions"))["sessions"]] == ["before"]
+        assert (await h.refusal("build_context", session_id="new")).startswith("session_not_found")

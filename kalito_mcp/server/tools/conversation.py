@@ -115,8 +115,12 @@ class ConversationTools:
         """What this conversation remembers, within a token budget: summaries, pins, matching older messages and the
         newest messages. Returns text to read. It stores nothing; to find one thing across conversations, use
         search_memory."""
-        context = await (await self._opened.memory()).build_context(
-            self._opened.session(session_id),
+        memory = await self._opened.memory()
+        chosen = session_id or self._opened.default_session
+        if not chosen and query:
+            chosen = memory.new_session_id()  # the first turn of a conversation, which may go on under this name
+        context = await memory.build_context(
+            self._opened.session(chosen),
             max_tokens,
             query=query,
             pending_input=pending_input,
