@@ -111,7 +111,12 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
     given = list(dict.fromkeys(record_ids))
 
     async def found(memory: "Memory") -> list[str]:
-        return [erasure_line(one, await memory.records(one)) for one in given]
+        lines: list[str] = []
+        for one in given:
+            records = await memory.records(one)
+            lines.append(erasure_line(one, records))
+            lines += [f"with it {erasure_line(pin.id, [pin])}" for pin in (await memory.made_of(records[0].id))[0]]
+        return lines
 
     if given and not yes:
         tell(["To be erased for good, with what was made of it:", *indented(with_memory(settings, found))])

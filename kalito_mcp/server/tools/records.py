@@ -57,7 +57,10 @@ async def ask_before_erasing(
         if not confirmed:
             raise Conflict("a purge cannot be undone: ask the user first, then call again with confirmed=true")
         return Confirmation(erase=True)
-    shown = [f"- {one.id}: {one.text[:_EXCERPT_CHARS]!r}" for one in found[:_SHOWN]]
+    shown: list[str] = []
+    for one in found[:_SHOWN]:
+        pins, _ = await memory.made_of(one.id)
+        shown += [f"- {each.id}: {each.text[:_EXCERPT_CHARS]!r}" for each in (one, *pins)]
     more = [f"- and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     return Elicit("\n".join(["Erase this from the memory for good?", *shown, *more]), Confirmation)
 
