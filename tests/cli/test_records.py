@@ -328,10 +328,10 @@ def test_purging_shows_what_goes_and_asks(invoke: Invoke, database: Path, monkey
     name = parts[0].partition(".")[0]
     outcome = purge_at_a_terminal(invoke, database, monkeypatch, "y\n", "msg_1", name, name)
     asked, _, told = outcome.out.partition("Erase this? It cannot be undone. [y/N]: ")
-    _, message, document = asked.splitlines()
+    _, message, with_it, document = asked.splitlines()
+    assert with_it.startswith(f"  with it {made}  ")
     assert outcome.code == 0
-    assert message.startswith("  msg_1  2")
-    assert message.endswith("  We fly to Oslo on May 3.")
+    assert message.startswith("  msg_1  2") and message.endswith("  We fly to Oslo on May 3.")
     assert f"  {len(parts)} parts  # A word word" in document
     assert document.endswith("…")
     erased = [line.removeprefix("erased ") for line in told.splitlines() if line.startswith("erased ")]
