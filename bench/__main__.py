@@ -14,6 +14,9 @@ BENCHMARKS: Final = (
     "round_trip",
     "processes",
     "conversation",
+    "recall",
+    "abstention",
+    "vectors",
     "graph",
     "recollection",
     "redaction",
@@ -21,6 +24,8 @@ BENCHMARKS: Final = (
     "token_counters",
     "kill",
 )
+_LONGER: Final = {"search": ("--full",), "recall": ("--typos", "0.5", "--per-category", "--ablate")}
+"""What the long form adds."""
 
 
 def main() -> int:
@@ -30,7 +35,7 @@ def main() -> int:
     is_full = parser.parse_args().full
     failed = 0
     for name in BENCHMARKS:
-        command = [sys.executable, "-m", f"bench.{name}", *([] if is_full else ["--quick"])]
+        command = [sys.executable, "-m", f"bench.{name}", *(_LONGER.get(name, ()) if is_full else ["--quick"])]
         failed += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
     return failed
 

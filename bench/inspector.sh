@@ -67,6 +67,8 @@ for transport in stdio http sse; do
         answer=$(sed -n 's/.*\(msg_[0-9]*\).*/\1/p' "$folder/out" | tail -n 1)
         tool build_context attic "{\"session_id\":\"$session\",\"query\":\"kite\"}"
         tool search_memory attic "{\"query\":\"kite\",\"session_id\":\"$session\"}"
+        narrow='"roles":["assistant"],"since":"yesterday","min_importance":"low"'
+        tool search_memory because "{\"query\":\"kite -cellar\",\"session_id\":\"$session\",$narrow,\"explain\":true}"
         tool create_pin pin_ "{\"session_id\":\"$session\",\"content\":\"Flies kites.\",\"client_key\":\"kites\"}"
         tool summarize_session summary_ "{\"session_id\":\"$session\",\"summary\":\"About a kite.\"}"
         tool record_feedback feedback_ "{\"target_id\":\"$answer\",\"label\":\"up\"}"

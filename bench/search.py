@@ -4,17 +4,24 @@
 turn with ours. `mixed` queries have a rare word, two middling and two common ones; `common` have five words that
 one record of twenty holds; `function` have nothing but words like "the". `narrowed` searches one session, one agent
 or one time in memories of many; `hits_per_query` says whether it found the ten that there are. One record of
-sixteen is a summary. The databases are filled through the storage layer; each measurement runs in a fresh process,
-so that its memory is its own.
+sixteen is a summary. `cpu_ms_per_query` is what it takes of the processor, whoever else uses that. The databases are
+filled through the storage layer; each measurement runs in a fresh process, so that its memory is its own.
+
+`cold` is the first query of a fresh process beside the p50 of those that follow, as `cached`, and as `uncached` after
+the operating system was asked to forget the file; its memory is that of a process which only searches. `hostile` are
+queries that are made to cost (see `bench.hostile`). `index_us` is what a message costs to analyse and store, and its
+text alone in FTS5, over all messages since the size before. `targets` says what was wanted; missing one is no failure.
+`--plot FILE` draws the costs against the size.
 """
 
 import multiprocessing
+import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,35 +29,37 @@ from typing import Any, Final
 import anyio
 
 from bench.corpus import START_MS, Corpus
-from bench.report import emit, latency, options, peak_rss_mb, progress
-from kalito_mcp.domain.analysis import index_terms, query_terms
-from kalito_mcp.domain.records import Role, SummaryMethod
-from kalito_mcp.domain.scope import Scope
+from bench.filler import NEVER, RECORDS_OF_SESSION, STEP_MS, Filler, agent_of
+from bench.hostile import hostile_queries
+from bench.plot import Panel, plot
+from bench.report import emit, latency, options, peak_rss_mb, percentile, progress
+from kalito_mcp.domain.analysis import query_terms
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.engine.auto_pins import AutoPinPolicy
 from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.threshold import SummaryWindowPolicy
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory import Memory
-from kalito_mcp.ports.records import MessageDraft, SummaryDraft
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.settings import Settings
-from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.wiring import open_memory
 
-TARGET_P50_MS: Final = 10.0
-_NEVER: Final = 10**9
+TARGET_P50_MS: Final[Mapping[int, float]] = {100_000: 5.0, 1_000_000: 12.0}
+TARGET_P95_TO_P50: Final = 4.0
+TARGET_RSS_MB: Final[Mapping[int, float]] = {100_000: 150.0}
+TARGET_FIRST_MORE_MS: Final = 50.0
+TARGET_INDEX_US: Final = 100.0
+TARGET_HOSTILE_MS: Final = 250.0
 # Nothing is owed: a fresh process would begin to summarise the whole memory while it is measured.
 _QUIET: Final = replace(
     Settings(),
-    context=ContextPolicy(summaries=_NEVER),
-    window=SummaryWindowPolicy(threshold=_NEVER, dense_threshold=_NEVER),
+    context=ContextPolicy(summaries=NEVER),
+    window=SummaryWindowPolicy(threshold=NEVER, dense_threshold=NEVER),
     pins=AutoPinPolicy(enabled=False),
 )
-_WINDOWS, _WINDOW, _SUMMARY_TEXTS = 32, 15, 5
-RECORDS_OF_SESSION: Final = _WINDOWS * (_WINDOW + 1)
-_SESSIONS_AT_ONCE: Final = 40
-_STEP_MS: Final = 60_000
 _K: Final = 10
+_COLD_ROUNDS: Final = 3
+_HOSTILE_ROUNDS: Final = 3
 _FTS5_LIMIT_S: Final = 20.0
 _KINDS: Final = {
     "mixed": ("rare", "middling", "middling", "common", "common"),
@@ -59,102 +68,6 @@ _KINDS: Final = {
 }
 _FUNCTION_QUERY: Final = "what is it that you do"
 _SELECT_PLAIN: Final = "SELECT rowid, text FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?"
-
-
-class Filler:
-    """Fills a memory and a plain FTS5 table with the same texts, further and further."""
-
-    def __init__(self, database: Path, plain: Path | None) -> None:
-        self._database = database
-        self._plain = plain
-        self._corpus = Corpus()
-        self.sessions = 0
-        self.text_bytes = 0
-
-    @property
-    def records(self) -> int:
-        """How many there are."""
-        return self.sessions * RECORDS_OF_SESSION
-
-    async def fill(self, count: int, agents: int = 1) -> float:
-        """Go on to `count` records, or the few more that whole sessions make; the sessions take turns among the
-        agents. Gives records a second."""
-        started, before = time.perf_counter(), self.records
-        store = await SqliteStore.open(self._database)
-        try:
-            while self.records < count:
-                missing = -(-(count - self.records) // RECORDS_OF_SESSION)
-                texts = [
-                    text for _ in range(min(_SESSIONS_AT_ONCE, missing)) for text in await self._session(store, agents)
-                ]
-                self._fill_plain(texts)
-        finally:
-            await store.close()
-        return (self.records - before) / (time.perf_counter() - started)
-
-    async def _session(self, store: SqliteStore, agents: int) -> list[str]:
-        """Write one session: windows of 15 messages, and their summaries after them."""
-        first = self.sessions * RECORDS_OF_SESSION
-        messages = list(self._corpus.texts(_WINDOWS * _WINDOW))
-        summaries = [" ".join(messages[start : start + _SUMMARY_TEXTS]) for start in range(0, len(messages), _WINDOW)]
-        async with store.write() as transaction:
-            scope = Scope(agent=agent_of(self.sessions, agents), session=f"session-{self.sessions}")
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-            drafts = [_message(text, first + i) for i, text in enumerate(messages)]
-            await transaction.records.append_messages(session, drafts, now_ms=START_MS)
-            for window, text in enumerate(summaries):
-                await transaction.records.add_summary(session, _summary(text, session.id, window, first))
-            await transaction.sessions.set_pinned_seq(session, _NEVER)
-        self.sessions += 1
-        return messages + summaries
-
-    def _fill_plain(self, texts: Sequence[str]) -> None:
-        self.text_bytes += sum(map(len, texts))
-        if self._plain is not None:
-            with closing(sqlite3.connect(self._plain)) as connection, connection:
-                connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text)")
-                connection.executemany("INSERT INTO texts (text) VALUES (?)", ((text,) for text in texts))
-
-
-def _message(text: str, place: int) -> MessageDraft:
-    return MessageDraft(
-        role=(Role.USER, Role.ASSISTANT)[place % 2],
-        text=text,
-        name=None,
-        created_at=START_MS + place * _STEP_MS,
-        importance=0.5,
-        tokens=len(text) // 4,
-        model_id=None,
-        token_usage=None,
-        client_key=None,
-        terms=index_terms(text),
-    )
-
-
-def _summary(text: str, session: str, window: int, first: int) -> SummaryDraft:
-    moment = START_MS + (first + (window + 1) * _WINDOW) * _STEP_MS
-    return SummaryDraft(
-        id=f"summary_{session}_{window}",
-        text=text,
-        level=0,
-        start_seq=window * _WINDOW + 1,
-        end_seq=(window + 1) * _WINDOW,
-        start_message_id="msg_1",
-        end_message_id="msg_1",
-        started_at=moment,
-        ended_at=moment,
-        importance=0.7,
-        tokens=len(text) // 4,
-        method=SummaryMethod.EXTRACTIVE,
-        model_id=None,
-        created_at=moment,
-        terms=index_terms(text),
-    )
-
-
-def agent_of(place: int, agents: int) -> str:
-    """Whose the session at this place is; a single agent is the default one."""
-    return "default" if agents == 1 else f"agent-{place % agents}"
 
 
 def queries(kind: str, count: int) -> Iterator[str]:
@@ -177,17 +90,21 @@ async def _ranked(database: Path, plain: Path, count: int) -> dict[str, Any]:
             for kind in _KINDS:
                 ours: list[float] = []
                 theirs: list[float] = []
-                hits = 0
+                hits, cpu_s = 0, 0.0
                 for query in queries(kind, count):
-                    started = time.perf_counter()
+                    started, cpu_started = time.perf_counter(), time.process_time()
                     page = await memory.search_memory(SearchRequest(query, k=_K))
                     ours.append(time.perf_counter() - started)
+                    cpu_s += time.process_time() - cpu_started
                     hits += len(page.hits)
                     if sum(theirs) < _FTS5_LIMIT_S:
                         started = time.perf_counter()
                         connection.execute(_SELECT_PLAIN, (_plain_query(query), _K)).fetchall()
                         theirs.append(time.perf_counter() - started)
-                figures[kind] = _compared(ours, theirs) | {"hits_per_query": hits / count}
+                figures[kind] = _compared(ours, theirs) | {
+                    "cpu_ms_per_query": 1000 * cpu_s / count,
+                    "hits_per_query": hits / count,
+                }
     return figures | {"rss_mb": {"opened": opened_mb, "peak": peak_rss_mb()}}
 
 
@@ -198,8 +115,8 @@ def narrowed(database: Path, sessions: int, agents: int, count: int) -> dict[str
 
 async def _narrowed(database: Path, sessions: int, agents: int, count: int) -> dict[str, Any]:
     records = sessions * RECORDS_OF_SESSION
-    early = SearchFilters(until=START_MS + records * _STEP_MS // 10)
-    late = SearchFilters(since=START_MS + records * _STEP_MS * 9 // 10)
+    early = SearchFilters(until=START_MS + records * STEP_MS // 10)
+    late = SearchFilters(since=START_MS + records * STEP_MS * 9 // 10)
     oldest, newest = agent_of(0, agents), agent_of(sessions - 1, agents)
     cases: dict[str, Callable[[int], dict[str, Any]]] = {
         "an_agent": lambda i: {"agent_id": agent_of(i, agents)},
@@ -237,44 +154,166 @@ def _compared(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
     return {**figures, "p50_ratio": figures["kalito"]["p50_ms"] / figures["fts5"]["p50_ms"]}
 
 
+def cold(database: Path, count: int, *, is_cached: bool) -> dict[str, float]:
+    """The first query of this process, the p50 of the next, and the memory that it all took."""
+    if not is_cached:
+        _forget(database)
+    return anyio.run(_cold, database, count)
+
+
+async def _cold(database: Path, count: int) -> dict[str, float]:
+    asked = list(queries("mixed", count + 1))
+    started = time.perf_counter()
+    async with open_memory(database, _QUIET) as memory:
+        opened_s = time.perf_counter() - started
+        times: list[float] = []
+        for query in asked:
+            started = time.perf_counter()
+            await memory.search_memory(SearchRequest(query, k=_K))
+            times.append(time.perf_counter() - started)
+        peak_mb = peak_rss_mb()
+    p50_s = percentile(times[1:], 0.5)
+    return {
+        "opened_ms": 1000 * opened_s,
+        "first_ms": 1000 * times[0],
+        "p50_ms": 1000 * p50_s,
+        "first_more_ms": 1000 * (times[0] - p50_s),
+        "rss_mb": peak_mb,
+    }
+
+
+def _forget(database: Path) -> None:
+    """Ask the operating system to drop the file from its cache, where it can be asked."""
+    if hasattr(os, "posix_fadvise"):
+        with database.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def hostile(database: Path) -> dict[str, Any]:
+    """The longest time of each hostile query. A refusal is an end too, and is told."""
+    return anyio.run(_hostile, database)
+
+
+async def _hostile(database: Path) -> dict[str, Any]:
+    figures: dict[str, Any] = {}
+    async with open_memory(database, _QUIET) as memory:
+        await memory.search_memory(SearchRequest("warm up", k=_K))
+        for name, query in hostile_queries(_QUIET.search.max_query_chars).items():
+            times, found = [], "refused"
+            for _ in range(_HOSTILE_ROUNDS):
+                started = time.perf_counter()
+                with suppress(InvalidInput):
+                    found = f"{len((await memory.search_memory(SearchRequest(query, k=_K))).hits)} hits"
+                times.append(time.perf_counter() - started)
+            figures[name] = {"max_ms": 1000 * max(times), "found": found}
+    return {**figures, "max_ms": max(one["max_ms"] for one in figures.values())}
+
+
 def measure(folder: Path, *, sizes: Sequence[int], many: int, agents: int, count: int) -> dict[str, Any]:
     """The figures at each size, and in a memory of `many` records of several agents."""
-    database, plain = folder / "memory.db", folder / "plain.db"
-    filler = Filler(database, plain)
-    figures: dict[str, Any] = {"target_p50_ms": TARGET_P50_MS}
+    filler = Filler(folder / "memory.db", folder / "plain.db")
+    by_size: dict[str, Any] = {}
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as fresh:
         for size in sizes:
-            rate = anyio.run(filler.fill, size)
-            progress(f"search: {size} records, written at {rate:.0f} a second")
-            of_size = fresh.submit(ranked, database, plain, count).result()
-            figures[str(size)] = of_size | {
-                "records": filler.records,
-                "fill_per_s": rate,
-                "bytes_per_text_byte": {
-                    "kalito": database.stat().st_size / filler.text_bytes,
-                    "fts5": plain.stat().st_size / filler.text_bytes,
-                },
-            }
+            by_size[str(size)] = at_size(folder, filler, size, count, fresh)
+            for line in targets(size, by_size[str(size)]):
+                progress(f"search: {size} records, {line}")
         progress("search: one agent's sessions and times")
-        figures["narrowed"] = [fresh.submit(narrowed, database, filler.sessions, 1, count).result()]
+        one_agent = fresh.submit(narrowed, folder / "memory.db", filler.sessions, 1, count).result()
         filler = Filler(folder / "many.db", None)
         anyio.run(filler.fill, many, agents)
         progress("search: several agents")
-        figures["narrowed"].append(fresh.submit(narrowed, folder / "many.db", filler.sessions, agents, count).result())
+        several = fresh.submit(narrowed, folder / "many.db", filler.sessions, agents, count).result()
+    return {**by_size, "narrowed": [one_agent, several]}
+
+
+def at_size(folder: Path, filler: Filler, size: int, count: int, fresh: Executor) -> dict[str, Any]:
+    """Everything about the memory at this size, each in a process of its own."""
+    database, plain = folder / "memory.db", folder / "plain.db"
+    costs = anyio.run(filler.fill, size)
+    index_us = costs.per_message_us()
+    progress(f"search: {size} records, {index_us['analysis'] + index_us['insert']:.0f} us a message")
+    figures: dict[str, Any] = {"records": filler.records, "index_us": index_us}
+    for name, is_cached in (("uncached", False), ("cached", True)):
+        rounds = [fresh.submit(cold, database, count, is_cached=is_cached).result() for _ in range(_COLD_ROUNDS)]
+        figures.setdefault("cold", {})[name] = {key: percentile([one[key] for one in rounds], 0.5) for key in rounds[0]}
+    figures |= fresh.submit(ranked, database, plain, count).result()
+    figures["hostile"] = fresh.submit(hostile, database).result()
+    bytes_ = {"kalito": database.stat().st_size, "fts5": plain.stat().st_size}
+    figures["bytes"] = bytes_
+    figures["bytes_per_record"] = {name: size_ / filler.records for name, size_ in bytes_.items()}
+    figures["bytes_per_text_byte"] = {name: size_ / filler.text_bytes for name, size_ in bytes_.items()}
+    figures["targets"] = targets_of(size, figures)
     return figures
+
+
+def targets_of(size: int, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """What was wanted at this size, what it is, and whether it was met. Of several kinds the slowest counts."""
+    kinds = [figures[kind]["kalito"] for kind in _KINDS]
+    first = figures["cold"]["cached"]
+    wanted = {
+        "p50_ms": (max(kind["p50_ms"] for kind in kinds), TARGET_P50_MS.get(size)),
+        "p95_to_p50": (max(kind["p95_ms"] / kind["p50_ms"] for kind in kinds), TARGET_P95_TO_P50),
+        "rss_mb": (first["rss_mb"], TARGET_RSS_MB.get(size)),
+        "first_more_ms": (first["first_more_ms"], TARGET_FIRST_MORE_MS),
+        "index_beyond_fts5_us": (figures["index_us"]["beyond_fts5"], TARGET_INDEX_US),
+        "hostile_max_ms": (figures["hostile"]["max_ms"], TARGET_HOSTILE_MS),
+    }
+    return {
+        name: {"is": value, "wanted": most, "met": value <= most}
+        for name, (value, most) in wanted.items()
+        if most is not None
+    }
+
+
+def targets(size: int, figures: Mapping[str, Any]) -> Iterator[str]:
+    """The targets of a size as lines to be read."""
+    for name, one in targets_of(size, figures).items():
+        yield f"{name}: {one['is']:.1f}, wanted at most {one['wanted']:g}: {'met' if one['met'] else 'missed'}"
+
+
+def panels(figures: Mapping[str, Any], sizes: Sequence[int]) -> list[Panel]:
+    """What is drawn: the p50 of mixed queries, the disk and the memory."""
+    at = [(figures[str(size)]["records"], figures[str(size)]) for size in sizes]
+    return [
+        Panel(
+            "query p50, ms",
+            {
+                "kalito-mcp": [(records, one["mixed"]["kalito"]["p50_ms"]) for records, one in at],
+                "FTS5 bm25()": [(records, one["mixed"]["fts5"]["p50_ms"]) for records, one in at],
+            },
+        ),
+        Panel(
+            "disk, MB",
+            {
+                "kalito-mcp": [(records, one["bytes"]["kalito"] / 1e6) for records, one in at],
+                "FTS5 bm25()": [(records, one["bytes"]["fts5"] / 1e6) for records, one in at],
+            },
+        ),
+        Panel(
+            "memory of a searching process, MB",
+            {"kalito-mcp": [(records, one["cold"]["cached"]["rss_mb"]) for records, one in at]},
+        ),
+    ]
 
 
 def main() -> None:
     """Run it."""
     parser = options(__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", help="records (default 1000 100000 1000000; quick to 100000)")
+    parser.add_argument("--full", action="store_true", help="a million records too")
+    parser.add_argument("--sizes", type=int, nargs="+", help="records (default 10000 100000, with --full 1000000)")
     parser.add_argument("--queries", type=int, help="queries of each kind (default 200, quick 50)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the costs against the size as an SVG")
     given = parser.parse_args()
-    sizes = sorted(given.sizes or ([1_000, 100_000] if given.quick else [1_000, 100_000, 1_000_000]))
+    sizes = sorted(given.sizes or [10_000, 100_000, *([1_000_000] if given.full else [])])
     many, agents = (20_000, 10) if given.quick else (100_000, 50)
     count = given.queries or (50 if given.quick else 200)
     with tempfile.TemporaryDirectory() as folder:
-        emit("search", measure(Path(folder), sizes=sizes, many=many, agents=agents, count=count))
+        figures = measure(Path(folder), sizes=sizes, many=many, agents=agents, count=count)
+    if given.plot is not None:
+        given.plot.write_text(plot(panels(figures, sizes), across="records"), encoding="utf-8")
+    emit("search", figures)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@
     │   ├── StorageReadOnly
     │   ├── StorageDamaged
     │   └── SchemaTooNew
-    └── ModelError              a language model; the summarizer falls back, so no caller sees it
+    └── ModelError              a model of texts or vectors; memory goes on without it, so no tool's caller sees it
         ├── ModelUnavailable
         └── ModelReplyInvalid
 
@@ -193,6 +193,6 @@ class ModelUnavailable(ModelError):
 
 
 class ModelReplyInvalid(ModelError):
-    """It answered with something that is not a chat completion."""
+    """It answered with something else than what it was asked for: a text, or a usable vector for each text."""
 
     code = "model_reply_invalid"

@@ -34,6 +34,7 @@ from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.owed_worker import OwedWorker
 from kalito_mcp.orchestrator.usage_counter import UsageCounter
+from kalito_mcp.orchestrator.vector_worker import VectorWorker
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
@@ -67,6 +68,7 @@ class Memory:
         usage: UsageCounter,
         clock: Clock,
         ids: IdSource,
+        vectors: VectorWorker | None = None,
         owner: str = LOCAL_OWNER,
     ) -> None:
         self.manager = manager
@@ -84,6 +86,7 @@ class Memory:
         self._eraser = eraser
         self._historian = historian
         self._usage = usage
+        self._vectors = vectors
         self._ids = ids
         self._owner = owner
 
@@ -340,9 +343,11 @@ class Memory:
             return await view.sessions.list_recent(self._scope(None, agent_id), prefix=prefix, limit=limit)
 
     async def settled(self) -> None:
-        """Wait until the owed work that this memory was told of is done."""
+        """Wait until the owed work that this memory was told of is done, and no vector can be made for now."""
         await self._owed.settled()
         await self._usage.flush()
+        if self._vectors is not None:
+            await self._vectors.settled()
 
     async def _session(self, session_id: str) -> Session | None:
         async with self._store.read() as view:

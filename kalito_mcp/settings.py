@@ -34,10 +34,11 @@ from kalito_mcp.engine.summarizer import SummaryPolicy
 from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.orchestrator.usage_counter import UsagePolicy
+from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.store import StoragePolicy
 from kalito_mcp.ports.tokens import TokenPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
-from kalito_mcp.retrieval.search import SearchPolicy
+from kalito_mcp.retrieval.policy import SearchPolicy
 
 _PREFIX: Final = "KALITO_"
 _OWN_VARIABLES: Final = frozenset(
@@ -61,6 +62,8 @@ _AT_LEAST_ONE: Final = frozenset(
         "search.postings",
         "search.candidates",
         "storage.readers",
+        "vectors.batch",
+        "vectors.max_chars",
         "window.threshold",
         "window.dense_threshold",
     }
@@ -72,6 +75,7 @@ _AT_MOST: Final[Mapping[str, int]] = {
     "graph.past_answers": 100,
     "promotion.min_rank": 1,
     "storage.busy_timeout_s": 86_400,  # SQLite reads more than 24 days as 0
+    "vectors.batch": 256,
 }
 
 
@@ -119,6 +123,7 @@ class Settings:
     cache: CachePolicy = CachePolicy()
     limits: LimitsPolicy = LimitsPolicy()
     storage: StoragePolicy = StoragePolicy()
+    vectors: VectorPolicy = VectorPolicy()
     servers: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -142,6 +147,7 @@ _SECTIONS: Final[Mapping[str, type[Any]]] = {
     "cache": CachePolicy,
     "limits": LimitsPolicy,
     "storage": StoragePolicy,
+    "vectors": VectorPolicy,
 }
 
 

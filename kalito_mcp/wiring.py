@@ -33,7 +33,10 @@ from kalito_mcp.orchestrator.owed_worker import OwedWorker
 from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
 from kalito_mcp.orchestrator.usage_counter import UsageCounter
+from kalito_mcp.orchestrator.vector_worker import VectorWorker
+from kalito_mcp.orchestrator.watched_store import WatchedStore
 from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.retrieval.search import Searcher
@@ -95,23 +98,28 @@ async def open_memory(
     """
     settings = settings or Settings()
     path = Path(database) if database is not None else settings.database
-    store = await SqliteStore.open(path, settings.storage)
+    opened = await SqliteStore.open(path, settings.storage, exact_vectors=settings.vectors.exact_up_to)
     registry = None
     try:
         clock = clock or SystemClock()
-        servers = [
-            checked_section(ModelServer, server, f"servers[{place}]") for place, server in enumerate(settings.servers)
-        ]
-        registry = ModelRegistry(servers, clock)
+        registry = _registry(settings, clock)
+        embedder = registry.embedder(settings.vectors)
+        store: Store = opened
+        vectors = None
+        if embedder is not None and not opened.is_read_only:
+            vectors = VectorWorker(opened, embedder, settings.vectors)
+            store = WatchedStore(opened, vectors.nudge)
         snapshots = snapshot_folder(path)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
         memory, owed, usage = await _assembled(
-            store, settings, registry, clock, ids or RandomIds(), orchestrators, snapshots
+            store, settings, registry, clock, ids or RandomIds(), orchestrators, snapshots, embedder, vectors
         )
         async with anyio.create_task_group() as tasks:
-            if not store.is_read_only:
+            if not opened.is_read_only:
                 tasks.start_soon(owed.run)
                 tasks.start_soon(usage.run)
+            if vectors is not None:
+                tasks.start_soon(vectors.run)
             yield memory
             tasks.cancel_scope.cancel()
         await usage.flush()
@@ -122,7 +130,15 @@ async def open_memory(
         with anyio.CancelScope(shield=True):
             if registry is not None:
                 await registry.aclose()
-            await store.close()
+            await opened.close()
+
+
+def _registry(settings: Settings, clock: Clock) -> ModelRegistry:
+    """The configured model servers. Opens no connection."""
+    servers = [
+        checked_section(ModelServer, server, f"servers[{place}]") for place, server in enumerate(settings.servers)
+    ]
+    return ModelRegistry(servers, clock)
 
 
 async def _assembled(
@@ -133,10 +149,12 @@ async def _assembled(
     ids: IdSource,
     orchestrators: Orchestrators,
     snapshots: SnapshotFolder,
+    embedder: Embedder | None,
+    vectors: VectorWorker | None,
 ) -> tuple[Memory, OwedWorker, UsageCounter]:
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     summarizer = Summarizer(registry, settings.summaries)
-    searcher = Searcher(store, settings.search, clock, settings.decay)
+    searcher = Searcher(store, settings.search, clock, settings.decay, embedder=embedder)
     summaries = SummaryKeeper(
         store,
         summarizer,
@@ -184,6 +202,7 @@ async def _assembled(
         usage=usage,
         clock=clock,
         ids=ids,
+        vectors=vectors,
     )
     return memory, owed, usage
 
@@ -246,21 +265,55 @@ async def reindex(settings: Settings) -> int:
     Raises:
         ConfigurationError: there is no database.
     """
-    if not settings.database.exists():
-        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
-    store = await SqliteStore.open(settings.database, settings.storage)
+    store = await _existing(settings)
     try:
         return await store.reindex()
     finally:
         await store.close()
 
 
+async def reindex_vectors(settings: Settings, progress: Callable[[int, int], None], *, is_anew: bool = False) -> None:
+    """Make the vectors that the configured embedder has not made yet, and serve them when they are complete; all of
+    them, with `is_anew`. `progress` hears how many records have theirs, and of how many. See `VectorWorker.rebuild`.
+
+    Raises:
+        ConfigurationError: there is no database, or no embedder that can be used.
+        ModelError: the embedder failed; what is made stays, and the next call goes on with it.
+    """
+    registry = _registry(settings, SystemClock())
+    try:
+        embedder = registry.embedder(settings.vectors)
+        if embedder is None:
+            raise ConfigurationError("no embedder is configured; set vectors.embedder")
+        store = await _existing(settings)
+        try:
+            await VectorWorker(store, embedder, settings.vectors).rebuild(progress, is_anew=is_anew)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await store.close()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await registry.aclose()
+
+
+async def _existing(settings: Settings) -> SqliteStore:
+    if not settings.database.exists():
+        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
+    return await SqliteStore.open(settings.database, settings.storage, exact_vectors=settings.vectors.exact_up_to)
+
+
 def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
-    """What is to be said about the database and its surroundings. Changes nothing."""
+    """What is to be said about the database and its surroundings. Changes nothing, and asks no model."""
     yield wal_reset_exposure()
+    fingerprint = None
+    try:
+        embedder = _registry(settings, SystemClock()).embedder(settings.vectors)
+        fingerprint = embedder.fingerprint if embedder is not None else None
+    except ConfigurationError as error:
+        yield Finding("models", Verdict.FAILED, str(error))
     if not settings.database.exists():
         yield Finding("database", Verdict.OK, "does not exist yet; `kalito-mcp serve` creates it")
         return
     yield access(settings.database)
-    yield from inspect(settings.database, is_deep=is_deep)
+    yield from inspect(settings.database, is_deep=is_deep, fingerprint=fingerprint)
     yield users(settings.database)

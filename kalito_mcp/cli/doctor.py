@@ -12,7 +12,7 @@ from kalito_mcp.version import __version__
 
 @click.command(name="doctor")
 @with_settings
-@click.option("--deep", "is_deep", is_flag=True, help="Read every record: hashes, counters, text index.")
+@click.option("--deep", "is_deep", is_flag=True, help="Read every record: hashes, counters, text index, vectors.")
 def command(database: Path | None, config: Path | None, is_deep: bool) -> None:
     """Check the database and its surroundings. Changes nothing; exit code 1 when something needs a hand."""
     from kalito_mcp.wiring import diagnose  # noqa: PLC0415 - keeps --help quick

@@ -26,7 +26,7 @@ _COMMANDS: Final = {
     "tasks": ("kalito_mcp.cli.records:tasks", "List what is to be done."),
     "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
     "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
-    "reindex": ("kalito_mcp.cli.reindex", "Build the text index anew from the records."),
+    "reindex": ("kalito_mcp.cli.reindex", "Build what is searched anew: the text index, and vectors."),
 }
 _INTERRUPTED: Final = 130
 """What shells report for a command that Ctrl-C ended."""

@@ -18,6 +18,7 @@ from kalito_mcp.records.schemas import as_shown
 
 EXCERPT_CHARS: Final = 80
 HIT_CHARS: Final = 100
+WHY_CHARS: Final = 1_000
 _LABEL_WIDTH: Final = 14
 _OPEN: Final = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
 _TOLD_BY_NAME: Final = (
@@ -68,10 +69,26 @@ def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
 
 
 def hit_line(hit: Hit) -> str:
-    """One hit of a search: its id, what it is, the day, whose words it has, and their first 100 characters."""
+    """One hit of a search: its id, what it is, the day, whose words it has, their first 100 characters, and how many
+    other records say the same."""
     kind = str(hit.type) if hit.status is None else f"{hit.type} {hit.status}"
     who = one_line(hit.name or hit.role or hit.origin)
-    return f"{hit.record_id}  {kind}  {to_iso(hit.created_at)[:10]}  {who}: {one_line(hit.text, HIT_CHARS)}"
+    again = f"  (and {len(hit.same)} more like it)" if hit.same else ""
+    return f"{hit.record_id}  {kind}  {to_iso(hit.created_at)[:10]}  {who}: {one_line(hit.text, HIT_CHARS)}{again}"
+
+
+def why_lines(hit: Hit) -> list[str]:
+    """Why a hit is there: in a sentence, where it has one, then the parts of its score, what weighs most first."""
+    width = max(map(len, hit.parts), default=0)
+    parts = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
+    because = [one_line(f"because: {hit.why}", WHY_CHARS)] if hit.why else []
+    return indented([*because, *indented(f"{name:<{width}}  {share:+.4f}" for name, share in parts)])
+
+
+def nothing_lines(note: str | None, given: Sequence[str]) -> list[str]:
+    """That nothing was found, what the search says of it, and what to try: less of what was given, or other words."""
+    tip = f"try without {' or '.join(given)}" if given else "try other words for it, a name or a date"
+    return ["nothing found", *indented([note, tip] if note else [tip])]
 
 
 def echo_lines(record_id: str, pins: Sequence[MemoryRecord], summaries: Sequence[MemoryRecord]) -> list[str]:

@@ -3,18 +3,35 @@
 Who runs `remember` is whose words a note, a task or a thought are; a document has those of its source.
 """
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kalito_mcp.cli.opened import tell, tell_json, this_person, typed_fields, with_memory
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
-from kalito_mcp.cli.record_lines import hit_line, remembered_line
-from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.cli.record_lines import hit_line, nothing_lines, remembered_line, why_lines
+from kalito_mcp.domain.importance import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
+from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.search import SearchFilters, SearchPage
+from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.time_words import moment_in_words
+from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.records.redaction import redact
 from kalito_mcp.retrieval.search import SearchRequest
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+_LEAST: Final[Mapping[str, float]] = {
+    "low": 0.0,
+    "medium": MEDIUM_FROM,
+    "high": HIGH_FROM,
+    "critical": CRITICAL_FROM,
+}
 
 with_session = click.option("--session", "session_id", metavar="ID", help="Only in this conversation.")
 with_agent = click.option("--agent", "agent_id", metavar="ID", help="Whose memory; `default` unless given.")
@@ -71,41 +88,110 @@ def remember(
         tell([f"taken out of the text, and not kept: {', '.join(kinds).replace('_', ' ')}"])
 
 
+def _least_importance(_context: click.Context, _option: click.Parameter, value: str) -> float:
+    """A score in [0, 1], or the least one of a level."""
+    try:
+        score = _LEAST[value] if value in _LEAST else float(value)
+    except ValueError:
+        score = math.nan
+    if not 0.0 <= score <= 1.0:
+        raise click.BadParameter(f"{value!r} is neither a number from 0 to 1 nor one of {', '.join(_LEAST)}")
+    return score
+
+
 @click.command()
 @click.argument("words", nargs=-1, required=True)
+@click.option("-k", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many at the most.")
+@with_session
+@with_agent
 @click.option(
     "--type",
     "types",
     multiple=True,
     type=click.Choice([str(one) for one in RecordType]),
-    help="Only records of this type; may be given several times. Thoughts are found only so.",
+    help="Only records of this type. Thoughts are found only so.",
 )
-@with_session
-@with_agent
-@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many at the most.")
+@click.option(
+    "--role", "roles", multiple=True, type=click.Choice([str(one) for one in Role]), help="Only what this one said."
+)
+@click.option("--name", "names", multiple=True, metavar="NAME", help="Only what the speaker of this name said.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only records with this tag.")
+@click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    type=click.Choice([str(one) for one in Origin]),
+    help="Only words of this origin.",
+)
+@click.option(
+    "--min-importance",
+    callback=_least_importance,
+    default="0",
+    metavar="SCORE",
+    help="Only what is at least so important: 0 to 1, or low, medium, high or critical.",
+)
+@click.option(
+    "--since", metavar="WHEN", help="From then on: 2026-03-04, 7d (so long ago), 'last March', 'two weeks ago'."
+)
+@click.option("--until", metavar="WHEN", help="Until then; of a day or a month, until its end.")
+@click.option("--now", metavar="MOMENT", help="Count from this moment, ISO 8601, instead of the present one.")
+@click.option("--explain", "is_explained", is_flag=True, help="Say why each hit is there, and of what its score is.")
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @with_settings
 def search(
     database: Path | None,
     config: Path | None,
     words: tuple[str, ...],
-    types: tuple[str, ...],
+    limit: int,
     session_id: str | None,
     agent_id: str | None,
-    limit: int,
+    types: tuple[str, ...],
+    roles: tuple[str, ...],
+    names: tuple[str, ...],
+    tags: tuple[str, ...],
+    origins: tuple[str, ...],
+    min_importance: float,
+    since: str | None,
+    until: str | None,
+    now: str | None,
+    is_explained: bool,
     is_json: bool,
 ) -> None:
-    """Find records that hold WORDS, best first, one a line. What is found counts as used, as in any search."""
-    filters = SearchFilters(types=frozenset(map(RecordType, types)))
-    request = SearchRequest(query=" ".join(words), k=limit, filters=filters)
-    page = with_memory(
-        settings_of_one_that_exists(database, config),
-        lambda memory: memory.search_memory(request, session_id=session_id, agent_id=agent_id),
-    )
+    """Find records that hold WORDS, best first, one a line. What is found counts as used, as in any search.
+
+    Options that name one of several may be given several times; several of one kind admit any of them.
+
+    '"leaves at seven" -moss' holds a phrase as it is and leaves a word out; in quotes of the shell, or behind --.
+    """
+
+    async def found(memory: "Memory") -> SearchPage:
+        now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
+        filters = SearchFilters(
+            types=frozenset(map(RecordType, types)),
+            roles=frozenset(map(Role, roles)),
+            names=frozenset(names),
+            tags=frozenset(tags),
+            origins=frozenset(map(Origin, origins)),
+            min_importance=min_importance,
+            since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False),
+            until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True),
+        )
+        request = SearchRequest(" ".join(words), limit, filters, explain=is_explained, now_ms=now_ms)
+        return await memory.search_memory(request, session_id=session_id, agent_id=agent_id)
+
+    page = with_memory(settings_of_one_that_exists(database, config), found)
+    if page.note and (page.hits or is_json):
+        click.echo(as_data(page.note), err=True)  # what reads the hits shall not take it for one
     if is_json:
         tell_json(hit.to_dict() for hit in page.hits)
+    elif page.hits:
+        tell(line for hit in page.hits for line in (hit_line(hit), *(why_lines(hit) if is_explained else ())))
     else:
-        tell(map(hit_line, page.hits) if page.hits else ["nothing found"])
+        given = {
+            "--session": session_id, "--type": types, "--role": roles, "--name": names, "--tag": tags,
+            "--origin": origins, "--min-importance": min_importance, "--since": since, "--until": until,
+        }  # fmt: skip
+        tell(nothing_lines(page.note, [option for option, value in given.items() if value]))
 
 
 def _words(path: Path) -> str:

@@ -13,8 +13,10 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-ANALYSIS_VERSION: Final = 1
-"""Stored with an index; another version means `reindex`."""
+from kalito_mcp.domain.word_forms import base_form
+
+ANALYSIS_VERSION: Final = 2
+"""Stored with an index: one of an older version is built anew when the database is opened."""
 
 _MAX_TERM_LENGTH: Final = 48
 # A short ending stays with its word, don't and we'll; what is longer is a word itself, O'Brien and all'aperto.
@@ -72,14 +74,14 @@ def _ascii_words(lowered: str) -> list[str]:
 
 def terms(text: str) -> list[str]:
     """The index terms of the text, with repeats."""
-    return list(map(stem, _indexed(text)))
+    return list(map(stem, indexed_words(text)))
 
 
 def index_terms(text: str, name: str | None = None) -> tuple[str, ...]:
     """The distinct terms under which a record is found: those of its text and of its speaker's name."""
-    found = _indexed(text)
+    found = indexed_words(text)
     if name:
-        found += _indexed(name)
+        found += indexed_words(name)
     return tuple(dict.fromkeys(map(stem, found)))
 
 
@@ -92,11 +94,11 @@ def query_terms(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """The word without its inflection; equal for `plan`, `plans`, `planned` and `planning`.
+    """The word without its inflection; equal for `plan`, `plans`, `planned` and `planning`, and for `buy` and `bought`.
 
     Words of fewer than four letters, and words with digits, stay as they are.
     """
-    word = word.partition("'")[0][:_MAX_TERM_LENGTH]
+    word = base_form(word.partition("'")[0][:_MAX_TERM_LENGTH])
     if len(word) < 4 or not word.isalpha() or not word.isascii():  # noqa: PLR2004 - see the docstring
         return word
     return _without_final_e(_without_participle(_without_plural(word)))
@@ -113,24 +115,29 @@ def _without_plural(word: str) -> str:
 
 
 def _without_participle(word: str) -> str:
-    for suffix in ("ing", "ed", "ly"):
+    if word.endswith("ied") and len(word) > 4:  # noqa: PLR2004 - `died`, `lied` are not of -y
+        return word[:-3] + "y"
+    for suffix, shortest in (("ing", 3), ("ed", 3), ("ly", 4)):
         if not word.endswith(suffix):
             continue
         root = word[: -len(suffix)]
-        if len(root) < 3 or not any(vowel in root for vowel in "aeiouy"):  # noqa: PLR2004 - `red`, `king`, `fly`
+        # `red`, `king`, `fly`; `reply`, `apply`
+        if len(root) < shortest or not any(vowel in root for vowel in "aeiouy"):
             return word
-        if suffix != "ly" and root[-1] == root[-2] and root[-1] not in "lsz":
+        if suffix != "ly" and root[-1] == root[-2] and root[-1] not in "flsz":
             return root[:-1]
         return root
     return word
 
 
 def _without_final_e(word: str) -> str:
-    return word[:-1] if word.endswith("e") and len(word) > 3 else word  # noqa: PLR2004 - see `stem`
+    # Of shorter words the e tells them apart: `note` and `not`, `plane` and `plan`, `theme` and `them`.
+    return word[:-1] if word.endswith("e") and len(word) > 5 else word  # noqa: PLR2004
 
 
-def _indexed(text: str) -> list[str]:
-    """The words, then every Han character: one of them is often a word, and may be all that a query has."""
+def indexed_words(text: str) -> list[str]:
+    """The words, then every Han character: one of them is often a word, and may be all that a query has. The stems of
+    these are what the text is indexed by."""
     if text.isascii():
         return words(text)
     return words(text) + _HAN.findall(unicodedata.normalize("NFKC", text))

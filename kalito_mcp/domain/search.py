@@ -1,7 +1,8 @@
 """What is asked of the memory, and what it answers."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.time import to_iso
@@ -11,7 +12,9 @@ from kalito_mcp.domain.time import to_iso
 class SearchFilters:
     """Which records may be hits. None, or empty, admits all; `since` and `until` are inclusive milliseconds.
 
-    Internal records are hits only with `include_internal`, or where `types` names thoughts.
+    Internal records are hits only with `include_internal`, or where `types` names thoughts. A record passes `names`
+    where one of them is its speaker's, in capitals or not, and `tags` where it has any of them, as they are written.
+    `origins` are whose words it may have, and `min_importance`, in [0, 1], is inclusive.
     """
 
     types: frozenset[RecordType] = frozenset()
@@ -19,6 +22,10 @@ class SearchFilters:
     since: int | None = None
     until: int | None = None
     include_internal: bool = False
+    names: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()
+    origins: frozenset[Origin] = frozenset()
+    min_importance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,19 @@ class Posting:
     term: str
     keys: tuple[int, ...]
     is_complete: bool
+
+
+class Place(NamedTuple):
+    """Where a record stands, before its text is read. `seq` is a message's alone; `is_admitted` says whether it may
+    be a hit, or only stands near one. A tuple, for hundreds are made for a search."""
+
+    key: int
+    session_key: int | None
+    seq: int | None
+    tokens: int
+    role: str | None
+    name: str | None
+    is_admitted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +76,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One found record. `score` lies in (0, 1]: the share of the query's evidence that the text holds, of which age
-    takes up to a tenth. `client_key` is a message's, where it was recorded with one; `status` and `due_date`
-    are a task's."""
+    """One found record. `score` lies in (0, 1]: the weighted sum of the evidence for it, of which age takes up to a
+    tenth. `parts` are that sum's, by feature, and `why` says in words what they are made of, where it was asked for.
+    `same` are the ids of records that say the same and are left out for it.
+    `client_key` is a message's, where it was recorded with one; `status` and `due_date` are a task's."""
 
     record_id: str
     type: RecordType
@@ -74,6 +95,9 @@ class Hit:
     revision: int = 1
     status: str | None = None
     due_date: str | None = None
+    same: tuple[str, ...] = ()
+    parts: Mapping[str, float] = field(default_factory=dict)
+    why: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; None left out."""
@@ -91,13 +115,18 @@ class Hit:
             "revision": self.revision,
             "status": self.status,
             "due_date": self.due_date,
+            "same": list(self.same) or None,
+            "parts": dict(self.parts) or None,
+            "why": self.why,
         }
         return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """The hits of one page, best first; `next_cursor` fetches the next, and is None on the last."""
+    """The hits of one page, best first; `next_cursor` fetches the next, and is None on the last. `note` says why there
+    are none, or what was not asked."""
 
     hits: tuple[Hit, ...]
     next_cursor: str | None
+    note: str | None = None

@@ -31,7 +31,7 @@ _NO_DETAILS_INSTEAD: Final = "send those beside details, and caused_by by update
 class LimitsPolicy:
     """How much one call may hand over."""
 
-    max_text_bytes: int = 262_144
+    max_text_bytes: int = 524_288
     max_document_bytes: int = 16_777_216
     max_messages: int = 10_000
 

@@ -30,7 +30,7 @@ from kalito_mcp.graph.network import MAX_SIMILAR, Network
 from kalito_mcp.graph.ranking import rank
 from kalito_mcp.graph.similarity import SimilarityIndex
 
-MAX_TEXT_BYTES: Final = 262_144
+MAX_TEXT_BYTES: Final = 524_288
 KEPT_TEXT_CHARS: Final = 1_000
 """A node keeps the beginning of its text, for people to recognise and to be embedded; the records keep it whole."""
 MAX_SOURCES: Final = 64

@@ -80,7 +80,7 @@ class GraphStore:
         `record_id` is the record that holds it, `at_ms` when that was said; now unless given.
 
         Raises:
-            InvalidInput: a blank text, or one of more than 262,144 bytes.
+            InvalidInput: a blank text, or one of more than 524,288 bytes.
             GraphFull: no room, and nothing that may go; nothing was changed.
         """
         return self._keeper.upsert(NodeType.QUERY, text, record_id=record_id, at_ms=at_ms).id

@@ -12,13 +12,15 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.breaker import BreakerPolicy, CircuitBreaker
-from kalito_mcp.inference.chat import ChatLimits, OllamaChat, OpenAIChat, address_flaw
+from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
+from kalito_mcp.inference.http import CallLimits, address_flaw
 from kalito_mcp.ports.chat import ChatModel
 from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.embedder import Embedder, VectorPolicy
 
 ServerKind = Literal["ollama", "openai"]
 
@@ -35,6 +37,7 @@ _PRIVATE: Final = tuple(
     ipaddress.ip_network(network) for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 _LONGEST_NAME: Final = 64
+_MINILM: Final = "minilm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,8 @@ class ModelServer:
 class ModelRegistry:
     """The configured servers, in order. Implements `ports.chat.ChatModels`.
 
-    Each server has one client and one circuit breaker, whichever of its models is asked for.
+    Each server has one client and one circuit breaker for its chats, whichever of its models is asked for, and
+    others for its vectors: one of the two may be down, or not be offered at all.
     """
 
     def __init__(
@@ -139,34 +143,73 @@ class ModelRegistry:
         for name in names:
             if names.count(name) > 1:
                 raise ConfigurationError(f"two model servers are named {name!r}; give each its own name")
-        self._servers = tuple((server, _chat(server, CircuitBreaker(clock, breaker_policy))) for server in servers)
+        self._clock, self._breaker_policy = clock, breaker_policy
+        self._servers = tuple((server, self._chat(server)) for server in servers)
+        self._embedders: list[Embedder] = []
 
     def find(self, model_id: str) -> ChatModel | None:
         """The first server with a glob that matches the model id; None where there is none."""
         return next((chat for server, chat in self._servers if server.answers_for(model_id)), None)
 
+    def embedder(self, policy: VectorPolicy) -> Embedder | None:
+        """What embeds texts by that policy; None where it names nothing. It is closed with the registry.
+
+        Opens no connection and no model; nothing is loaded before the first text.
+
+        Raises:
+            ConfigurationError: no server has that name, no model is named, or the model of `minilm` is not installed.
+        """
+        if not policy.embedder:
+            return None
+        if policy.embedder == _MINILM:
+            from kalito_mcp.inference.minilm import MiniLmEmbedder  # noqa: PLC0415 - only where it is wanted
+
+            self._embedders.append(MiniLmEmbedder(policy))
+        else:
+            self._embedders.append(self._server_embedder(policy))
+        return self._embedders[-1]
+
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close every connection, and the embedders."""
         for _, chat in self._servers:
             await chat.aclose()
+        for embedder in self._embedders:
+            await embedder.aclose()
 
+    def _chat(self, server: ModelServer) -> OllamaChat | OpenAIChat:
+        chat = OllamaChat if server.kind == "ollama" else OpenAIChat
+        return chat(**self._connection(server))
 
-def _chat(server: ModelServer, breaker: CircuitBreaker) -> OllamaChat | OpenAIChat:
-    chat = OllamaChat if server.kind == "ollama" else OpenAIChat
-    return chat(
-        name=server.name,
-        url=server.url,
-        is_local=server.runs_locally,
-        allows_loopback=server.allows_loopback,
-        breaker=breaker,
-        api_key_env=server.api_key_env,
-        limits=ChatLimits(
-            connect_timeout_s=server.connect_timeout_s,
-            total_timeout_s=server.total_timeout_s,
-            max_retries=server.max_retries,
-            max_reply_bytes=server.max_reply_bytes,
-        ),
-    )
+    def _server_embedder(self, policy: VectorPolicy) -> Embedder:
+        from kalito_mcp.inference.embedding import OllamaEmbedder, OpenAIEmbedder  # noqa: PLC0415 - the same
+
+        servers = {server.name: server for server, _ in self._servers}
+        if policy.embedder not in servers:
+            known = ", ".join(repr(name) for name in (_MINILM, *servers))
+            raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is no model server; known are {known}")
+        server = servers[policy.embedder]
+        if not policy.model:
+            raise ConfigurationError(
+                f"vectors.model is empty; name the model that the server {server.name!r} embeds with"
+            )
+        embedder = OllamaEmbedder if server.kind == "ollama" else OpenAIEmbedder
+        return embedder(policy=policy, **self._connection(server))
+
+    def _connection(self, server: ModelServer) -> dict[str, Any]:
+        return {
+            "name": server.name,
+            "url": server.url,
+            "is_local": server.runs_locally,
+            "allows_loopback": server.allows_loopback,
+            "breaker": CircuitBreaker(self._clock, self._breaker_policy),
+            "api_key_env": server.api_key_env,
+            "limits": CallLimits(
+                connect_timeout_s=server.connect_timeout_s,
+                total_timeout_s=server.total_timeout_s,
+                max_retries=server.max_retries,
+                max_reply_bytes=server.max_reply_bytes,
+            ),
+        }
 
 
 def _literal_address(host: str) -> str | None:

@@ -14,7 +14,7 @@ from kalito_mcp.domain.records import (
     SummaryMethod,
 )
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.domain.sessions import Session
 
 
@@ -135,6 +135,13 @@ class RecordReader(Protocol):
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
         """The pin that was written with this client_key."""
+        ...
+
+    async def places(
+        self, scope: Scope, keys: Sequence[int], centres: Sequence[int], *, reach: int, filters: SearchFilters
+    ) -> Sequence[Place]:
+        """Where these records stand, and the messages up to `reach` turns before and after those at `centres`, in no
+        order. What the filters do not admit is there as well, and says so; forgotten records are not."""
         ...
 
     async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:

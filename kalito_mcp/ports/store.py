@@ -9,6 +9,7 @@ from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.text_index import TextIndexReader
+from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class ReadView(Protocol):
     def graphs(self) -> GraphReader: ...
     @property
     def edits(self) -> EditReader: ...
+    @property
+    def vectors(self) -> VectorReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -48,6 +51,8 @@ class WriteTransaction(Protocol):
     def graphs(self) -> GraphWriter: ...
     @property
     def edits(self) -> EditWriter: ...
+    @property
+    def vectors(self) -> VectorWriter: ...
 
 
 class Store(Protocol):
@@ -63,6 +68,15 @@ class Store(Protocol):
         Raises:
             StorageBusy: another process held the lock too long.
             StorageFull, StorageReadOnly, StorageDamaged: as they say; nothing was written.
+        """
+        ...
+
+    async def approximate(self) -> bool:
+        """Make what is near quick to find where there are very many vectors; whether anything was to be done. Takes
+        minutes for a million vectors, in a thread; what is near is found meanwhile too, slower.
+
+        Raises:
+            StorageError: as it says; what is near is found all the same.
         """
         ...
 

@@ -1,6 +1,6 @@
 """The inverted text index: which records hold a term."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kalito_mcp.domain.records import RecordType
@@ -12,12 +12,25 @@ class TextIndexReader(Protocol):
     """Reads of one consistent view."""
 
     async def postings(
-        self, scope: Scope, terms: Sequence[str], *, types: frozenset[RecordType], cap: int
+        self, scope: Scope, asked: Sequence[Sequence[str]], *, types: frozenset[RecordType], cap: int
     ) -> Sequence[Posting]:
-        """For each analysed term, the newest `cap` records of the scope's agent (or session) that hold it.
+        """For each list of analysed terms, the newest `cap` records of the scope's agent (or session) that hold any of
+        them; the posting has the first one's name.
 
         `types` may narrow the postings and may be ignored: `RecordReader.candidates` decides. The work is bounded
         by `cap`, however common the term.
+        """
+        ...
+
+    async def similar_terms(
+        self, scope: Scope, words: Sequence[str], *, limit: int
+    ) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """For each word, as `analysis.words` gives it, the terms of the scope's agent that it may be a mistyped form
+        of: likeliest first (`domain.spelling`), each with how many of the agent's records hold it, more or less.
+
+        For words that nothing, or next to nothing, holds. A bounded number of them is looked up, so name the rarest
+        first; one without likeness is not in the answer, nor is a word's own term among its terms. The work is
+        bounded whatever the words.
         """
         ...
 

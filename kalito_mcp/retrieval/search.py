@@ -1,69 +1,79 @@
-"""`search_memory`: postings to candidates to hits.
+"""`search_memory`: a question, its lookup, and a page of hits.
 
-The work is bounded whatever is asked: at most `SearchPolicy.postings` index entries are looked at, rare terms being
-complete and common ones cut to their newest records, and at most `SearchPolicy.filtered_candidates` texts are read.
+What a lookup ranks is aged, near-duplicates are told once, and what is below the score that was found to mean nothing
+is left out: an empty page is an answer.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kalito_mcp.domain.analysis import query_terms, terms
+from kalito_mcp.domain.analysis import words
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, Hit, Posting, SearchFilters, SearchPage
+from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage
 from kalito_mcp.domain.validation import checked_moment
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import InvalidInput, ModelError
 from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import ReadView, Store
-from kalito_mcp.retrieval.evidence import evidence, inverse_document_frequencies
+from kalito_mcp.retrieval.explanation import explained
+from kalito_mcp.retrieval.lookup import Lookup
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.question import read
+from kalito_mcp.retrieval.ranking import DECIMALS, Scored
+from kalito_mcp.retrieval.weights import WEIGHTS, EvidenceWeights
 
-_DECIMALS: Final = 4
-_LEAST_SCORE: Final = 0.0001
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _DAY_MS: Final = 86_400_000
+_READ_CHARS: Final = 4_000
+"""Of a longer query, the beginning is read: what follows adds no term that counts."""
 
-
-@dataclass(frozen=True, slots=True)
-class SearchPolicy:
-    """Bounds on the work of one search.
-
-    `candidates` texts are compared at a time, and no more where they fill the page; `filtered_candidates` are the
-    most that are read for it, because a filter may admit few of them.
-    """
-
-    max_k: int = 100
-    max_query_chars: int = 4_000
-    max_terms: int = 32
-    postings: int = 8_000
-    candidates: int = 120
-    filtered_candidates: int = 4_000
-    chunk: int = 400
+_OTHER_VECTORS: Final = "searched by words alone: the vectors are of another embedder; run kalito-mcp reindex"
+_SAME: Final = 0.9
+"""The share of all words of two texts that both must have for the second to say nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What to find. `cursor` continues an earlier search with the same words and filters."""
+    """What to find. `cursor` continues an earlier search with the same words and filters; `explain` asks for the parts
+    and the reasons of each hit. `now_ms` is the moment from which dates in the query and ages count, the clock's
+    unless given."""
 
     query: str
     k: int = 10
     filters: SearchFilters = SearchFilters()
     cursor: str | None = None
+    explain: bool = False
+    now_ms: int | None = None
 
 
 class Searcher:
-    """Searches one agent's memory, or one session of it."""
+    """Searches one agent's memory, or one session of it. Reads only."""
 
-    def __init__(self, store: Store, policy: SearchPolicy, clock: Clock, decay: DecayPolicy = DEFAULT_DECAY) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: SearchPolicy,
+        clock: Clock,
+        decay: DecayPolicy = DEFAULT_DECAY,
+        weights: EvidenceWeights = WEIGHTS,
+        embedder: Embedder | None = None,
+    ) -> None:
         self._store = store
         self._policy = policy
         self._clock = clock
         self._decay = decay
+        self._weights = weights
+        self._embedder = embedder
 
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
-        """The best k records, best first; equal ones newest first.
+        """The best k records, best first; equal ones newest first. `note` says what the hits do not.
 
         A query without a single word finds nothing.
 
@@ -73,16 +83,38 @@ class Searcher:
         self._check(request)
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
-        asked = query_terms(request.query)[: self._policy.max_terms]
-        if not asked:
+        now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
+        question = read(request.query[:_READ_CHARS], most_terms=self._policy.max_terms, now_ms=now_ms)
+        if not question.terms:
             return SearchPage(hits=(), next_cursor=None)
+        vector, note = await self._vector(question.query.words)
+        found = _Found(self._policy.min_score, wanted=offset + request.k + 1)
         async with self._store.read() as view:
-            ranked = await self._ranked(view, scope, asked, request, wanted=offset + request.k + 1)
-        page = ranked[offset : offset + request.k]
-        has_more = len(ranked) > offset + request.k
+            if vector is not None and not await self._is_served(view):
+                vector, note = (
+                    None,
+                    "searched by words alone: the vectors are another embedder's; run kalito-mcp reindex",
+                )
+            lookup = Lookup(
+                view,
+                scope,
+                request.filters,
+                self._policy,
+                self._weights,
+                fingerprint="" if self._embedder is None else self._embedder.fingerprint,
+                vector=vector,
+            )
+            async for tier in lookup.tiers(question):
+                found.take(self._aged(tier, now_ms))
+                if found.is_enough:
+                    break
+        hits = found.kept[offset : offset + request.k]
+        if not hits and found.weak:
+            note = f"nothing remembered speaks of this; weak hits left out: {found.weak}"
         return SearchPage(
-            hits=tuple(_hit(score, candidate) for score, candidate in page),
-            next_cursor=f"{offset + request.k}-{fingerprint}" if has_more else None,
+            hits=tuple(_hit(scored, found.same(scored), is_explained=request.explain) for scored in hits),
+            next_cursor=f"{offset + request.k}-{fingerprint}" if found.is_enough else None,
+            note=note,
         )
 
     async def best(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> Sequence[Hit]:
@@ -93,60 +125,29 @@ class Searcher:
             return ()
         return (await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))).hits
 
-    async def _ranked(
-        self, view: ReadView, scope: Scope, asked: Sequence[str], request: SearchRequest, *, wanted: int
-    ) -> list[tuple[float, Candidate]]:
-        """At least `wanted` hits, best first, or all there are.
+    async def _vector(self, text: str) -> "tuple[NDArray[np.float32] | None, str | None]":
+        """The query's vector, where there is an embedder and it answers; what to say where it does not."""
+        if self._embedder is None:
+            return None, None
+        try:
+            [vector] = await self._embedder.embed([text], is_query=True)
+        except ModelError as error:
+            return None, f"searched by words alone: {error}"
+        return vector, None
 
-        The records with the most weight of distinct terms are compared first, a tier of them after the other, and
-        ranked within their tier: so what comes later never moves what an earlier page has shown.
-        """
-        cap = max(1, self._policy.postings // len(asked))
-        postings = await view.text.postings(scope, asked, types=request.filters.types, cap=cap)
-        found = [posting for posting in postings if posting.keys]
-        if not found:
-            return []
-        newest_key = max(posting.keys[0] for posting in found)
-        # Terms that nothing holds count in the mass: a hit on one word of five is worth a fifth.
-        weights = inverse_document_frequencies(postings, await view.text.record_count(scope), newest_key)
-        is_filtered = scope.session is not None or request.filters != SearchFilters()
-        now_ms = self._clock.now_ms()
-        ranked: list[tuple[float, Candidate]] = []
-        tier: list[Candidate] = []
-        for keys in self._promising(found, weights, is_filtered=is_filtered, wanted=wanted):
-            tier += await view.records.candidates(scope, keys, request.filters)
-            if len(tier) >= self._policy.candidates or not is_filtered:
-                ranked += self._by_evidence(weights, tier, now_ms)
-                tier = []
-                if len(ranked) >= wanted:
-                    break
-        return ranked + self._by_evidence(weights, tier, now_ms)
+    async def _is_served(self, view: ReadView) -> bool:
+        """Whether the vectors that are served are our embedder's, or there are none yet."""
+        active = [index for index in await view.vectors.indexes() if index.is_active]
+        return not active or (self._embedder is not None and active[0].fingerprint == self._embedder.fingerprint)
 
-    def _promising(
-        self, postings: Sequence[Posting], weights: dict[str, float], *, is_filtered: bool, wanted: int
-    ) -> Iterator[Sequence[int]]:
-        """The records by the weight of their distinct terms, newest first among equals, in parts to be read at once."""
-        promise: defaultdict[int, float] = defaultdict(float)
-        for posting in postings:
-            weight = weights[posting.term]
-            for key in posting.keys:
-                promise[key] += weight
-        most = max(self._policy.filtered_candidates, self._policy.candidates)
-        size = self._policy.chunk if is_filtered else self._policy.candidates
-        examined = most if is_filtered else min(most, -(-wanted // size) * size)
-        best = _heaviest(promise, examined)
-        return (best[start : start + size] for start in range(0, len(best), size))
+    def _aged(self, ranked: Sequence[Scored], now_ms: int) -> Sequence[Scored]:
+        """The scores less what age takes, best first."""
+        for scored in ranked:
+            scored.score = self._left(scored, now_ms)
+        return sorted(ranked, key=lambda scored: (-scored.score, -scored.candidate.key))
 
-    def _by_evidence(
-        self, weights: dict[str, float], candidates: Sequence[Candidate], now_ms: int
-    ) -> list[tuple[float, Candidate]]:
-        scored = [(self._score(weights, candidate, now_ms), candidate) for candidate in candidates]
-        return sorted(scored, key=lambda pair: (-pair[0], -pair[1].key))
-
-    def _score(self, weights: dict[str, float], candidate: Candidate, now_ms: int) -> float:
-        """The share of the evidence, less what age takes. Rounded, and never down to nothing: the index knows that the
-        text holds a term."""
-        text = f"{candidate.name} {candidate.text}" if candidate.name else candidate.text
+    def _left(self, scored: Scored, now_ms: int) -> float:
+        candidate = scored.candidate
         last_ms = max(candidate.created_at, candidate.last_used or candidate.created_at)
         left = retention(
             importance=candidate.importance,
@@ -155,8 +156,7 @@ class Searcher:
             is_critical=candidate.is_critical,
             policy=self._decay,
         )
-        score = decayed(evidence(weights, terms(text)), left, self._decay)
-        return max(round(score, _DECIMALS), _LEAST_SCORE)
+        return round(decayed(scored.score, left, self._decay), DECIMALS)
 
     def _check(self, request: SearchRequest) -> None:
         if not 1 <= request.k <= self._policy.max_k:
@@ -176,17 +176,50 @@ class Searcher:
             raise InvalidInput("since is later than until; swap them")
 
 
-def _heaviest(promise: Mapping[int, float], count: int) -> list[int]:
-    """The keys with the most weight, most first; equal ones newest first.
+class _Found:
+    """What a search has found so far: what is told, what says the same as something told before, and what is weak."""
 
-    Sorting the weights alone, and pairs only above the last that counts, takes 1.5 ms for 12,000; a heap took 7.
-    """
-    least = sorted(promise.values(), reverse=True)[min(count, len(promise)) - 1]
-    heaviest = sorted(((weight, key) for key, weight in promise.items() if weight >= least), reverse=True)
-    return [key for _, key in heaviest[:count]]
+    def __init__(self, min_score: float, *, wanted: int) -> None:
+        self.kept: list[Scored] = []
+        self.weak = 0
+        self._min_score = min_score
+        self._wanted = wanted
+        self._words: list[frozenset[str]] = []
+        self._same: dict[int, list[str]] = {}
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there is one more than the page takes."""
+        return len(self.kept) >= self._wanted
+
+    def take(self, tier: Sequence[Scored]) -> None:
+        """Add the hits of a tier, best first, until there are enough."""
+        for scored in tier:
+            if self.is_enough:
+                return
+            if scored.score < self._min_score:
+                self.weak += 1
+                continue
+            spoken = frozenset(words(scored.candidate.text))
+            told = next((at for at, before in enumerate(self._words) if _is_same(spoken, before)), None)
+            if told is None:
+                self.kept.append(scored)
+                self._words.append(spoken)
+            else:
+                self._same.setdefault(self.kept[told].candidate.key, []).append(scored.candidate.record_id)
+
+    def same(self, scored: Scored) -> tuple[str, ...]:
+        """The ids of further records that say what this one does."""
+        return tuple(self._same.get(scored.candidate.key, ()))
 
 
-def _hit(score: float, candidate: Candidate) -> Hit:
+def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
+    least, most = sorted((len(one), len(other)))
+    return least >= _SAME * most and len(one & other) >= _SAME * len(one | other)
+
+
+def _hit(scored: Scored, same: tuple[str, ...], *, is_explained: bool) -> Hit:
+    candidate = scored.candidate
     return Hit(
         record_id=candidate.record_id,
         type=candidate.type,
@@ -195,7 +228,7 @@ def _hit(score: float, candidate: Candidate) -> Hit:
         name=candidate.name,
         text=candidate.text,
         created_at=candidate.created_at,
-        score=score,
+        score=scored.score,
         # A pin's key may be one of ours.
         client_key=candidate.client_key if candidate.type is RecordType.MESSAGE else None,
         key=candidate.key,
@@ -203,6 +236,9 @@ def _hit(score: float, candidate: Candidate) -> Hit:
         revision=candidate.revision,
         status=candidate.status,
         due_date=candidate.due_date,
+        same=same,
+        parts=scored.parts if is_explained else {},
+        why=explained(scored) if is_explained else None,
     )
 
 
@@ -219,6 +255,8 @@ def _fingerprint(scope: Scope, request: SearchRequest) -> str:
             filters.since,
             filters.until,
             filters.include_internal,
+            *map(sorted, (filters.names, filters.tags, filters.origins)),
+            filters.min_importance,
         )
     )
     return blake2b(asked.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()

@@ -7,9 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.cli.record_lines import is_overdue, one_line, record_lines, task_lines
+from kalito_mcp.cli.record_lines import (
+    hit_line,
+    is_overdue,
+    nothing_lines,
+    one_line,
+    record_lines,
+    task_lines,
+    why_lines,
+)
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import Origin, RecordType
+from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.search import Hit
 
 TASK = MemoryRecord(
     key=1,
@@ -52,6 +61,42 @@ def test_a_task_is_overdue_when_its_day_or_moment_is_over_and_it_is_not(fields: 
 def test_a_record_says_how_often_it_was_used_and_when_last(count: int, words: str) -> None:
     assert words in "\n".join(record_lines(replace(TASK, usage_count=count, last_used=86_400_000)))
     assert "used" not in "\n".join(record_lines(TASK))
+
+
+HIT = Hit("msg_1", RecordType.MESSAGE, "s", Role.USER, None, "Apples.", 0, 0.5, None, 1)
+
+
+def test_the_parts_of_a_score_are_aligned_and_what_weighs_most_comes_first() -> None:
+    parts = {"own": 0.21, "assistant": -0.3, "kind": 0.04321}
+    assert why_lines(replace(HIT, parts=parts, why="says apples")) == [
+        "  because: says apples",
+        "    assistant  -0.3000",
+        "    own        +0.2100",
+        "    kind       +0.0432",
+    ]
+    assert why_lines(HIT) == []
+
+
+def test_a_reason_is_one_line_whatever_it_quotes() -> None:
+    [line] = why_lines(replace(HIT, why="says a\nb\x1b[31m " + "c" * 5000))
+    assert line.startswith("  because: says a b\\u{1b}[31m ccc")
+    assert len(line) < 1100
+
+
+def test_a_hit_says_how_many_others_are_like_it() -> None:
+    assert hit_line(replace(HIT, same=("msg_2", "msg_3"))) == (
+        "msg_1  message  1970-01-01  user: Apples.  (and 2 more like it)"
+    )
+    assert hit_line(HIT).endswith("user: Apples.")
+
+
+def test_nothing_is_told_with_what_to_try() -> None:
+    assert nothing_lines(None, []) == ["nothing found", "  try other words for it, a name or a date"]
+    assert nothing_lines("2 weak hits", ["--tag", "--now"]) == [
+        "nothing found",
+        "  2 weak hits",
+        "  try without --tag or --now",
+    ]
 
 
 @given(st.text(max_size=300))

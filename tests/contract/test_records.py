@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kalito_mcp.domain.records import PinType, RecordType, Role, SummaryMethod
+from kalito_mcp.domain.records import Origin, PinType, RecordType, Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.sessions import Session
@@ -407,6 +407,44 @@ async def test_candidates_are_those_that_every_filter_admits(store: Store) -> No
         (SearchFilters(since=START_MS + 1, until=START_MS), []),
     ]:
         assert await candidates(store, TRIP, filters) == expected, filters
+
+
+async def test_candidates_are_filtered_by_who_spoke_by_tags_by_trust_and_by_importance(store: Store) -> None:
+    tagged = drafts.message("tagged", name="Zoë", details={"tags": ["trip", "ferry"]}, importance=0.8)
+    await append(store, [tagged, drafts.message("other", name="Ann", details={"tags": ["Trip"]}, importance=0.2)])
+    answer = drafts.message("answer", role=Role.ASSISTANT, importance=0.4)
+    copied = drafts.message("copied", origin=Origin.DOCUMENT, importance=0.4)
+    await append(store, [answer, copied, drafts.message("told", role=Role.SYSTEM, importance=0.4)])
+    await add_pins(store, [drafts.pin("pin", importance=1.0), drafts.pin("her pin", origin=Origin.USER)])
+    for filters, expected in [
+        (SearchFilters(names=frozenset({"ZOË"})), ["tagged"]),
+        (SearchFilters(names=frozenset({"ann", "zoë"})), ["other", "tagged"]),
+        (SearchFilters(names=frozenset({"zo"})), []),
+        (SearchFilters(names=frozenset({""})), []),
+        (SearchFilters(tags=frozenset({"trip"})), ["tagged"]),
+        (SearchFilters(tags=frozenset({"ferry", "Trip"})), ["other", "tagged"]),
+        (SearchFilters(tags=frozenset({"tri"})), []),
+        (SearchFilters(origins=frozenset({Origin.USER})), ["her pin", "other", "tagged"]),
+        (SearchFilters(origins=frozenset({Origin.ASSISTANT})), ["answer", "pin"]),
+        (SearchFilters(origins=frozenset({Origin.TOOL, Origin.DOCUMENT})), ["copied", "told"]),
+        (SearchFilters(origins=frozenset({Origin.IMPORT})), []),
+        (SearchFilters(min_importance=0.8), ["her pin", "pin", "tagged"]),
+        (SearchFilters(min_importance=1.0), ["pin"]),
+        (SearchFilters(names=frozenset({"zoë"}), tags=frozenset({"Trip"})), []),
+        (SearchFilters(names=frozenset({"zoë"}), tags=frozenset({"trip"}), min_importance=0.5), ["tagged"]),
+    ]:
+        assert await candidates(store, TRIP, filters) == expected, filters
+
+
+async def test_an_origin_admits_the_records_that_say_they_have_it(store: Store) -> None:
+    roles = [drafts.message(role, role=role, origin=origin) for role in Role for origin in (None, *Origin)]
+    await append(store, roles)
+    async with store.read() as view:
+        everything = await view.records.candidates(TRIP, range(50), SearchFilters())
+        for origin in Origin:
+            found = await view.records.candidates(TRIP, range(50), SearchFilters(origins=frozenset({origin})))
+            assert found == [candidate for candidate in everything if candidate.origin is origin]
+            assert found
 
 
 async def test_a_candidate_carries_what_decides_about_it(store: Store) -> None:

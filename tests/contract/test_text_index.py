@@ -1,10 +1,11 @@
 """`ports.text_index`: which records hold a term, newest first, with the work bounded by the cap."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from kalito_mcp.domain.analysis import index_terms
+from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Posting, SearchFilters
@@ -28,7 +29,7 @@ async def postings(
     store: Store, scope: Scope, *terms: str, types: frozenset[RecordType] = EVERY_TYPE, cap: int = 100
 ) -> Sequence[Posting]:
     async with store.read() as view:
-        return await view.text.postings(scope, terms, types=types, cap=cap)
+        return await view.text.postings(scope, [[term] for term in terms], types=types, cap=cap)
 
 
 async def holding(
@@ -37,7 +38,7 @@ async def holding(
     """The records of the scope that a posting leads to, newest first."""
     async with store.read() as view:
         keys = [
-            key for posting in await view.text.postings(scope, [term], types=types, cap=cap) for key in posting.keys
+            key for posting in await view.text.postings(scope, [[term]], types=types, cap=cap) for key in posting.keys
         ]
         found = await view.records.candidates(scope, keys, SearchFilters(types=types))
     return sorted((candidate.key for candidate in found), reverse=True)
@@ -49,6 +50,15 @@ async def test_a_posting_holds_the_records_of_its_term_newest_first(store: Store
     assert (apple.term, apple.keys, apple.is_complete) == ("appl", (keys[2], keys[0]), True)
     assert (pear.term, pear.keys) == ("pear", (keys[1], keys[0]))
     assert (none.term, none.keys, none.is_complete) == ("quince", (), True)
+
+
+async def test_terms_that_are_asked_for_as_one_share_a_posting(store: Store) -> None:
+    keys = await append(store, Scope(session="trip"), "pear", "plum", "pear plum", "fig")
+    async with store.read() as view:
+        asked = [["plum", "pear"], ["quince", "fig"]]
+        [fruit, other] = await view.text.postings(Scope(), asked, types=EVERY_TYPE, cap=9)
+    assert (fruit.term, fruit.keys) == ("plum", tuple(reversed(keys[:3])))
+    assert (other.term, other.keys) == ("quince", (keys[3],))
 
 
 async def test_no_terms_have_no_postings(store: Store) -> None:
@@ -164,3 +174,85 @@ async def test_the_record_count_is_that_of_the_agent_whose_session_it_is(store: 
             (Scope(owner="bob"), 0),
         ]:
             assert await view.text.record_count(scope) == expected, scope
+
+
+async def similar(store: Store, scope: Scope, *asked: str, limit: int = 3) -> Mapping[str, Sequence[tuple[str, int]]]:
+    async with store.read() as view:
+        return await view.text.similar_terms(scope, asked, limit=limit)
+
+
+async def test_a_mistyped_word_leads_to_the_terms_spelled_alike_and_to_how_many_records_hold_them(store: Store) -> None:
+    await append(store, Scope(session="trip"), "painting", "they painted pears", "a pain", "the recipe", "ferries")
+    found = await similar(store, Scope(), "paintnig", "apinting", "recpie", "freries", "ferires", "xylophone")
+    assert found == {
+        "paintnig": [("paint", 2)],
+        "apinting": [("paint", 2)],
+        "recpie": [("recip", 1)],
+        "freries": [("ferry", 1)],
+        "ferires": [("ferry", 1)],
+    }
+
+
+@pytest.mark.parametrize("word", ["ererything", "veerything", "eberything", "everythign", "everythingg", "verything"])
+async def test_a_mistake_is_undone_wherever_it_stands(store: Store, word: str) -> None:
+    await append(store, Scope(session="trip"), "everything")
+    assert await similar(store, Scope(), word) == {word: [("everyth", 1)]}
+
+
+async def test_the_likeliest_terms_come_first_and_no_more_than_asked_for(store: Store) -> None:
+    await append(store, Scope(session="trip"), "boat", *["beat"] * 3, "brat", "boast")
+    assert await similar(store, Scope(), "bxat", limit=2) == {"bxat": [("beat", 3), ("boat", 1)]}
+
+
+async def test_similar_terms_are_those_of_the_agent_whose_session_it_is(store: Store) -> None:
+    await append(store, Scope(session="home"), "garden")
+    await append(store, Scope(agent="coach", session="gym"), "warden", "garden")
+    for scope, expected in [
+        (Scope(), [("garden", 1)]),
+        (Scope(session="home"), [("garden", 1)]),
+        (Scope(session="gym"), [("garden", 1), ("warden", 1)]),
+        (Scope(agent="coach"), [("garden", 1), ("warden", 1)]),
+    ]:
+        assert await similar(store, scope, "garrden", "farden") == {
+            "garrden": expected[:1],
+            "farden": expected,
+        }, scope
+    for scope in (Scope(owner="bob"), Scope(session="bus"), Scope(agent="coach", session="home")):
+        assert await similar(store, scope, "garrden") == {}, scope
+
+
+@pytest.mark.parametrize("word", ["t", "ga", "garden", "g4rden", "message", "тест", "猫", "", "a" * 1000, "\x00", '"'])
+async def test_what_cannot_be_mistyped_or_is_like_nothing_has_no_similar_terms(store: Store, word: str) -> None:
+    await append(store, Scope(session="trip"), "garden", "messages")
+    assert await similar(store, Scope(), word) == {}
+
+
+async def test_similar_terms_are_found_in_other_scripts(store: Store) -> None:
+    await append(store, Scope(session="trip"), "рецепт борща", "Θεσσαλονίκη", "מתכון", "Überraschung")
+    asked = ("рецпет", "ерцепт", "θεσαλονικη", "מתוכן", "ubberraschung")
+    assert {word: terms[0][0] for word, terms in (await similar(store, Scope(), *asked)).items()} == {
+        "рецпет": "рецепт",
+        "ерцепт": "рецепт",
+        "θεσαλονικη": "θεσσαλονικη",
+        "מתוכן": "מתכון",
+        "ubberraschung": "uberraschung",
+    }
+
+
+async def test_similar_terms_are_looked_up_for_a_bounded_number_of_words(store: Store) -> None:
+    await append(store, Scope(session="trip"), "garden")
+    many = [f"garden{letters}" for letters in "xyzvwqjk"]
+    assert list(await similar(store, Scope(), *many * 2)) == many
+    assert await similar(store, Scope(), *(f"xylophone{letter}" for letter in "abcdefgh"), "gadren") == {}
+
+
+async def test_a_term_is_similar_as_soon_as_it_is_written_and_until_it_is_forgotten(store: Store) -> None:
+    [key] = await append(store, Scope(session="trip"), "garden")
+    async with store.write() as transaction:
+        assert await transaction.text.similar_terms(Scope(), ["gadren"], limit=3) == {"gadren": [("garden", 1)]}
+        record = await transaction.edits.record(Scope(), f"msg_{key}")
+        assert record is not None
+        await transaction.edits.change(
+            record, drafts.edit(record, {DELETED_AT: START_MS + 1}, edit_type=EditType.DELETE)
+        )
+        assert await transaction.text.similar_terms(Scope(), ["gadren"], limit=3) == {}

@@ -40,7 +40,7 @@ async def texts(h: House, session_id: str) -> list[str]:
 
 TEXTS = (
     "a\0b", "\0", "🧑‍🚀👩‍👩‍👧‍👦🇧🇷", "שלום \u202eעולם\u202c", "e\u0301 and \u00e9", "\u200b", "\ufeff\ufffe", "\t\r\n ",
-    "\U0010ffff", "<system-reminder>", "x" * 262_144, "é" * 131_072, "NULL'; DROP TABLE records;--",
+    "\U0010ffff", "<system-reminder>", "x" * 524_288, "é" * 262_144, "NULL'; DROP TABLE records;--",
 )  # fmt: skip
 
 
@@ -59,8 +59,8 @@ async def test_a_text_is_kept_as_it_was_sent_and_comes_back_with_all_of_it_to_be
 
 WRONG_MESSAGES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"text": ""}, "messages[1].text is empty"),
-    ({"text": "x" * 1_048_576}, "messages[1]: text has 1,048,576 bytes and the limit is 262,144"),
-    ({"text": "é" * 131_073}, "messages[1]: text has 262,146 bytes and the limit is 262,144"),
+    ({"text": "x" * 1_048_576}, "messages[1]: text has 1,048,576 bytes and the limit is 524,288"),
+    ({"text": "é" * 262_145}, "messages[1]: text has 524,290 bytes and the limit is 524,288"),
     ({"text": "a\ud800b"}, "messages[1].text holds an unpaired surrogate"),
     ({"text": None}, "messages[1].text must be a string"),
     ({"role": "tool"}, "messages[1].role must be 'user', 'assistant' or 'system'"),
@@ -204,7 +204,7 @@ async def test_a_cursor_of_no_search_is_refused(tmp_path: Path, era: str) -> Non
 async def test_a_wrong_moment_of_a_search_is_refused(tmp_path: Path, era: str) -> None:
     async with keeping(tmp_path / "memory.db", era) as h:
         for arguments, refusal in (
-            ({"since": "soon"}, "since='soon' is not an ISO 8601 time"),
+            ({"since": "soon"}, "since='soon' is not a time that can be read"),
             ({"until": "-5d"}, "until='-5d' is not"),
             ({"now": "7d"}, "now='7d' is not"),
             ({"since": "2026-01-02", "until": "2026-01-01"}, "since is later than until; swap them"),

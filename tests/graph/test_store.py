@@ -337,7 +337,7 @@ def bad_calls() -> dict[str, tuple[type[Exception], str, Callable[[GraphStore, s
     return {
         "blank query": (InvalidInput, "blank", lambda graph, _: graph.upsert_query(" \n")),
         "empty query": (InvalidInput, "empty", lambda graph, _: graph.upsert_query("")),
-        "query of a megabyte": (TextTooLarge, "limit is 262,144", lambda graph, _: graph.upsert_query(big)),
+        "query of a megabyte": (TextTooLarge, "limit is 524,288", lambda graph, _: graph.upsert_query(big)),
         "query that is no Unicode": (InvalidInput, "surrogate", lambda graph, _: graph.upsert_query("\ud800")),
         "moment": (InvalidInput, "at_ms", lambda graph, _: graph.upsert_query("cake", at_ms=10**18)),
         "answer to nothing": (RecordNotFound, "search for it", lambda graph, _: graph.upsert_answer("query_0", "yes")),

@@ -52,8 +52,10 @@ from kalito_mcp.storage.sqlite.sessions import SELECT_OWING_SESSIONS, SELECT_REC
 from kalito_mcp.storage.sqlite.text_index import (
     SELECT_AGENT,
     SELECT_FOR_INDEX,
+    SELECT_HELD_TERMS,
     SELECT_POSTINGS,
     SELECT_SESSION_AGENT,
+    SELECT_TERMS_OF_HEADS,
 )
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
@@ -70,6 +72,8 @@ HOT = {
     "messages by key": SELECT_MESSAGES_BY_KEY,
     "candidates": SELECT_CANDIDATES,
     "postings": SELECT_POSTINGS,
+    "terms of heads": SELECT_TERMS_OF_HEADS,
+    "held terms": SELECT_HELD_TERMS,
     "known client keys": SELECT_KNOWN_CLIENT_KEYS,
     "pin by client key": SELECT_PIN_BY_CLIENT_KEY,
     "summaries": SELECT_SUMMARIES,
@@ -216,6 +220,19 @@ def test_every_index_is_used_by_some_hot_statement_or_keeps_something_unique(con
     assert idle == []
 
 
-def test_the_text_index_is_asked_by_term_and_never_scanned(connection: sqlite3.Connection) -> None:
-    steps = plan(connection, SELECT_POSTINGS)
+@pytest.mark.parametrize("statement", [SELECT_POSTINGS, SELECT_HELD_TERMS])
+def test_the_text_index_is_asked_by_term_and_never_scanned(connection: sqlite3.Connection, statement: str) -> None:
+    steps = plan(connection, statement)
     assert any("records_text VIRTUAL TABLE INDEX" in step and "M" in step.rpartition(":")[2] for step in steps)
+
+
+def test_the_vocabulary_is_read_between_two_terms_and_never_as_a_whole(connection: sqlite3.Connection) -> None:
+    def number(statement: str) -> set[str]:
+        """How FTS5 numbers what it can use of the conditions."""
+        steps = plan(connection, statement)
+        return {found.group(1) for step in steps if (found := re.search(r"\bv VIRTUAL TABLE INDEX (\d+)", step))}
+
+    read = "SELECT term, doc FROM temp.terms AS v"
+    bounded = number(f"{read} WHERE term >= :first AND term < :last")
+    assert number(SELECT_TERMS_OF_HEADS) == bounded
+    assert bounded not in (number(read), number(f"{read} WHERE term >= :first"), number(f"{read} WHERE term < :last"))

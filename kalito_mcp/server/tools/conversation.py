@@ -50,9 +50,9 @@ class ConversationTools:
         session_id: SessionId = None,
         agent_id: AgentId = None,
     ) -> Annotated[CallToolResult, RecordedMessages]:
-        """Store messages of the conversation. Returns their ids and the session_id; they are on disk by then.
-        Summaries and pins follow by themselves. Does not answer or search; to keep one fact in sight, use create_pin.
-        """
+        """Store messages of the conversation. Returns their ids and the session_id, a new one where there was
+        none; they are on disk by then. Summaries and pins follow by themselves. Does not answer or search; to keep one
+        fact in sight, use create_pin."""
         memory = await self._opened.memory()
         session = session_id or self._opened.default_session or memory.new_session_id()
         new = [_new_message(message, place) for place, message in enumerate(messages)]

@@ -1,28 +1,60 @@
 """The tool of search: search_memory."""
 
+import math
 import re
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
 
 from mcp.types import CallToolResult
-from pydantic import Field
+from pydantic import Field, PlainValidator, WithJsonSchema
 
-from kalito_mcp.domain.records import RecordType, Role
-from kalito_mcp.domain.search import Hit, SearchFilters
+from kalito_mcp.domain.importance import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM, ImportanceLevel
+from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.time import from_iso
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.domain.time_words import moment_in_words
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.tools.answers import answer, plural
 from kalito_mcp.server.tools.graph import past_lines, past_question
-from kalito_mcp.server.tools.shapes import AgentId, RecordTypeName, RoleName, SearchHit, SearchResult
+from kalito_mcp.server.tools.shapes import AgentId, OriginName, RecordTypeName, RoleName, SearchHit, SearchResult
 
-_AGO: Final = re.compile(r"(\d{1,5})\s*([mhdw])")
-_UNIT_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LEAST: Final[Mapping[str, float]] = {
+    ImportanceLevel.LOW: 0.0,
+    ImportanceLevel.MEDIUM: MEDIUM_FROM,
+    ImportanceLevel.HIGH: HIGH_FROM,
+    ImportanceLevel.CRITICAL: CRITICAL_FROM,
+}
+_CURSOR: Final = re.compile(r"(?P<place>.*)@(?P<now_ms>-?\d{1,15})", re.ASCII | re.DOTALL)
+_FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")
+_DECIMALS: Final = 4
 
-Moment = Annotated[
-    str | None, Field(description="ISO 8601 (`2026-03-04`), or so long before now: `12h`, `7d`, `2w`.", max_length=40)
+
+def _least_importance(value: Any) -> float:
+    """A score, or the least one of a level; null is 0.
+
+    Raises:
+        ValueError: neither; the words that pydantic shows.
+    """
+    if value is None:
+        return 0.0
+    if isinstance(value, str) and value in _LEAST:
+        return _LEAST[value]
+    try:
+        score = float(value)
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if isinstance(value, bool) or not 0.0 <= score <= 1.0:
+        raise ValueError(f"a number from 0 to 1, or {', '.join(ImportanceLevel)}")
+    return score
+
+
+LeastImportance = Annotated[
+    float,
+    PlainValidator(_least_importance),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "enum": list(map(str, ImportanceLevel))}]}),
 ]
+Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class SearchTools:
@@ -33,7 +65,14 @@ class SearchTools:
 
     async def search_memory(
         self,
-        query: Annotated[str, Field(description="What to look for, in any words.", min_length=1, max_length=4000)],
+        query: Annotated[
+            str,
+            Field(
+                description='What to look for, in any words. `"…"` holds an exact phrase, `-word` leaves out.',
+                min_length=1,
+                max_length=4000,
+            ),
+        ],
         k: Annotated[int, Field(description="How many hits.", ge=1, le=100)] = 10,
         session_id: Annotated[
             str | None, Field(description="Only this conversation; all of the agent's unless given.", max_length=200)
@@ -44,12 +83,22 @@ class SearchTools:
             Field(description="Only these kinds of records; thoughts only so.", max_length=6),
         ] = None,
         roles: Annotated[list[RoleName] | None, Field(description="Only what these said.", max_length=3)] = None,
-        since: Moment = None,
-        until: Moment = None,
+        names: Annotated[list[Word] | None, Field(description="Only speakers of these names.", max_length=20)] = None,
+        tags: Annotated[list[Word] | None, Field(description="Only with any of these tags.", max_length=20)] = None,
+        origins: Annotated[list[OriginName] | None, Field(description="Only words of these.", max_length=5)] = None,
+        min_importance: Annotated[LeastImportance, Field(description="From this one up: 0 to 1, or a level.")] = 0.0,
+        since: Annotated[
+            str | None,
+            Field(description="ISO 8601, `7d` ago, or words: `last March`, `two weeks ago`.", max_length=100),
+        ] = None,
+        until: Annotated[
+            str | None, Field(description="As since; of a day or month, to its end.", max_length=100)
+        ] = None,
         now: Annotated[
             str | None,
-            Field(description="The moment to count `7d` back from, ISO 8601; now unless given.", max_length=40),
+            Field(description="The moment that `7d` and `last March` count from, ISO 8601.", max_length=40),
         ] = None,
+        explain: Annotated[bool, Field(description="Say why each hit is there.")] = False,
         cursor: Annotated[
             str | None, Field(description="next_cursor of the same search, for its next hits.", max_length=40)
         ] = None,
@@ -58,14 +107,23 @@ class SearchTools:
         with their ids, dates and scores (near 1: short, and with every word asked for), and what similar questions were
         answered before. For the current conversation as a whole, use build_context."""
         memory = await self._opened.memory()
-        now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
+        place, started_ms = _resumed(cursor)
+        if now is not None:
+            now_ms = from_iso(now, "now")
+        else:
+            # Else `7d` would name another moment for the next page, and the cursor be another search's.
+            now_ms = memory.clock.now_ms() if started_ms is None else started_ms
         filters = SearchFilters(
-            types=frozenset(RecordType(one) for one in types or ()),
-            roles=frozenset(Role(one) for one in roles or ()),
-            since=None if since is None else _moment(since, "since", now_ms),
-            until=None if until is None else _moment(until, "until", now_ms),
+            types=frozenset(map(RecordType, types or ())),
+            roles=frozenset(map(Role, roles or ())),
+            names=frozenset(names or ()),
+            tags=frozenset(tags or ()),
+            origins=frozenset(map(Origin, origins or ())),
+            min_importance=min_importance,
+            since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False),
+            until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True),
         )
-        request = SearchRequest(query=query, k=k, filters=filters, cursor=cursor)
+        request = SearchRequest(query=query, k=k, filters=filters, cursor=place, explain=explain, now_ms=now_ms)
         page = await memory.search_memory(request, session_id=session_id or None, agent_id=agent_id or None)
         # Past answers are the same on every page, and no filter is about them.
         is_plain = cursor is None and filters == SearchFilters()
@@ -79,38 +137,51 @@ class SearchTools:
             if is_plain
             else ()
         )
-        more = f" More: cursor {page.next_cursor}" if page.next_cursor else ""
-        return answer(
-            "\n".join([f"{plural(len(page.hits), 'hit')}.{more}", *map(_line, page.hits), *past_lines(past)]),
-            SearchResult(
-                hits=[SearchHit(**hit.to_dict()) for hit in page.hits],
-                past_answers=[past_question(one) for one in past],
-                next_cursor=page.next_cursor,
-            ),
+        found = SearchResult(
+            hits=[_search_hit(hit.to_dict()) for hit in page.hits],
+            past_answers=[past_question(one) for one in past],
+            next_cursor=f"{page.next_cursor}@{now_ms}" if page.next_cursor else None,
+            note=page.note if page.hits else _what_to_try(page.note, filters, session_id),
         )
+        more = f" More: cursor {found.next_cursor}" if found.next_cursor else ""
+        note = f" {found.note}" if found.note else ""
+        lines = [line for hit in found.hits for line in _lines(hit)]
+        return answer("\n".join([f"{plural(len(found.hits), 'hit')}.{more}{note}", *lines, *past_lines(past)]), found)
 
 
-def _moment(text: str, field: str, now_ms: int) -> int:
-    ago = _AGO.fullmatch(text.strip().lower())
-    if ago is not None:
-        return now_ms - int(ago[1]) * _UNIT_MS[ago[2]]
-    try:
-        moment = from_iso(text, field)
-    except InvalidInput as error:
-        raise InvalidInput(f"{error}, or so long before now, like 7d") from None
-    # A day as the last one means all of it.
-    return moment + _UNIT_MS["d"] - 1 if field == "until" and _DAY.fullmatch(text.strip()) else moment
+def _resumed(cursor: str | None) -> tuple[str | None, int | None]:
+    """A cursor as the search gave it, and the moment that its first page counted from, where it says one."""
+    found = _CURSOR.fullmatch(cursor or "")
+    return (cursor, None) if found is None else (found["place"], int(found["now_ms"]))
 
 
-def _line(hit: Hit) -> str:
-    fields = hit.to_dict()
-    who = " ".join(part for part in (fields.get("role"), hit.name) if part) or str(hit.type)
+def _what_to_try(note: str | None, filters: SearchFilters, session_id: str | None) -> str:
+    """What the search says of its finding nothing, and what else could be asked."""
+    given = [name for name in _FILTERS if getattr(filters, name) != getattr(SearchFilters(), name)]
+    given += ["session_id"] if session_id else []
+    tip = f"Try without {' or '.join(given)}." if given else "Try other words for it, a name or a date."
+    return f"{note.rstrip('.')}. {tip}" if note else tip
+
+
+def _search_hit(fields: dict[str, Any]) -> SearchHit:
+    parts = fields.get("parts")
+    return SearchHit(**fields | {"parts": parts and {name: round(share, _DECIMALS) for name, share in parts.items()}})
+
+
+def _lines(hit: SearchHit) -> Sequence[str]:
+    """A hit as text, all that its structured form says; and below it why it is there, where that was asked for."""
+    who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
     place = f" in session {hit.session_id}" if hit.session_id is not None else ""
-    origin = f", from {hit.origin}" if str(hit.origin) != hit.role else ""
+    origin = f", from {hit.origin}" if hit.origin != hit.role else ""
     if hit.status is not None:
         who = f"{who} {hit.status}" + (f", due {hit.due_date}" if hit.due_date else "")
     key = f", client_key {hit.client_key}" if hit.client_key else ""
-    return (
-        f"{hit.record_id} ({hit.type}{place}, {fields['created_at']}, score {hit.score}, revision {hit.revision}{key}"
-        f"{origin}) {who}: {hit.text}"
+    same = f", said again in {', '.join(hit.same)}" if hit.same else ""
+    line = (
+        f"{hit.record_id} ({hit.type}{place}, {hit.created_at}, score {hit.score}, revision {hit.revision}{key}"
+        f"{origin}{same}) {who}: {hit.text}"
     )
+    if not hit.parts and not hit.why:
+        return [line]
+    parts = ", ".join(f"{name} {share}" for name, share in (hit.parts or {}).items())
+    return [line, f"  because: {hit.why} ({parts})" if hit.why and parts else f"  because: {hit.why or parts}"]

@@ -7,14 +7,11 @@ from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field,
 SessionId = Annotated[
     str | None,
     Field(
-        description="Handle of the conversation. Leave it out where the host names the session; "
-        "record_messages makes one where there is none.",
+        description="The conversation, as record_messages returned it. Leave it out where the host names it.",
         max_length=200,
     ),
 ]
-AgentId = Annotated[
-    str | None, Field(description="Whose long-term memory: `default` unless you keep several.", max_length=200)
-]
+AgentId = Annotated[str | None, Field(description="Whose memory; `default` unless given.", max_length=200)]
 RoleName = Literal["user", "assistant", "system"]
 RecordTypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
@@ -33,10 +30,15 @@ def _plainly(kind: str, description: str) -> WithJsonSchema:
     return WithJsonSchema({"type": kind, **items, "description": description})
 
 
-class Output(BaseModel):
-    """Part of a tool's answer."""
+def _undescribed(schema: dict[str, Any]) -> None:
+    schema.pop("description", None)
 
-    model_config = ConfigDict(frozen=True)
+
+class Output(BaseModel):
+    """Part of a tool's answer. Its docstring is for who reads this: what a model has to know of a field is the field's
+    description, and the tool's own says what it returns."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra=_undescribed)
 
 
 class MessageInput(BaseModel):
@@ -50,7 +52,7 @@ class MessageInput(BaseModel):
     )
 
     role: Annotated[RoleName, Field(description="Who sent it.")]
-    text: Annotated[str, Field(description="What was said, word for word. At most 256 KiB.", min_length=1)]
+    text: Annotated[str, Field(description="What was said, word for word. At most 512 KiB.", min_length=1)]
     name: Annotated[
         str | None, Field(description="The speaker's name, where more than two take part.", max_length=200)
     ] = None
@@ -202,6 +204,9 @@ class SearchHit(Output):
     revision: int
     status: str | None = None
     due_date: str | None = None
+    same: list[str] | None = None
+    parts: dict[str, float] | None = None
+    why: str | None = None
 
 
 class PastAnswerText(Output):
@@ -245,7 +250,7 @@ class SearchResult(Output):
         _plainly(
             "array",
             "record_id, type, session_id, role, name, text, created_at, score, client_key, origin, revision, status, "
-            "due_date.",
+            "due_date, same (ids that say the same); with `explain` parts of the score, and why.",
         ),
     ]
     past_answers: Annotated[
@@ -253,12 +258,13 @@ class SearchResult(Output):
         _plainly("array", "Similar questions: question, answers, message_ids, similarity, up, down, retry."),
     ]
     next_cursor: str | None = None
+    note: str | None = None
 
 
 class RememberedRecords(Output):
     """What remember did. `id` names all parts of a document; `revision` is the first one's."""
 
-    id: str
+    id: Annotated[str, Field(description="Names all parts of a document.")]
     record_ids: list[str]
     revision: int
     redacted: list[str] | None = None
@@ -283,11 +289,13 @@ class ForgottenRecords(Output):
     forgotten: list[str] = []
     erased: list[str] = []
     rewritten: list[str] = []
-    not_reached: dict[str, str] = {}
+    not_reached: Annotated[
+        dict[str, str], Field(description="Places that may still hold erased words, with what to do there.")
+    ] = {}
 
 
 class RecordHistory(Output):
     """A record, and its edits, oldest first; none with `as_of`."""
 
     record: dict[str, Any]
-    edits: list[dict[str, Any]]
+    edits: Annotated[list[dict[str, Any]], Field(description="Oldest first; none with `as_of`.")]

@@ -32,10 +32,14 @@ from kalito_mcp.storage.sqlite.records import RecordQueries, RecordStatements
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
 from kalito_mcp.storage.sqlite.sweeping import sweep
-from kalito_mcp.storage.sqlite.text_index import TextIndexQueries, TextIndexStatements
+from kalito_mcp.storage.sqlite.text_index import CREATE_VOCABULARY, TextIndexQueries, TextIndexStatements
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
+from kalito_mcp.storage.sqlite.vector_files import all_files
+from kalito_mcp.storage.sqlite.vector_shelf import VectorShelf
+from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
+EXACT_VECTORS: Final = 100_000
 _READ_WRITE: Final = "?mode=rw"
 _READ_ONLY: Final = "?mode=ro"
 _IMMUTABLE: Final = "?immutable=1"
@@ -56,17 +60,18 @@ _WRITER_PRAGMAS: Final = (
 class ReadViewOfSqlite:
     """One read transaction."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(self, connection: aiosqlite.Connection, vectors: VectorShelf) -> None:
         self.sessions = SessionQueries(connection)
         self.records = RecordQueries(connection)
         self.text = TextIndexQueries(connection)
         self.graphs = GraphQueries(connection)
         self.edits = EditQueries(connection)
-        self._connection = connection
+        self.vectors = VectorQueries(connection, vectors)
+        self.connection = connection
 
     async def secret(self) -> bytes:
         """The database's secret."""
-        [[secret]] = await self._connection.execute_fetchall(SELECT_IDENTITY)
+        [[secret]] = await self.connection.execute_fetchall(SELECT_IDENTITY)
         return bytes(secret)
 
 
@@ -79,12 +84,13 @@ class WriteTransactionOfSqlite:
         self.text = TextIndexStatements(connection)
         self.graphs = GraphStatements(connection)
         self.edits = EditStatements(connection)
+        self.vectors = VectorStatements(connection)
 
 
 class SqliteStore:
     """`ports.store.Store` on one SQLite file. Build it with `open`; end it with `close`."""
 
-    def __init__(self, path: Path, policy: StoragePolicy) -> None:
+    def __init__(self, path: Path, policy: StoragePolicy, *, exact_vectors: int = EXACT_VECTORS) -> None:
         self.path = path
         self.warning: str | None = None
         """Why the database is open for reading only; None when it is not."""
@@ -96,6 +102,7 @@ class SqliteStore:
         self._reader_mode = _READ_WRITE
         self._idle_readers: list[aiosqlite.Connection] = []
         self._reader_slots = anyio.Semaphore(policy.readers)
+        self._vectors = VectorShelf(path, exact_up_to=exact_vectors)
         self._watcher: aiosqlite.Connection | None = None
         self._watcher_lock = anyio.Lock()
         self._is_closed = False
@@ -108,11 +115,12 @@ class SqliteStore:
         steps: Sequence[Migration] | None = None,
         *,
         may_write: bool = True,
+        exact_vectors: int = EXACT_VECTORS,
     ) -> Self:
         """Open the database, creating or migrating it where needed.
 
         A file that cannot be written opens for reading, with `warning` set. `may_write=False` opens for reading
-        on purpose, and creates nothing.
+        on purpose, and creates nothing. More than `exact_vectors` vectors are searched by an approximate index.
 
         Raises:
             StorageDamaged, SchemaTooNew, StorageBusy, StorageReadOnly: as they say; the file is as it was.
@@ -121,7 +129,7 @@ class SqliteStore:
             raise ConfigurationError(
                 f"SQLite {sqlite3.sqlite_version} is too old; use a Python built with SQLite 3.38 or newer"
             )
-        store = cls(path, policy or StoragePolicy())
+        store = cls(path, policy or StoragePolicy(), exact_vectors=exact_vectors)
         try:
             with explained(path):
                 await store._open(migrations() if steps is None else steps, may_write=may_write)
@@ -145,7 +153,7 @@ class SqliteStore:
             try:
                 with explained(self.path):
                     await reader.execute_fetchall("BEGIN")
-                    yield ReadViewOfSqlite(reader)
+                    yield ReadViewOfSqlite(reader, self._vectors)
             finally:
                 with anyio.CancelScope(shield=True):
                     await reader.rollback()
@@ -191,12 +199,18 @@ class SqliteStore:
         async with self.write() as transaction:
             return await transaction.text.rebuild()
 
+    async def approximate(self) -> bool:
+        """Build the approximate index of vectors where it is due."""
+        return not self.is_read_only and await self._vectors.build(self._reading, self._publishing)
+
     async def sweep(self) -> Swept:
         """Make the file forget what was erased from it. Not cancelled once it has begun."""
         if self._writer is None:
             raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
         async with self._write_lock, self._mutex.held():
             with explained(self.path):
+                for path in all_files(self.path):
+                    path.unlink(missing_ok=True)
                 return await sweep(self._writer, self.path, busy_timeout_s=self._policy.busy_timeout_s)
 
     async def close(self) -> None:
@@ -217,6 +231,16 @@ class SqliteStore:
             # Another process is stuck while it writes. Leaving the threads would keep this process alive.
             for connection in (*readers, writer):
                 await connection.close()
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[aiosqlite.Connection]:
+        async with self.read() as view:
+            yield view.connection
+
+    @asynccontextmanager
+    async def _publishing(self) -> AsyncIterator[None]:
+        async with self._write_lock, self._mutex.held():
+            yield
 
     async def _open(self, steps: Sequence[Migration], *, may_write: bool) -> None:
         if self.path.is_dir():
@@ -294,6 +318,9 @@ class SqliteStore:
                 await writer.close()
             raise
         self._writer = writer
+        async with self.write() as transaction:
+            if not await transaction.text.is_current():
+                await transaction.text.rebuild()
 
     async def _fall_back_to_reading(self, error: KalitoError) -> None:
         self.warning = f"opened for reading only: {error}"
@@ -342,8 +369,8 @@ class SqliteStore:
             )
             try:
                 await connection
-                for pragma in _COMMON_PRAGMAS:
-                    await connection.execute_fetchall(pragma)
+                for statement in (*_COMMON_PRAGMAS, CREATE_VOCABULARY):
+                    await connection.execute_fetchall(statement)
             except BaseException:
                 await connection.close()
                 # One that did not open only asks its thread to end; a loop that is closed before would be missed.

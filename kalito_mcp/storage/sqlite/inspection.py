@@ -2,7 +2,7 @@
 
 Synchronous, on a connection of its own that cannot write; for the command line, never inside a serving process.
 `deep` reads every row: its hash, its place, its history, the counters that were kept of it, the graphs' revisions,
-and whether the text index equals one built anew.
+whether the text index equals one built anew, and whose the vectors are.
 """
 
 import sqlite3
@@ -19,6 +19,7 @@ from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NOD
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_FOR_INDEX, index_row
+from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
@@ -82,6 +83,18 @@ SELECT s.id FROM (
 ) r JOIN sessions s ON s.key = r.session_key
 WHERE r.seq <> r.before + 1
 """
+# Vectors that nothing may have, and records that would never get one.
+SELECT_WRONG_VECTORS: Final = """
+SELECT v.record_key FROM record_vectors v
+LEFT JOIN records r ON r.key = v.record_key LEFT JOIN vector_indexes i ON i.key = v.index_key
+WHERE r.deleted_at IS NOT NULL OR coalesce(r.text, '') = '' OR i.key IS NULL OR length(v.vector) <> i.dimension
+    OR v.agent_key <> r.agent_key OR v.session_key IS NOT r.session_key
+UNION
+SELECT r.key FROM vector_indexes i JOIN records r ON r.key BETWEEN i.first_key AND i.done_key
+WHERE i.state <> 'dropped' AND r.deleted_at IS NULL AND r.text <> ''
+    AND NOT EXISTS (SELECT 1 FROM record_vectors v WHERE v.index_key = i.key AND v.record_key = r.key)
+    AND NOT EXISTS (SELECT 1 FROM vector_debts d WHERE d.index_key = i.key AND d.record_key = r.key)
+"""
 _CREATE_TERMS_OF: Final = "CREATE VIRTUAL TABLE temp.terms_of USING fts5vocab('main', 'records_text', 'instance')"
 _CREATE_TERMS: Final = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'records_text', 'row')"
 # FTS5 has a tree of its own over its pages. Its integrity-check does not miss what is missing there; a lookup does.
@@ -92,6 +105,7 @@ WHERE t.doc <> (SELECT count(*) FROM records_text WHERE records_text MATCH '"' |
 _SELECT_TERMS: Final = "SELECT term, doc FROM temp.terms_of ORDER BY term, doc"
 _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
+_VECTORS_SINCE: Final = 4
 # So that a database of an older release is looked over as it is, by the same statements.
 _VIEWS_OF_OLDER_RECORDS: Final = (
     """
@@ -143,9 +157,9 @@ def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -
     return Finding("sqlite", Verdict.OK, f"{name} is not affected by the WAL-reset bug")
 
 
-def inspect(path: Path, *, is_deep: bool) -> Iterator[Finding]:
+def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Iterator[Finding]:
     """The findings on the database at `path`, which must exist; those after one that ends the inspection are left
-    out."""
+    out. `fingerprint` is the configured embedder's, None without one."""
     try:
         with closing(_opened(path)) as connection:
             if not (yield from _identity(connection)):
@@ -164,6 +178,9 @@ def inspect(path: Path, *, is_deep: bool) -> Iterator[Finding]:
                 "every record has its session, every edge its ends",
                 "restore a backup",
             )
+            vectors = _vectors(connection, fingerprint)
+            if vectors is not None:
+                yield vectors
             if is_deep:
                 yield from _deep(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: a name in the schema that SQLite's words quote
@@ -223,6 +240,33 @@ def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
     return bool(application == APPLICATION_ID and version <= newest)
 
 
+def _vectors(connection: sqlite3.Connection, fingerprint: str | None) -> Finding | None:
+    """Whose vectors there are, and how many are missing. None where there is neither an embedder nor a vector."""
+    [version] = connection.execute(_SELECT_VERSION).fetchone()
+    indexes = connection.execute(SELECT_INDEXES).fetchall() if version >= _VECTORS_SINCE else []
+    made_by, count, owed = None, 0, 0
+    for key, whose, _, is_active, first_key, done_key in indexes:
+        if is_active:
+            made_by = whose
+            asked = {"index_key": key, "first_key": first_key, "done_key": done_key}
+            [count] = connection.execute(SELECT_VECTOR_COUNT, asked).fetchone()
+            [owed] = connection.execute(SELECT_OWED_COUNT, asked).fetchone()
+    if made_by is None:
+        if fingerprint is None:
+            return None
+        return Finding("vectors", Verdict.OK, f"none yet; `serve` has them made by {fingerprint}")
+    if fingerprint is None:
+        unused = f"{count} were made by {made_by}, and no embedder is configured: search goes by words"
+        return Finding("vectors", Verdict.WARNING, unused)
+    if made_by != fingerprint:
+        remedy = "search goes by words until you run `kalito-mcp reindex`"
+        return Finding("vectors", Verdict.FAILED, f"made by {made_by}, configured is {fingerprint}: {remedy}")
+    if owed:
+        remedy = "`serve` has them made in the background, `kalito-mcp reindex --vectors` now"
+        return Finding("vectors", Verdict.WARNING, f"{count} made by {made_by}, {owed} owed: {remedy}")
+    return Finding("vectors", Verdict.OK, f"every record has one, made by {made_by}")
+
+
 def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     [version] = connection.execute(_SELECT_VERSION).fetchone()
     if version < _TYPED_RECORDS_SINCE:
@@ -254,6 +298,10 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     if version >= _GRAPHS_SINCE:
         graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
         yield _listed("graphs", graphs, "every graph's revisions and edges are its own", "restore a backup")
+    if version >= _VECTORS_SINCE and connection.execute(SELECT_INDEXES).fetchone() is not None:
+        wrong = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_VECTORS)]
+        remedy = "run `kalito-mcp reindex --vectors --all`"
+        yield _listed("vectors' records", wrong, "no vector is of a record that is gone, and none is missing", remedy)
     try:
         with intact_rows():
             differing = _differing_index_entries(connection) + _lost_terms(connection)

@@ -12,10 +12,9 @@ from kalito_mcp.domain.records import (
     MessageWithImportance,
     RecordType,
     SemanticPin,
-    message_record_id,
 )
-from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
-from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
@@ -29,11 +28,11 @@ from kalito_mcp.storage.sqlite.edit_rows import (
     hashed,
     stored,
 )
+from kalito_mcp.storage.sqlite.found_records import candidates, places
 from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, RECORD_COLUMNS
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
-_DEFAULT_AGENT_OR: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
 SELECT_VIEW: Final = f"""
 SELECT * FROM (
     SELECT {RECORD_COLUMNS} FROM records r
@@ -79,19 +78,6 @@ WHERE r.session_key = :session_key AND r.type = 'summary' AND r.is_covered = 0 O
 SELECT_PIN_BY_CLIENT_KEY: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records r
 WHERE r.session_key = :session_key AND r.type = 'pin' AND r.client_key = :client_key
-"""
-SELECT_CANDIDATES: Final = f"""
-SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
-    r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END
-FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
-    LEFT JOIN record_usage u ON u.record_key = r.key
-WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.deleted_at IS NULL
-    AND (r.is_internal = 0 OR :include_internal OR (r.type = 'thought' AND :types IS NOT NULL))
-    AND a.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
-    AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
-    AND (:types IS NULL OR r.type IN (SELECT value FROM json_each(:types)))
-    AND (:roles IS NULL OR r.role IN (SELECT value FROM json_each(:roles)))
-    AND (:since IS NULL OR r.created_at >= :since) AND (:until IS NULL OR r.created_at <= :until)
 """
 SELECT_NEXT_KEY: Final = "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'records'"
 SELECT_KNOWN_CLIENT_KEYS: Final = """
@@ -180,20 +166,13 @@ class RecordQueries:
         found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
         return next(iter(rows.pins(session, found)), None)
 
+    async def places(
+        self, scope: Scope, keys: Sequence[int], centres: Sequence[int], *, reach: int, filters: SearchFilters
+    ) -> Sequence[Place]:
+        return await places(self._connection, scope, keys, centres, reach=reach, filters=filters)
+
     async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
-        found = await self._all(
-            SELECT_CANDIDATES,
-            keys=json.dumps(list(keys)),
-            owner=scope.owner,
-            agent=scope.agent,
-            session=scope.session,
-            types=json.dumps(sorted(filters.types)) if filters.types else None,
-            roles=json.dumps(sorted(filters.roles)) if filters.roles else None,
-            since=filters.since,
-            until=filters.until,
-            include_internal=filters.include_internal,
-        )
-        return [rows.candidate(row, row[2] or message_record_id(row[0])) for row in found]
+        return await candidates(self._connection, scope, keys, filters)
 
     async def _all(self, statement: str, **parameters: Any) -> list[Any]:
         return list(await self._connection.execute_fetchall(statement, parameters))

@@ -1,0 +1,194 @@
+"""Answers, not noise: does the score of the best hit tell a question that has an answer here from one that has none?
+
+Each question of the data sets (see `bench.recall`) is asked in the memory of its own conversation, where it has an
+answer, and where it has none:
+
+- `foreign`: in the memory of the next conversation. Nobody spoke of it there.
+- `renamed`: the same, with the names of those who speak there for those who spoke here, where speakers have names.
+- `unanswered`: in its own memory, the questions that their authors say have no answer. What they ask about was spoken
+  of, so its words are there: they are hard, and no score of words will tell them all.
+
+A memory answers when its best score reaches the threshold. `precision` is the share of its answers that had one to
+give, `recall` the share of questions with an answer that got one, `silent` the share of those without that got none;
+precision depends on how many there are of each, and `always` says what answering everything would have. `roc_area` is
+the chance that a question with an answer scores above one without. `shipped` is the setting's threshold, `best` the one
+with the highest F1 over these questions.
+"""
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from anyio.from_thread import start_blocking_portal
+
+from bench.recall import Memories, conversations_wanted, pairs, shelf_named, shelf_options
+from bench.report import emit, progress
+from kalito_mcp.retrieval.search import SearchPolicy
+from kalito_mcp.settings import checked_section
+
+_SETS: Final = ("foreign", "renamed", "unanswered")
+_UNANSWERED: Final = frozenset({"abstention", "adversarial"})
+_THRESHOLD: Final = "min_score"
+_K: Final = 10
+
+
+@dataclass(slots=True)
+class Scores:
+    """The best score of each question, 0 where nothing was found."""
+
+    answered: list[float] = field(default_factory=list)
+    without: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in _SETS})
+
+    def __add__(self, other: "Scores") -> "Scores":
+        return Scores(
+            self.answered + other.answered, {name: self.without[name] + other.without[name] for name in _SETS}
+        )
+
+
+def decided(threshold: float, answered: Sequence[float], without: Sequence[float]) -> dict[str, float]:
+    """What answering from this score on comes to. Nothing answered is precise; no question at all has 0.
+
+    A score of 0 is none: where nothing is found, nothing is answered.
+    """
+    right = sum(score > 0 and score >= threshold for score in answered)
+    wrong = sum(score > 0 and score >= threshold for score in without)
+    precision = right / (right + wrong) if right + wrong else 1.0
+    recall = right / len(answered) if answered else 0.0
+    both = precision + recall
+    return {
+        "threshold": threshold,
+        "precision": precision,
+        "recall": recall,
+        "f1": 2 * precision * recall / both if both else 0.0,
+        "silent": 1 - wrong / len(without) if without else 0.0,
+    }
+
+
+def best(answered: Sequence[float], without: Sequence[float]) -> dict[str, float]:
+    """The decision with the highest F1, among those that differ; of equal ones that of the lowest threshold."""
+    thresholds = sorted({*answered, *without, 0.0})
+    return max((decided(one, answered, without) for one in thresholds), key=lambda made: made["f1"])
+
+
+def roc_area(answered: Sequence[float], without: Sequence[float]) -> float:
+    """The chance that one of `answered` is above one of `without`; equal ones count half. 0.5 where one has none."""
+    if not answered or not without:
+        return 0.5
+    marked = sorted([(score, True) for score in answered] + [(score, False) for score in without])
+    above, below = 0.0, 0
+    for _, equal in groupby(marked, key=lambda one: one[0]):
+        signs = [is_answered for _, is_answered in equal]
+        with_answer = sum(signs)
+        above += with_answer * (below + (len(signs) - with_answer) / 2)
+        below += len(signs) - with_answer
+    return above / (len(answered) * len(without))
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """The text with other names."""
+    if not names:
+        return text
+    either = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
+    return either.sub(lambda name: names[name[0]], text)
+
+
+def speakers(conversation: Mapping[str, Any]) -> list[str]:
+    """Who speaks, in order of their first turn; nobody where they have no names of their own."""
+    found = dict.fromkeys(str(turn["speaker"]) for turn in conversation["turns"])
+    return [name for name in found if name not in ("user", "assistant")]
+
+
+def scores(memories: Memories, conversations: Sequence[Mapping[str, Any]], search: SearchPolicy) -> Scores:
+    """Ask everything."""
+    asked = Scores()
+    for place, here in enumerate(conversations):
+        before = conversations[place - 1]
+        with memories.opened(here["turns"], search) as memory:
+
+            def top(text: str, memory: Any = memory) -> float:
+                page, _ = memories.search(memory, text, _K)
+                return page.hits[0].score if page.hits else 0.0
+
+            for question in here["questions"]:
+                if question["category"] in _UNANSWERED:
+                    asked.without["unanswered"].append(top(question["text"]))
+                elif question["evidence"]:
+                    asked.answered.append(top(question["text"]))
+            if before is here:
+                continue
+            names = dict(zip(speakers(before), speakers(here), strict=False))
+            for question in before["questions"]:
+                if question["evidence"] and question["category"] not in _UNANSWERED:
+                    asked.without["foreign"].append(top(question["text"]))
+                    if (text := renamed(question["text"], names)) != question["text"]:
+                        asked.without["renamed"].append(top(text))
+    return asked
+
+
+def figures(asked: Scores, shipped: float) -> dict[str, Any]:
+    """What the scores of a data set say about each set of questions without an answer."""
+    return {
+        "answered": len(asked.answered),
+        **{
+            name: {
+                "n": len(without),
+                "roc_area": roc_area(asked.answered, without),
+                "shipped": decided(shipped, asked.answered, without),
+                "best": best(asked.answered, without),
+                "always": decided(0.0, asked.answered, without),
+            }
+            for name, without in asked.without.items()
+            if without
+        },
+    }
+
+
+def lines(name: str, told: Mapping[str, Any]) -> list[str]:
+    """The figures as lines to be read."""
+    shown = [f"abstention: {name}, {told['answered']} questions with an answer"]
+    shown.append(f"{'':24}{'threshold':>10}{'precision':>10}{'recall':>8}{'F1':>8}{'silent':>8}")
+    for kind in _SETS:
+        if kind in told:
+            shown.append(f"{kind}: {told[kind]['n']} without, ROC area {told[kind]['roc_area']:.3f}")
+            for which in ("shipped", "best", "always"):
+                made = told[kind][which]
+                shares = "".join(f"{made[share]:>8.3f}" for share in ("recall", "f1", "silent"))
+                shown.append(f"  {which:22}{made['threshold']:>10.4f}{made['precision']:>10.3f}{shares}")
+    return shown
+
+
+def main() -> None:
+    """Run it."""
+    parser = shelf_options(__doc__)
+    given = parser.parse_args()
+    policy: SearchPolicy = checked_section(SearchPolicy, pairs(given.set, parser), "search")
+    shipped = float(getattr(policy, _THRESHOLD, 0.0))
+    # Everything is to be seen; what the threshold would have kept back is counted afterwards.
+    everything: dict[str, Any] = {_THRESHOLD: 0.0} if hasattr(policy, _THRESHOLD) else {}
+    open_policy = replace(policy, **everything)
+    shelf = shelf_named(parser, given.bench_data)
+    if shelf is None:
+        return
+    told: dict[str, Any] = {}
+    together = Scores()
+    with tempfile.TemporaryDirectory() as folder, start_blocking_portal() as portal:
+        memories = Memories(Path(folder), portal)
+        names = shelf.named(given.data)
+        for name in names:
+            asked = scores(memories, shelf.load(name, conversations_wanted(given))["conversations"], open_policy)
+            told[name] = figures(asked, shipped)
+            progress("\n".join(lines(name, told[name])))
+            together += asked
+    if len(names) > 1:
+        # One threshold is shipped, whatever kind of conversation it meets.
+        told["together"] = figures(together, shipped)
+        progress("\n".join(lines("together", told["together"])))
+    emit("abstention", {"data": told})
+
+
+if __name__ == "__main__":
+    main()

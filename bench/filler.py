@@ -1,0 +1,157 @@
+"""Fills a memory and a plain FTS5 table with the same texts, further and further, and counts what each message costs.
+
+The memory is filled through the storage layer, in sessions of windows of 15 messages with a summary after each. Both
+sides write one transaction a session, to the write-ahead log and synced at each commit, so that they wait for the disk
+equally often.
+"""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.corpus import START_MS, Corpus
+from kalito_mcp.domain.analysis import index_terms
+from kalito_mcp.domain.records import Role, SummaryMethod
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.ports.records import MessageDraft, SummaryDraft
+from kalito_mcp.storage.sqlite.database import SqliteStore
+
+NEVER: Final = 10**9
+STEP_MS: Final = 60_000
+_WINDOWS, _WINDOW, _SUMMARY_TEXTS = 32, 15, 5
+_MESSAGES: Final = _WINDOWS * _WINDOW
+RECORDS_OF_SESSION: Final = _WINDOWS * (_WINDOW + 1)
+_INSERT_PLAIN: Final = "INSERT INTO texts (text) VALUES (?)"
+
+
+@dataclass(slots=True)
+class Costs:
+    """Seconds that messages took, and how many there were: to find their terms, to store and index them, and to put
+    their texts into plain FTS5."""
+
+    messages: int = 0
+    analysis_s: float = 0.0
+    insert_s: float = 0.0
+    fts5_s: float = 0.0
+
+    def per_message_us(self) -> dict[str, float]:
+        """Microseconds; `beyond_fts5` is what a message costs more than its text in plain FTS5."""
+        each = 1e6 / max(1, self.messages)
+        return {
+            "analysis": each * self.analysis_s,
+            "insert": each * self.insert_s,
+            "fts5": each * self.fts5_s,
+            "beyond_fts5": each * (self.analysis_s + self.insert_s - self.fts5_s),
+        }
+
+
+class Filler:
+    """One memory, and the plain table beside it where there is to be one."""
+
+    def __init__(self, database: Path, plain: Path | None) -> None:
+        self._database = database
+        self._plain = plain
+        self._corpus = Corpus()
+        self.sessions = 0
+        self.text_bytes = 0
+
+    @property
+    def records(self) -> int:
+        """How many there are."""
+        return self.sessions * RECORDS_OF_SESSION
+
+    async def fill(self, count: int, agents: int = 1) -> Costs:
+        """Go on to `count` records, or the few more that whole sessions make; the sessions take turns among the
+        agents. Gives what these messages cost."""
+        costs = Costs()
+        store = await SqliteStore.open(self._database)
+        try:
+            with closing(sqlite3.connect(self._plain or ":memory:")) as plain:
+                plain.execute("PRAGMA journal_mode = WAL")
+                plain.execute("PRAGMA synchronous = FULL")
+                plain.execute("CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text)")
+                while self.records < count:
+                    texts, summaries = await self._session(store, agents, costs)
+                    if self._plain is not None:
+                        started = time.perf_counter()
+                        _insert(plain, texts)
+                        costs.fts5_s += time.perf_counter() - started
+                        _insert(plain, summaries)
+        finally:
+            await store.close()
+        return costs
+
+    async def _session(self, store: SqliteStore, agents: int, costs: Costs) -> tuple[list[str], list[str]]:
+        """Write one session; its messages and summaries."""
+        first = self.sessions * RECORDS_OF_SESSION
+        texts = list(self._corpus.texts(_MESSAGES))
+        summaries = [" ".join(texts[start : start + _SUMMARY_TEXTS]) for start in range(0, len(texts), _WINDOW)]
+        scope = Scope(agent=agent_of(self.sessions, agents), session=f"session-{self.sessions}")
+        started = time.perf_counter()
+        drafts = [_message(text, first + place) for place, text in enumerate(texts)]
+        analysed = time.perf_counter()
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            await transaction.records.append_messages(session, drafts, now_ms=START_MS)
+            await transaction.sessions.set_pinned_seq(session, NEVER)
+        stored = time.perf_counter()
+        costs.messages += len(texts)
+        costs.analysis_s += analysed - started
+        costs.insert_s += stored - analysed
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            for window, text in enumerate(summaries):
+                await transaction.records.add_summary(session, _summary(text, session.id, window, first))
+        self.sessions += 1
+        self.text_bytes += sum(map(len, texts)) + sum(map(len, summaries))
+        return texts, summaries
+
+
+def _insert(plain: sqlite3.Connection, texts: Sequence[str]) -> None:
+    with plain:
+        plain.executemany(_INSERT_PLAIN, ((text,) for text in texts))
+
+
+def _message(text: str, place: int) -> MessageDraft:
+    return MessageDraft(
+        role=(Role.USER, Role.ASSISTANT)[place % 2],
+        text=text,
+        name=None,
+        created_at=START_MS + place * STEP_MS,
+        importance=0.5,
+        tokens=len(text) // 4,
+        model_id=None,
+        token_usage=None,
+        client_key=None,
+        terms=index_terms(text),
+    )
+
+
+def _summary(text: str, session: str, window: int, first: int) -> SummaryDraft:
+    moment = START_MS + (first + (window + 1) * _WINDOW) * STEP_MS
+    return SummaryDraft(
+        id=f"summary_{session}_{window}",
+        text=text,
+        level=0,
+        start_seq=window * _WINDOW + 1,
+        end_seq=(window + 1) * _WINDOW,
+        start_message_id="msg_1",
+        end_message_id="msg_1",
+        started_at=moment,
+        ended_at=moment,
+        importance=0.7,
+        tokens=len(text) // 4,
+        method=SummaryMethod.EXTRACTIVE,
+        model_id=None,
+        created_at=moment,
+        terms=index_terms(text),
+    )
+
+
+def agent_of(place: int, agents: int) -> str:
+    """Whose the session at this place is; a single agent is the default one."""
+    return "default" if agents == 1 else f"agent-{place % agents}"

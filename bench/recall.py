@@ -1,0 +1,367 @@
+"""How much of what answers a question does a search find? Real conversations, beside FTS5's bm25() on the same texts.
+
+The data sets and the scorer are no part of this project: a folder with `bench/recall.py` and `data/`, named by
+`--bench-data` or `KALITO_BENCH_DATA`, else `shared` beside the repository. Without it there is nothing to measure, and
+that is said. R@k is the share of a question's evidence turns among the first k, averaged over the questions.
+
+`--in-process` (the default) opens each conversation as a memory of its own, lets it do what it owes, and searches it;
+`--stdio` asks a server as an assistant would. `fts5` is a table of the texts, stemmed, asked for any of the question's
+words but function words. `--typos 0.5` asks everything again with a mistake in half of the longer words. `--ablate`
+sets each weight of the evidence to 0 in turn; `change` is what that does to R@10, in points. Latencies are of searches
+for `--depth` hits, and over stdio of the whole call. Messages may be of 1 MiB, because some of the data sets' are
+longer than the settings admit.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import os
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, Final, Self
+from unittest.mock import patch
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from bench.conversation import as_message
+from bench.report import ROOT, emit, latency, options, progress
+from bench.typos import misspelt
+from bench.wire import clean_environment
+from kalito_mcp import wiring
+from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.search import SearchPage
+from kalito_mcp.domain.time import from_iso
+from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.memory import Memory
+from kalito_mcp.orchestrator.usage_counter import UsagePolicy
+from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
+from kalito_mcp.retrieval.weights import FEATURES, WEIGHTS, EvidenceWeights
+from kalito_mcp.settings import Settings, checked_section
+
+FOLDER_VARIABLE: Final = "KALITO_BENCH_DATA"
+DATA_SETS: Final = ("locomo-dev", "beam100k-dev")
+_SCORER: Final = Path("bench", "recall.py")
+_DATA: Final = Path("data")
+_FTS5: Final = {"stop": 1}
+_DEPTH: Final = 100
+_BATCH: Final = 200
+_QUICK_CONVERSATIONS: Final = 2
+_METRICS: Final = ("R@5", "R@10")
+_OVERALL: Final = "overall"
+_SEED: Final = 1
+_LIMITS: Final = LimitsPolicy(max_text_bytes=2**20)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The folder of data sets and scorer."""
+
+    folder: Path
+    scorer: ModuleType
+
+    @classmethod
+    def found(cls, folder: Path) -> Self | None:
+        """The shelf in this folder; None where there is none."""
+        if not (folder / _SCORER).is_file():
+            return None
+        spec = importlib.util.spec_from_file_location("shared_recall", folder / _SCORER)
+        assert spec is not None and spec.loader is not None
+        scorer = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(scorer)
+        return cls(folder, scorer)
+
+    def named(self, wanted: Sequence[str]) -> list[str]:
+        """The data sets asked for, or those of the usual ones that are there."""
+        return list(wanted) or [name for name in DATA_SETS if (self.folder / _DATA / f"{name}.json").is_file()]
+
+    def load(self, name: str, conversations: int | None) -> dict[str, Any]:
+        """A data set, or its first conversations."""
+        loaded: dict[str, Any] = self.scorer.load_data(name)
+        return {**loaded, "conversations": loaded["conversations"][:conversations]}
+
+
+def shelf_named(parser: argparse.ArgumentParser, folder: Path | None) -> Shelf | None:
+    """The shelf of the command line, of the environment or beside the repository; None, with a message, where there is
+    none. One that was named on the command line must be there."""
+    usual = os.environ.get(FOLDER_VARIABLE)
+    shelf = Shelf.found(folder or (Path(usual) if usual else ROOT.parent / "shared"))
+    if shelf is None and folder is not None:
+        parser.error(f"--bench-data has no {_SCORER.as_posix()}; name the folder that holds bench/ and data/")
+    if shelf is None:
+        progress(f"no conversations to search: name their folder with --bench-data or {FOLDER_VARIABLE}")
+    return shelf
+
+
+def shelf_options(doc: str | None) -> argparse.ArgumentParser:
+    """The command line of a benchmark that asks the shelf's questions."""
+    parser = options(doc)
+    parser.add_argument("--bench-data", type=Path, metavar="FOLDER", help="what holds bench/recall.py and data/")
+    parser.add_argument("--data", nargs="+", default=[], metavar="NAME", help=f"(default {' '.join(DATA_SETS)})")
+    parser.add_argument("--conversations", type=int, help="only the first of each data set (default all, quick 2)")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the section `search`")
+    return parser
+
+
+def conversations_wanted(given: argparse.Namespace) -> int | None:
+    """How many of each data set; None is all."""
+    count: int | None = given.conversations
+    return count or (_QUICK_CONVERSATIONS if given.quick else None)
+
+
+def pairs(given: Sequence[str], parser: argparse.ArgumentParser) -> dict[str, str]:
+    """`key=value` as a mapping."""
+    for one in given:
+        if "=" not in one:
+            parser.error(f"{one!r} is no setting; write key=value")
+    return dict(one.split("=", 1) for one in given)
+
+
+class Memories:
+    """One database a conversation, filled when it is first opened and kept for the next configuration."""
+
+    def __init__(self, folder: Path, portal: BlockingPortal) -> None:
+        self._folder = folder
+        self._portal = portal
+
+    @contextmanager
+    def opened(
+        self, turns: Sequence[Mapping[str, Any]], search: SearchPolicy, weights: EvidenceWeights | None = None
+    ) -> Iterator[Memory]:
+        """The conversation's memory, searched by this policy, and by these weights where they are given."""
+        name = hashlib.blake2b(json.dumps(turns).encode(), digest_size=8).hexdigest()
+        database = self._folder / f"{name}.db"
+        if not database.exists():
+            self._portal.call(_fill, database, turns)
+        # What one question finds is not to raise it for the next.
+        settings = replace(Settings(), search=search, usage=UsagePolicy(enabled=False))
+        with ExitStack() as stack:
+            if weights is not None:
+                # No setting has them: they are measured, not chosen.
+                stack.enter_context(patch.object(wiring, "Searcher", partial(Searcher, weights=weights)))
+            yield stack.enter_context(self._portal.wrap_async_context_manager(wiring.open_memory(database, settings)))
+
+    def search(self, memory: Memory, text: str, k: int) -> tuple[SearchPage, float]:
+        """What is found, and the seconds it took."""
+        return self._portal.call(_timed, memory, SearchRequest(text, k=k))
+
+
+async def _fill(database: Path, turns: Sequence[Mapping[str, Any]]) -> None:
+    sessions: dict[str, list[NewMessage]] = {}
+    speakers: dict[str, str] = {}
+    for place, turn in enumerate(turns):
+        fields_ = as_message(turn, place, speakers)
+        moment = fields_.pop("created_at", None)
+        role = Role(fields_.pop("role"))
+        message = NewMessage(role=role, created_at=None if moment is None else from_iso(moment), **fields_)
+        sessions.setdefault(str(turn["session"]), []).append(message)
+    async with wiring.open_memory(database, replace(Settings(), limits=_LIMITS)) as memory:
+        for session, messages in sessions.items():
+            for start in range(0, len(messages), _BATCH):
+                await memory.record_messages(session, messages[start : start + _BATCH])
+        await memory.settled()
+
+
+async def _timed(memory: Memory, request: SearchRequest) -> tuple[SearchPage, float]:
+    started = time.perf_counter()
+    page = await memory.search_memory(request)
+    return page, time.perf_counter() - started
+
+
+@dataclass(slots=True)
+class Retriever:
+    """A conversation's memory as the scorer wants it."""
+
+    memories: Memories
+    search_policy: SearchPolicy
+    weights: EvidenceWeights | None
+    times_s: list[float]
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _memory: Memory | None = None
+
+    def index(self, turns: Sequence[Mapping[str, Any]]) -> None:
+        """Open it."""
+        opened = self.memories.opened(turns, self.search_policy, self.weights)
+        self._memory = self._stack.enter_context(opened)
+
+    def search(self, text: str, k: int, ts: str = "") -> list[str]:
+        """The turns that were found, best first. What is no message has no turn."""
+        assert self._memory is not None
+        page, took_s = self.memories.search(self._memory, text, k)
+        self.times_s.append(took_s)
+        return list(dict.fromkeys(hit.client_key for hit in page.hits if hit.client_key))
+
+    def close(self) -> None:
+        """Close it."""
+        self._stack.close()
+
+
+class Campaign:
+    """Runs of one shelf's questions. Entering the block makes room for the memories."""
+
+    def __init__(self, shelf: Shelf, *, depth: int, is_by_category: bool) -> None:
+        self._shelf = shelf
+        self._depth = depth
+        self._is_by_category = is_by_category
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        self._environment = clean_environment(folder)
+        self._memories = Memories(folder, self._stack.enter_context(start_blocking_portal()))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def in_process(
+        self, asked: Mapping[str, Any], search: SearchPolicy, weights: EvidenceWeights | None = None
+    ) -> dict[str, Any]:
+        """What memories in this process find."""
+        times_s: list[float] = []
+        result = self._shelf.scorer.run(
+            asked, partial(Retriever, self._memories, search, weights, times_s), {}, depth=self._depth
+        )
+        return self._figures(result) | {name: latency(times_s)[name] for name in ("p50_ms", "p95_ms")}
+
+    def over_stdio(self, asked: Mapping[str, Any], search: Mapping[str, str]) -> dict[str, Any]:
+        """What a server finds. Only its own settings reach it."""
+        set_ = {f"KALITO_SEARCH_{key.upper()}": value for key, value in search.items()}
+        set_["KALITO_LIMITS_MAX_TEXT_BYTES"] = str(_LIMITS.max_text_bytes)
+        command = shlex.join([sys.executable, "-m", "kalito_mcp", "serve"])
+        with patch.dict(os.environ, {**self._environment, **set_}, clear=True):
+            return self._other(asked, "memory_server", {"command": command})
+
+    def fts5(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What plain FTS5 finds."""
+        return self._other(asked, "fts5", _FTS5)
+
+    def _other(self, asked: Mapping[str, Any], name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        build = self._shelf.scorer.load_retriever(name).build
+        result = self._shelf.scorer.run(asked, build, dict(parameters), depth=self._depth)
+        return self._figures(result) | {"p50_ms": result["query_ms_p50"], "p95_ms": result["query_ms_p95"]}
+
+    def _figures(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """In percent, as the table is read."""
+        of = result["by_category"]
+        # Its halves are of the whole data set; here they are of what is left of it.
+        shown = [name for name in of if self._is_by_category and not name.startswith(_OVERALL)] + [_OVERALL]
+        table = {name: {"n": of[name]["n"]} | {one: 100 * of[name][one] for one in _METRICS} for name in shown}
+        figures = dict(table.pop(_OVERALL))
+        return figures | ({"by_category": table} if table else {})
+
+
+def mistyped(asked: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """The data set with typing mistakes in its questions."""
+    return {
+        **asked,
+        "conversations": [
+            {
+                **one,
+                "questions": [
+                    {**question, "text": misspelt(question["text"], share, _SEED)} for question in one["questions"]
+                ],
+            }
+            for one in asked["conversations"]
+        ],
+    }
+
+
+def ablated(weights: EvidenceWeights) -> Iterator[tuple[str, EvidenceWeights]]:
+    """The weights without each of them that is set."""
+    for feature in FEATURES:
+        if getattr(weights, feature):
+            without: dict[str, float] = {feature: 0.0}
+            yield feature, replace(weights, **without)
+
+
+def weights_with(changed: Mapping[str, float], parser: argparse.ArgumentParser) -> EvidenceWeights:
+    """The shipped weights, but for these."""
+    if unknown := changed.keys() - set(FEATURES):
+        parser.error(f"no weight is called {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
+    return replace(WEIGHTS, **changed)
+
+
+def measure(
+    campaign: Campaign,
+    asked: Mapping[str, Any],
+    given: argparse.Namespace,
+    set_: Mapping[str, str],
+    weights: EvidenceWeights | None,
+) -> dict[str, Any]:
+    """One data set's figures."""
+    search = checked_section(SearchPolicy, set_, "search")
+    versions = {"": asked} | ({"typos": mistyped(asked, given.typos)} if given.typos else {})
+    figures: dict[str, Any] = {}
+    for version, questions in versions.items():
+        ours = campaign.over_stdio(questions, set_) if given.stdio else campaign.in_process(questions, search, weights)
+        figures[_joined("kalito", version)] = ours
+        figures[_joined("fts5", version)] = campaign.fts5(questions)
+        for name, without in ablated(weights or WEIGHTS) if given.ablate else ():
+            found = campaign.in_process(questions, search, without)
+            figures[_joined(f"without {name}", version)] = found | {"change": found["R@10"] - ours["R@10"]}
+    if given.typos:
+        for name in ("kalito", "fts5"):
+            figures[f"{name} lost to typos"] = {
+                one: figures[name][one] - figures[_joined(name, "typos")][one] for one in _METRICS
+            }
+    return figures
+
+
+def _joined(name: str, version: str) -> str:
+    return f"{name}, {version}" if version else name
+
+
+def table(figures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """The figures as lines to be read."""
+    columns = ("n", *_METRICS, "change", "p50_ms", "p95_ms")
+    yield f"{'':32}" + "".join(f"{column:>9}" for column in columns)
+    for name, row in figures.items():
+        for label, one in {name: row, **{f"  {part}": of for part, of in row.get("by_category", {}).items()}}.items():
+            cells = (f"{one[column]:>9.1f}" if column in one else f"{'':9}" for column in columns[1:])
+            yield f"{label:32}{one.get('n', ''):>9}" + "".join(cells)
+
+
+def main() -> None:
+    """Run it."""
+    parser = shelf_options(__doc__)
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--in-process", action="store_true", help="search memories in this process (default)")
+    way.add_argument("--stdio", action="store_true", help="ask a server, through the scorer's own client")
+    parser.add_argument(
+        "--typos", type=float, default=0.0, metavar="SHARE", help="of the longer words, one mistake each"
+    )
+    parser.add_argument("--per-category", action="store_true", help="the figures of each kind of question too")
+    parser.add_argument("--depth", type=int, default=_DEPTH, help=f"hits a search (default {_DEPTH})")
+    parser.add_argument("--weight", nargs="+", default=[], metavar="NAME=VALUE", help="weights of the evidence")
+    parser.add_argument("--ablate", action="store_true", help="each weight set to 0 in turn")
+    given = parser.parse_args()
+    if given.stdio and (given.ablate or given.weight):
+        parser.error("weights are set in process only; leave --stdio out")
+    set_ = pairs(given.set, parser)
+    changed = {name: float(value) for name, value in pairs(given.weight, parser).items()}
+    weights = weights_with(changed, parser) if changed else None
+    shelf = shelf_named(parser, given.bench_data)
+    if shelf is None:
+        return
+    figures: dict[str, Any] = {"set": set_, "weights": changed, "typos": given.typos, "stdio": given.stdio, "data": {}}
+    with Campaign(shelf, depth=given.depth, is_by_category=given.per_category) as campaign:
+        for name in shelf.named(given.data):
+            asked = shelf.load(name, conversations_wanted(given))
+            figures["data"][name] = measure(campaign, asked, given, set_, weights)
+            progress("\n".join([f"recall: {name}", *table(figures["data"][name])]))
+    emit("recall", figures)
+
+
+if __name__ == "__main__":
+    main()

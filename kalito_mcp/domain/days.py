@@ -1,0 +1,238 @@
+"""Stretches of days, and what is beside and within them. Pure.
+
+A day is a proleptic Gregorian ordinal: 1 is the first of January of the year 1, and nothing leads out of the years 1
+to 9999. Weeks begin on Monday.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+LAST_DAY: Final = date.max.toordinal()
+_WEEK: Final = 7
+_SATURDAY: Final = 5
+_MONTHS: Final = 12
+_FEBRUARY: Final = 2
+# Without `calendar`, whose import takes as long as those of all modules about time.
+_LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_LEAP_YEAR: Final = 2024
+_FURTHEST_LEAP: Final = 8
+"""Years between two 29ths of February, where a century without one is between them."""
+
+_IN_A_DAY: Final = {"hour": 24, "minute": 1_440}
+_AROUND: Final = {"week": 3, "month": 15}
+"""Days to either side that `two weeks ago` may mean as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """From one day to another, both included; never inverted."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, first: int, last: int) -> "Days":
+        """From one to the other, whichever comes first, cut to the years 1 to 9999."""
+        first, last = min(first, last), max(first, last)
+        return cls(_within(first), _within(last))
+
+    @classmethod
+    def one(cls, day: int) -> "Days":
+        """A single day."""
+        return cls.of(day, day)
+
+    @property
+    def year(self) -> int:
+        """Of its first day."""
+        return date.fromordinal(self.first).year
+
+    def of_any_year(self) -> "Yearly":
+        """The same days of every year; to be asked of a year at most."""
+        return Yearly(_month_and_day(self.first), _month_and_day(self.last))
+
+    def share(self, nth: int, of: int) -> "Days":
+        """The nth, from 0, of so many parts: of a year in whole months, else of about equal length.
+
+        A single day is each of its parts. A year is cut into 2, 3 or 4.
+        """
+        if self == year_of(self.year):
+            months = _MONTHS // of
+            return Days(month_of(self.year, nth * months + 1).first, month_of(self.year, (nth + 1) * months).last)
+        length = self.last - self.first + 1
+        first = self.first + length * nth // of
+        return Days(first, max(first, self.first + length * (nth + 1) // of - 1))
+
+    def piece(self, nth: int, length: int) -> "Days":
+        """The nth, from 0, stretch of that length in it; -1 is the last. What would lie beyond its end is cut."""
+        first = self.last - length + 1 if nth < 0 else self.first + nth * length
+        first = max(self.first, min(first, self.last))
+        return Days(first, min(first + length - 1, self.last))
+
+
+@dataclass(frozen=True, slots=True)
+class Yearly:
+    """A stretch of every year, from (month, day) to (month, day); past New Year where the end is the smaller.
+
+    A day beyond the end of its month is that month's last, except where it stands alone.
+    """
+
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+    def in_year(self, year: int) -> Days | None:
+        """That year's; None where the year has none, as the 29th of February, or is not one of 1 to 9999."""
+        month, day = self.first
+        if not 1 <= year <= date.max.year or (self.first == self.last and day > _length(year, month)):
+            return None
+        end = year + (self.last < self.first)
+        return Days(_ordinal(year, month, day), LAST_DAY if end > date.max.year else _ordinal(end, *self.last))
+
+    def in_leap_year(self) -> Days:
+        """Of a year that has every day."""
+        last = _ordinal(_LEAP_YEAR + (self.last < self.first), *self.last)
+        return Days(_ordinal(_LEAP_YEAR, *self.first), last)
+
+    def latest(self, today: int, *, is_over: bool = False) -> Days | None:
+        """The last that began by today, or with `is_over` ended before it; None before the first there was."""
+        year = Days.one(today).year
+        for candidate in range(year, year - _FURTHEST_LEAP - 2, -1):
+            days = self.in_year(candidate)
+            if days is not None and (days.last < today if is_over else days.first <= today):
+                return days
+        return None
+
+    def earliest(self, after: int) -> Days | None:
+        """The first that begins after this day; None after the last there is."""
+        year = Days.one(after).year
+        for candidate in range(year, year + _FURTHEST_LEAP + 1):
+            days = self.in_year(candidate)
+            if days is not None and days.first > after:
+                return days
+        return None
+
+    def beside(self, today: int, step: int) -> Days | None:
+        """The last that is over (-1), this year's (0) or the next (1)."""
+        if step == 0:
+            return self.in_year(Days.one(today).year)
+        return self.latest(today, is_over=True) if step < 0 else self.earliest(today)
+
+
+def reduced(found: Days | Yearly, cut: Callable[[Days], Days]) -> Days | Yearly:
+    """What `cut` makes of the days; of a yearly stretch, the same of every year."""
+    if isinstance(found, Days):
+        return cut(found)
+    return cut(found.in_leap_year()).of_any_year()
+
+
+def year_of(year: int) -> Days:
+    """The year, 1 to 9999."""
+    return Days(_ordinal(year, 1, 1), _ordinal(year, 12, 31))
+
+
+def month_of(year: int, month: int) -> Days:
+    """The month of the year."""
+    return Days(_ordinal(year, month, 1), _ordinal(year, month, 31))
+
+
+def on_day(year: int, month: int, first: int, last: int) -> Days | Yearly | None:
+    """From one day of a month to another; of every year where `year` is 0. None where there are no such days."""
+    if not 1 <= month <= _MONTHS or not 1 <= first <= last <= _length(year or _LEAP_YEAR, month):
+        return None
+    if not year:
+        return Yearly((month, first), (month, last))
+    return Days(_ordinal(year, month, first), _ordinal(year, month, last))
+
+
+def unit_of(day: int, unit: str, step: int) -> Days:
+    """The day's week, month or year, or the one so many further."""
+    day = _within(day)
+    if unit == "week":
+        first = day - (day - 1) % _WEEK + step * _WEEK
+        return Days.of(first, first + _WEEK - 1)
+    months = _month_number(day)
+    if unit == "year":
+        return year_of(max(1, min(months // _MONTHS + step, date.max.year)))
+    return month_of(*_month_at(months + step))
+
+
+def shifted(days: Days, span: tuple[int, int], unit: str, *, is_exact: bool) -> Days:
+    """What is so many units, from the smaller number to the larger, before (negative) or after the days.
+
+    Measured from their first day where it lies before, from their last where after. Unless `is_exact`, weeks and
+    months reach some days to either side, and years are whole: so exactly nobody speaks.
+    """
+    low, high = span
+    origin = days.first if low < 0 else days.last
+    if unit == "year" and not is_exact:
+        return Days.of(unit_of(origin, "year", low).first, unit_of(origin, "year", high).last)
+    around = 0 if is_exact else _AROUND.get(unit, 0)
+    return Days.of(_moved(origin, low, unit) - around, _moved(origin, high, unit) + around)
+
+
+def beside(days: Days, unit: str, *, is_before: bool) -> Days:
+    """The day, week, month or year that ends before the days, or begins behind them."""
+    if is_before:
+        return Days.of(_moved(days.first, -1, unit), days.first - 1)
+    return Days.of(days.last + 1, _moved(days.last, 1, unit))
+
+
+def weekday_before(day: int, weekday: int) -> Days:
+    """The last such day of the week (0 is Monday) before the day."""
+    return Days.one(day - 1 - (day - 2 - weekday) % _WEEK)
+
+
+def weekday_after(day: int, weekday: int) -> Days:
+    """The first such day of the week after the day."""
+    return Days.one(day + 1 + (weekday - day) % _WEEK)
+
+
+def weekend_near(days: Days, side: str) -> Days:
+    """The Saturday and Sunday that end before the days, begin after them, or are nearest to their beginning (`of`)."""
+    if side == "before":
+        sunday = weekday_before(days.first, 6).first
+        return Days.of(sunday - 1, sunday)
+    first = days.last if side == "after" else days.first - 4
+    saturday = weekday_after(first, _SATURDAY).first
+    return Days.of(saturday, saturday + 1)
+
+
+def _within(day: int) -> int:
+    return max(1, min(day, LAST_DAY))
+
+
+def _length(year: int, month: int) -> int:
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return _LENGTHS[month - 1] + (month == _FEBRUARY and is_leap)
+
+
+def _ordinal(year: int, month: int, day: int) -> int:
+    return date(year, month, min(day, _length(year, month))).toordinal()
+
+
+def _month_and_day(day: int) -> tuple[int, int]:
+    told = date.fromordinal(day)
+    return told.month, told.day
+
+
+def _month_number(day: int) -> int:
+    """Months since the beginning of the year 0."""
+    told = date.fromordinal(day)
+    return told.year * _MONTHS + told.month - 1
+
+
+def _month_at(number: int) -> tuple[int, int]:
+    number = max(_MONTHS, min(number, date.max.year * _MONTHS + _MONTHS - 1))
+    return number // _MONTHS, number % _MONTHS + 1
+
+
+def _moved(day: int, count: int, unit: str) -> int:
+    """The day so many units later; where its month is shorter, that month's last. Hours count where they are a day."""
+    day = _within(day)
+    if unit in _IN_A_DAY:
+        return _within(day + int(count / _IN_A_DAY[unit]))
+    if unit in {"day", "week"}:
+        return _within(day + count * (_WEEK if unit == "week" else 1))
+    months = count * (_MONTHS if unit == "year" else 1)
+    return _ordinal(*_month_at(_month_number(day) + months), date.fromordinal(day).day)

@@ -1,0 +1,282 @@
+"""Time in words: which stretches a text names, how well a moment fits them, `since` and `until`. Pure, English.
+
+There is no clock: what depends on now (last week) is read against an argument, and left out without it. Everything is
+UTC, weeks begin on Monday, seasons are those of the northern half.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from typing import Final, TypeAlias
+
+from kalito_mcp.domain.days import Days, Yearly, unit_of
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, last_moment
+from kalito_mcp.domain.time_names import named_days, whole_name, written_dates
+from kalito_mcp.domain.time_vocabulary import BESIDE_TODAY, COUNTS, FEASTS, MONTH_LEADS, MONTHS, SURE_MONTHS, WEEKDAYS
+from kalito_mcp.errors import InvalidInput
+
+_DAY_MS: Final = 86_400_000
+_EPOCH_DAY: Final = 719_163
+"""The ordinal of 1970-01-01."""
+
+_MAX_NAMES: Final = 16
+"""Of a query, those that count: matching stays cheap whatever is asked."""
+
+_MAX_NAME_LENGTH: Final = 200
+_MONTH_LENGTH: Final = 31
+_DAY_LIKE: Final = 3
+_SLOTS: Final = 31 * 13 + 1
+
+_UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": _DAY_MS, "w": 7 * _DAY_MS}
+
+# What a moment within the named days is worth, by their number: a day says most of when, a year least.
+_CEILINGS: Final = ((1, 1.0), (3, 0.9), (10, 0.8), (31, 0.6), (100, 0.4), (366, 0.25))
+_LEAST: Final = 0.1
+_DAYS_AFTER: Final = 10
+_RIGHT_AFTER: Final = 0.7
+_DAYS_BEFORE: Final = 3
+_RIGHT_BEFORE: Final = 0.4
+_SAME_MONTH: Final = 0.25
+_SAME_YEAR: Final = 0.1
+# Who names a year is sometimes wrong about it, and about the month less often.
+_WRONG_YEAR: Final = 0.3
+
+
+_Stretch: TypeAlias = tuple[int, int, float, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time, in milliseconds since 1970, both ends included, within the years 1 to 9999."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """What dates a query names, prepared for `date_match`; false where it names none.
+
+    `stretches` are (first day, last day, worth, whether nearby days count), days as ordinals. `yearly` is the worth
+    of each day of any year, at 31 * month + day, empty where no day nor month is named.
+    """
+
+    stretches: tuple[_Stretch, ...]
+    yearly: tuple[float, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.stretches or self.yearly)
+
+
+def named_spans(text: str, now_ms: int | None) -> tuple[Span, ...]:
+    """Every stretch of time that the text names, in its order, each once; empty where it names none.
+
+    A name without a year (in May) is the last one that began by now. `since` reaches until now, `until` and `before`
+    from the year 1. Without `now_ms` only what stands for itself is there: May 2023, not May, and not yesterday.
+    """
+    today = None if now_ms is None else _day(now_ms)
+    spans = []
+    for found in named_days(text, today):
+        if isinstance(found, Days):
+            days: Days | None = found
+        else:
+            days = None if today is None else found.latest(today)
+        if days is not None:
+            spans.append(_span(days))
+    return tuple(dict.fromkeys(spans))
+
+
+def named_dates(text: str, now_ms: int | None = None) -> Dates:
+    """The dates that a query names. Without `now_ms`, those that depend on now are left out.
+
+    To be called once a query; `date_match` is for each moment.
+    """
+    dated = named_days(text, None)
+    # Who asks about two weeks before a day has the day from somewhere: it counts as well.
+    dated += [found for found in written_dates(text) if found not in dated]
+    found = dated if now_ms is None else list(dict.fromkeys(named_days(text, _day(now_ms)) + dated))
+    stretches: list[_Stretch] = []
+    yearly: dict[int, float] = {}
+    for name in found[:_MAX_NAMES]:
+        if isinstance(name, Yearly):
+            _mark(yearly, name, 1.0)
+            continue
+        stretches.extend(_stretches(name))
+        # Yesterday has no year that could be wrong.
+        if name in dated and name.last - name.first < _MONTH_LENGTH:
+            _mark(yearly, name.of_any_year(), _WRONG_YEAR)
+    return Dates(
+        tuple(dict.fromkeys(stretches)), tuple(yearly.get(slot, 0.0) for slot in range(_SLOTS)) if yearly else ()
+    )
+
+
+def date_match(dates: Dates, moment_ms: int) -> float:
+    """How well the date of a message fits the dates that a query names, in [0, 1]; 0 where it names none.
+
+    The best of the named stretches counts. Within one: 1 for a day, 0.9 for up to 3 days, 0.8 for up to 10, 0.6 for a
+    month, 0.4 for a season, 0.25 for a year, 0.1 for longer ones, whether or not the year is named. After its end 0.7
+    of that, falling to nothing within 11 days: things are told some days later. Before its beginning 0.4 of it,
+    falling within 4 days. The month of a named day at least 0.25, the year of a named day or month at least 0.1. The
+    right day or month of a year that is not the named one: 0.3 of its worth.
+    """
+    day = moment_ms // _DAY_MS + _EPOCH_DAY
+    best = 0.0
+    for first, last, worth, is_near_enough in dates.stretches:
+        if first <= day <= last:
+            match = worth
+        elif is_near_enough and first - _DAYS_BEFORE <= day <= last + _DAYS_AFTER:
+            match = worth * _nearness(day - last if day > last else day - first)
+        else:
+            continue
+        if match > best:  # noqa: PLR1730 - a call of max() takes as long as all the rest of it
+            best = match
+    if dates.yearly and best < 1.0:
+        told = date.fromordinal(day)
+        best = max(best, dates.yearly[31 * told.month + told.day])
+    return best
+
+
+def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool) -> int:
+    """The first millisecond of what the text names, for `since`; with `is_last` the last one, for `until`.
+
+    ISO 8601 as `domain.time` reads it; `45m`, `12h`, `7d`, `2w` or `7 days`, that long before now to the
+    millisecond; `now`; and names in any case: today, Monday, last March, two weeks ago (that day), May 2023, the
+    beginning of the year, Christmas. Without a year, `this` or `next` it is the last one that began by now. The last
+    millisecond is never before the first, and neither is outside the years 1 to 9999.
+
+    Raises:
+        InvalidInput: none of these, with examples of what can be written.
+    """
+    asked = text.strip().lower()
+    if asked in {"now", "right now"}:
+        return _within(now_ms)
+    if (length := _length().fullmatch(asked)) is not None:
+        count, unit = length.groups()
+        return _within(now_ms - (COUNTS.get(count) or int(count)) * _UNITS_MS[unit[0]])
+    try:
+        return last_moment(asked.upper(), field) if is_last else from_iso(asked.upper(), field)
+    except InvalidInput:
+        days = whole_name(text[:_MAX_NAME_LENGTH], _day(now_ms)) if len(asked) <= _MAX_NAME_LENGTH else None
+    if days is None:
+        raise InvalidInput(
+            f"{field}={text[:40]!r} is not a time that can be read; write ISO 8601 like 2026-03-04 or "
+            "2026-03-04T05:06:07Z, 45m, 12h, 7d or 2w (that long ago), or words like yesterday, last March, "
+            "two weeks ago, Monday or May 2023"
+        )
+    span = _span(days)
+    return span.last if is_last else span.first
+
+
+def asks_when(text: str) -> bool:
+    """Whether the question asks for a time: when, what date, which month, how long ago, how many days.
+
+    `When` that only sets the scene (when I was in Rome, what did I eat?) does not ask.
+    """
+    return _asking().search(text.lower()) is not None
+
+
+def tells_time(text: str) -> bool:
+    """Whether a message has an expression of time in it: yesterday, on Friday, in June, 3pm, two days ago, a date."""
+    return _telling().search(text.lower()) is not None
+
+
+def _stretches(days: Days) -> list[_Stretch]:
+    """The days themselves, and, worth less, the month and the year that they are in."""
+    length = days.last - days.first + 1
+    found = [(days.first, days.last, _ceiling(length), True)]
+    if length <= _MONTH_LENGTH:
+        year = unit_of(days.first, "year", 0)
+        found.append((year.first, year.last, _SAME_YEAR, False))
+    if length <= _DAY_LIKE:
+        month = unit_of(days.first, "month", 0)
+        found.append((month.first, month.last, _SAME_MONTH, False))
+    return found
+
+
+def _mark(yearly: dict[int, float], name: Yearly, factor: float) -> None:
+    """Enter what each day of a year is worth, for a stretch that comes every year."""
+    for first, last, worth, is_near_enough in _stretches(name.in_leap_year()):
+        if worth <= _SAME_YEAR:
+            continue
+        before, after = (_DAYS_BEFORE, _DAYS_AFTER) if is_near_enough else (0, 0)
+        for day in range(first - before, last + after + 1):
+            match = worth if first <= day <= last else worth * _nearness(day - last if day > last else day - first)
+            told = date.fromordinal(day)
+            slot = 31 * told.month + told.day
+            yearly[slot] = max(yearly.get(slot, 0.0), factor * match)
+
+
+def _ceiling(length: int) -> float:
+    return next((worth for longest, worth in _CEILINGS if length <= longest), _LEAST)
+
+
+def _nearness(distance: int) -> float:
+    """Of a day so many days behind a stretch, or (negative) before it."""
+    if distance > 0:
+        return _RIGHT_AFTER * max(0, _DAYS_AFTER + 1 - distance) / _DAYS_AFTER
+    return _RIGHT_BEFORE * max(0, _DAYS_BEFORE + 1 + distance) / _DAYS_BEFORE
+
+
+def _day(now_ms: int) -> int:
+    return _within(now_ms) // _DAY_MS + _EPOCH_DAY
+
+
+def _span(days: Days) -> Span:
+    return Span((days.first - _EPOCH_DAY) * _DAY_MS, (days.last - _EPOCH_DAY + 1) * _DAY_MS - 1)
+
+
+def _within(moment_ms: int) -> int:
+    return max(OLDEST_MS, min(moment_ms, NEWEST_MS))
+
+
+@cache
+def _length() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?=(\d{{1,9}}|{'|'.join(COUNTS)}) ?([mhdw]))(?:\d+ ?(?:[mhdw](?: ago)?|days?|weeks?)"
+        r"|\w+ ?(?:min|mins|minutes?|hrs?|hours?)(?: ago)?)",
+        re.ASCII,
+    )
+
+
+@cache
+def _asking() -> re.Pattern[str]:
+    verb = r"(?:is|are|was|were|am|do|does|did|will|would|has|have|had|can|could|should|shall|must|might)"
+    return re.compile(
+        rf"""(?:^|[.?!,;:]\s*+|\b(?:and|or|but|so|since|until|till|by|from)\s)["'“‘(]?when(?:['’]s|['’]d|\s+exactly)?
+                (?:\s+{verb}\b|\s*(?:\?|$)|(?<=['’][sd])\b|(?<=exactly)\b)
+            |^\W*when\b(?!.*\b(?:what|who|whom|whose|where|which|why|how)\b)[^,]*\?\W*$
+            |\b(?:know|remember|recall|sure|idea|forgot|forget|wonder|wondering|tell\sme)\s(?:exactly\s)?when\b
+            |\b(?:what|which)(?:['’]s|\s(?:is|was|were|are))?\s(?:the\s(?:\w+\s)?)?
+                (?:date|day|month|year|week|weekend|weekday|season|quarter|decade|century|time)\b
+            |\bhow\s(?:long|recently|soon|late|early)\b
+            |\bhow\smany\s(?:\w+\s)?(?:minutes|hours|days|nights|weeks|weekends|months|years|decades)\b
+            |\b(?:date|time)\s(?:of|when)\b""",
+        re.VERBOSE,
+    )
+
+
+@cache
+def _telling() -> re.Pattern[str]:
+    """Alternatives by their first letter: a word that begins with another one costs next to nothing."""
+    units = "minute hour day night week weekend month year decade".split()
+    unit = "|".join(units)
+    month = "|".join(MONTHS)
+    of_day = "morning|afternoon|evening|spring|summer|autumn|fall|winter"
+    some = r"(?:(?:few|couple|[a-z]+|\d+) (?:of )?)?"
+    told = [r"yesterday", r"today", r"tonight", r"tomorrow", r"weekend", r"fortnight", r"noon", r"midnight"]
+    told += [name for name in WEEKDAYS if name.endswith("day")]
+    told += [name for name in MONTHS if name in SURE_MONTHS or name == "april"]
+    told += [name.split()[0] for name in FEASTS if " " not in name]
+    told += [f"{name}[.]? \\d\\d?(?:st|nd|rd|th)?(?!\\d)" for name in MONTHS]
+    told += [f"{lead} {some}(?:(?:{unit})s?|{of_day}|{month})" for lead in (*BESIDE_TODAY, "every", "each")]
+    told += [f"{name}s? (?:ago|back|earlier|later|before|after|from now)" for name in units]
+    told += [f"{lead}[ -](?:{month})" for lead in MONTH_LEADS]
+    told += [rf"in (?:an?|a few|a couple of|{'|'.join(COUNTS)}|\d+) (?:{unit})s?"]
+    groups: dict[str, list[str]] = {}
+    for pattern in told:
+        groups.setdefault(pattern[0], []).append(pattern[1:])
+    words = "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in sorted(groups.items()))
+    clock = r"(?::\d\d(?: ?[ap]\.?m)?| ?[ap]\.?m| o['’]clock)"
+    date_told = rf"(?:/\d\d?/\d+|(?:st|nd|rd|th)? (?:of )?(?:{month}))"
+    return re.compile(rf"\b(?:{words}|\d\d?(?:{clock}|{date_told})|(?:19|20)\d\d(?:-\d\d)*)\b")

@@ -1,0 +1,126 @@
+"""Embedding servers over HTTP: Ollama's `/api/embed` and the OpenAI-compatible `/embeddings`.
+
+What a server answers is not believed: one vector a text, all of one dimension, of finite numbers that are not all
+zero, or the whole answer is refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import anyio.to_thread
+
+from kalito_mcp.inference.http import CallLimits, HttpModel
+from kalito_mcp.ports.embedder import VectorPolicy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MOST_DIMENSIONS: Final = 8192
+_BYTES_PER_NUMBER: Final = 32
+"""Of a number in JSON, with sign, exponent, comma and indentation."""
+_FRAME_BYTES: Final = 1 << 16
+
+
+class _HttpEmbedder(HttpModel):
+    """What the two kinds of server have in common. `policy.model` must be said."""
+
+    _KIND: ClassVar[str]
+
+    def __init__(self, *, policy: VectorPolicy, limits: CallLimits | None = None, **connection: Any) -> None:
+        """`connection` is what HttpModel takes.
+
+        The reply may have the size that a batch of the largest vectors needs, where that is more than what
+        `limits` allow: they are meant for a chat's answers.
+        """
+        limits = limits or CallLimits()
+        needed = policy.batch * _MOST_DIMENSIONS * _BYTES_PER_NUMBER + _FRAME_BYTES
+        super().__init__(limits=replace(limits, max_reply_bytes=max(needed, limits.max_reply_bytes)), **connection)
+        self._policy = policy
+
+    @property
+    def fingerprint(self) -> str:
+        """`ollama:nomic-embed-text`; the prefixes' digest follows, where there are any."""
+        return self._policy.fingerprint(self._KIND, self._policy.model)
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
+        """As the port says. The limits hold for each batch, and one that fails fails the whole call."""
+        # In a thread, for the first import of it takes a tenth of a second.
+        await anyio.to_thread.run_sync(import_module, "numpy")
+        import numpy as np  # noqa: PLC0415 - by now it is there
+
+        prepared = self._policy.prepared(texts, is_query=is_query)
+        size = self._policy.batch
+        batches = [await self._embed_batch(prepared[first : first + size]) for first in range(0, len(prepared), size)]
+        if len({batch.shape[1] for batch in batches}) > 1:
+            raise self._invalid("it answered with vectors of several dimensions")
+        return np.concatenate(batches) if batches else np.empty((0, 0), np.float32)
+
+    async def _embed_batch(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        def read(answer: Any) -> "NDArray[np.float32]":
+            return self._unit_rows(self._vectors_in(answer), len(texts))
+
+        return await self._ask(self._payload(texts), self._policy.model, read)
+
+    def _payload(self, texts: Sequence[str]) -> Mapping[str, Any]:
+        return {"model": self._policy.model, "input": texts}
+
+    def _vectors_in(self, answer: Any) -> Any:
+        raise NotImplementedError
+
+    def _unit_rows(self, vectors: Any, count: int) -> "NDArray[np.float32]":
+        import numpy as np  # noqa: PLC0415 - by now it is there
+
+        if not isinstance(vectors, list) or not all(isinstance(vector, list) for vector in vectors):
+            raise self._invalid("its answer is JSON, but not a list of embeddings")
+        if len(vectors) != count:
+            raise self._invalid(f"it answered {count} texts with {len(vectors)} vectors")
+        dimensions = {len(vector) for vector in vectors}
+        if len(dimensions) != 1 or not 1 <= min(dimensions) <= _MOST_DIMENSIONS:
+            raise self._invalid(f"its vectors are not all of one dimension from 1 to {_MOST_DIMENSIONS}")
+        # By type, for numpy would take "1.5" and true for numbers.
+        if not all(set(map(type, vector)) <= {float, int} for vector in vectors):
+            raise self._invalid("its vectors hold something that is not a number")
+        try:
+            rows = np.array(vectors, dtype=np.float64)
+        except OverflowError:
+            raise self._invalid("its vectors hold a number that is too large") from None
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        if not (np.isfinite(largest) & (largest > 0)).all():
+            raise self._invalid("one of its vectors is zero, or not finite")
+        # Over the largest first: the square of a very large or very small number is infinite or nothing.
+        rows /= largest
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows.astype(np.float32)
+
+
+class OllamaEmbedder(_HttpEmbedder):
+    """Ollama's own endpoint; `url` is like http://127.0.0.1:11434."""
+
+    _PATH = "/api/embed"
+    _KIND = "ollama"
+
+    def _vectors_in(self, answer: Any) -> Any:
+        return answer.get("embeddings") if isinstance(answer, dict) else None
+
+
+class OpenAIEmbedder(_HttpEmbedder):
+    """Any OpenAI-compatible server; `url` is like https://api.openai.com/v1."""
+
+    _PATH = "/embeddings"
+    _KIND = "openai"
+
+    def _payload(self, texts: Sequence[str]) -> Mapping[str, Any]:
+        return {**super()._payload(texts), "encoding_format": "float"}
+
+    def _vectors_in(self, answer: Any) -> Any:
+        """In the texts' order, whichever the answer's is."""
+        items = answer.get("data") if isinstance(answer, dict) else None
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            return None
+        by_index = {item.get("index"): item.get("embedding") for item in items if type(item.get("index")) is int}
+        if sorted(by_index) != list(range(len(items))):
+            raise self._invalid("it did not number its vectors from 0, each once")
+        return [by_index[index] for index in range(len(items))]

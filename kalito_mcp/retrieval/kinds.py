@@ -1,0 +1,42 @@
+"""Which words tell of an instance of the kind that a query names: of a pet, puppy and leash. Pure, but for one read.
+
+A question says `pets`, what was said is "my new puppy": no word is shared. `kinds.txt` beside this module is the list,
+English and made by hand; it never says that two words mean the same, only that one is weak evidence for the other.
+Source: synonyms in general are worth nothing on dialogue, kinds and their instances are worth +5 points of recall where
+the answer is spread over several turns (own measurements).
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from kalito_mcp.domain.analysis import stem
+
+# Not importlib.resources: that alone takes as long to import as the rest of this floor.
+_LIST: Final = Path(__file__).with_name("kinds.txt")
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+def instances(term: str) -> frozenset[str]:
+    """The stemmed words that tell of an instance of this kind, and the other names of the kind; never the term itself.
+
+    The term is stemmed, as a query's are. A kind with several lines has the words of all. No kind: empty.
+    """
+    lines = _lines_of_kinds().get(term)
+    if lines is None:
+        return _NONE
+    # Only the lines that are asked for are stemmed: all of them would take longer than a search.
+    return frozenset(stem(word) for line in lines for word in line.split() if word != ":") - {term}
+
+
+@cache
+def _lines_of_kinds() -> dict[str, list[str]]:
+    """The lines of the list under the stem of each of their kinds."""
+    lines: dict[str, list[str]] = {}
+    for line in _LIST.read_text(encoding="ascii").splitlines():
+        kinds, colon, _ = line.partition(" : ")
+        if not colon or line.startswith("#"):
+            continue
+        for kind in kinds.split():
+            lines.setdefault(stem(kind), []).append(line)
+    return lines

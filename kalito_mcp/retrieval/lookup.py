@@ -1,0 +1,136 @@
+"""One search in one view of the store: candidates from the indexes, weighed by their places, read, ranked.
+
+Three generators with bounded work: the text index for the terms, for the instances of kinds and for what a mistyped
+word may have meant; the vectors, where there are any; and the turns around the best of these, as their context.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Place, Posting, SearchFilters
+from kalito_mcp.domain.spelling import similarity
+from kalito_mcp.ports.store import ReadView
+from kalito_mcp.retrieval.evidence import inverse_document_frequencies
+from kalito_mcp.retrieval.first_look import REACH, Holdings, Surroundings
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.question import Question
+from kalito_mcp.retrieval.ranking import Ranking, Scored
+from kalito_mcp.retrieval.weights import EvidenceWeights
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Lookup:
+    """Finds the records of a scope that speak of a question. For one search."""
+
+    def __init__(
+        self,
+        view: ReadView,
+        scope: Scope,
+        filters: SearchFilters,
+        policy: SearchPolicy,
+        weights: EvidenceWeights,
+        *,
+        fingerprint: str = "",
+        vector: "NDArray[np.float32] | None" = None,
+    ) -> None:
+        self._view = view
+        self._scope = scope
+        self._filters = filters
+        self._policy = policy
+        self._weights = weights
+        self._fingerprint = fingerprint
+        self._vector = vector
+        self._seen: set[int] = set()
+
+    async def tiers(self, question: Question) -> AsyncIterator[Sequence[Scored]]:
+        """The hits, a tier after the other: what comes later never moves what an earlier one has shown."""
+        question, postings = await self._postings(question)
+        nearest = await self._nearest()
+        newest_key = max((posting.keys[0] for posting in postings if posting.keys), default=None)
+        if newest_key is None and not nearest:
+            return
+        # Terms that nothing holds count in the mass: a hit on one word of five is worth a fifth.
+        record_count = await self._view.text.record_count(self._scope)
+        weights = inverse_document_frequencies(postings[: len(question.terms)], record_count, newest_key or 1)
+        holdings = Holdings(postings, [weights[term] for term in (*question.terms, *question.kinds)])
+        keys = islice(holdings.by_weight(), max(self._policy.filtered_candidates, self._policy.candidates))
+        asks_phrase = bool(question.query.phrases)
+        while places := await self._places(keys, nearest):
+            surroundings = Surroundings(holdings, len(question.terms), places)
+            ranking = Ranking(question, weights, surroundings, self._weights, await self._likeness(places))
+            promising = ranking.by_promise()
+            for start in range(0, len(promising), self._policy.read):
+                chosen = promising[start : start + self._policy.read]
+                candidates = await self._view.records.candidates(self._scope, chosen, self._filters)
+                found = [one for one in candidates if not question.query.is_excluded(one.text)]
+                having = [one for one in found if question.query.phrase_match(one.text)] if asks_phrase else found
+                # A phrase that none of the most promising texts has was quoted from memory: then its words count.
+                asks_phrase = asks_phrase and bool(having)
+                yield ranking.ranked(having if asks_phrase else found)
+
+    async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:
+        """The postings of the terms, then those of the kinds; and the question, terms that nothing holds corrected."""
+        asked = [question.alternatives[term] for term in question.terms]
+        asked += [tuple(members) for members in question.kinds.values()]
+        postings = list(await self._held_by(asked))
+        unknown = {
+            question.written[term]: term
+            for term, posting in zip(question.terms, postings, strict=False)
+            if not posting.keys
+        }
+        if not unknown or not postings:
+            return question, postings
+        similar = await self._view.text.similar_terms(self._scope, list(unknown), limit=1)
+        if not similar:
+            return question, postings
+        meant = {unknown[word]: (found[0][0], similarity(word, found[0][0])) for word, found in similar.items()}
+        question = question.corrected(meant)
+        for term, posting in zip(
+            meant, await self._held_by([question.alternatives[term] for term in meant]), strict=True
+        ):
+            postings[question.terms.index(term)] = posting
+        return question, postings
+
+    async def _held_by(self, asked: Sequence[tuple[str, ...]]) -> Sequence[Posting]:
+        cap = max(1, self._policy.postings // len(asked))
+        return await self._view.text.postings(self._scope, asked, types=self._filters.types, cap=cap)
+
+    async def _nearest(self) -> list[int]:
+        if self._vector is None:
+            return []
+        found = await self._view.vectors.nearest(self._scope, self._fingerprint, self._vector, k=self._policy.nearest)
+        return [key for key, _ in found]
+
+    async def _likeness(self, places: Sequence[Place]) -> Mapping[int, float]:
+        if self._vector is None:
+            return {}
+        keys = [place.key for place in places]
+        return await self._view.vectors.similarities(self._fingerprint, self._vector, keys)
+
+    async def _places(self, keys: "islice[int]", nearest: list[int]) -> Sequence[Place]:
+        """The next places to weigh, those around the best of them included; empty when there are no more.
+
+        Where a filter admits few, more are looked at for as many. `nearest` is used up by the first call.
+        """
+        size = self._policy.candidates if self._filters == SearchFilters() else self._policy.chunk
+        places: list[Place] = []
+        admitted = 0
+        while admitted < self._policy.candidates:
+            part = list(dict.fromkeys([*islice(keys, size), *nearest]))
+            if not part:
+                break
+            centres = [*part[: self._policy.surrounded], *nearest[: self._policy.surrounded]]
+            nearest.clear()
+            for place in await self._view.records.places(
+                self._scope, part, centres, reach=REACH, filters=self._filters
+            ):
+                if place.key not in self._seen:
+                    self._seen.add(place.key)
+                    places.append(place)
+                    admitted += place.is_admitted
+        return places

@@ -1,0 +1,26 @@
+"""Bounds on the work of one search."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPolicy:
+    """What one search may cost, whatever is asked.
+
+    At most `postings` entries of the index are looked at, rare terms being complete and common ones cut to their newest
+    records. `candidates` records are weighed by their places at a time, with the turns around the first `surrounded`;
+    `filtered_candidates` are the most for one page, because a filter may admit few. `nearest` more come from an index
+    of vectors. `read` texts are compared at a time, best promise first. Hits below `min_score` are noise, and left out.
+    """
+
+    max_k: int = 100
+    max_query_chars: int = 100_000
+    max_terms: int = 32
+    postings: int = 4_000
+    candidates: int = 120
+    surrounded: int = 24
+    nearest: int = 64
+    read: int = 64
+    filtered_candidates: int = 4_000
+    chunk: int = 400
+    min_score: float = 0.0

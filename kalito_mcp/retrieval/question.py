@@ -1,0 +1,135 @@
+"""What a query asks for, before anything is looked up. Pure.
+
+A query's term is found by any of its alternatives: its irregular forms (buy, bought), and what a mistyped word may
+have meant. Terms may name kinds (pets), whose instances (puppy) are weak evidence.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from kalito_mcp.domain.analysis import STOP_WORDS, query_terms, stem, words
+from kalito_mcp.domain.query import Query, parsed
+from kalito_mcp.domain.time_words import Dates, asks_when, named_dates
+from kalito_mcp.domain.word_forms import base_form
+from kalito_mcp.retrieval.kinds import instances
+
+_SHORTEST, _LONGEST = 3, 5
+_MOST_GRAMS: Final = 400
+_MOST_INSTANCES: Final = 60
+_ASKS_NUMBER: Final = re.compile(
+    r"\bhow (?:many|much|often|old|far|long|tall|big)\b|\bwhat (?:number|percentage|score)\b"
+)
+_ASKS_ASSISTANT: Final = re.compile(
+    r"\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|said|told|mention|propos|advis|gave|explain|show|list)"
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query, read.
+
+    `terms` are distinct and in order; `written` is a word of each, and `alternatives` are what it is looked up as,
+    itself first; `credit` is how much a corrected one counts, 1 unless said. `kinds` are the instances of the
+    terms that name a kind.
+    """
+
+    query: Query
+    terms: tuple[str, ...]
+    written: Mapping[str, str]
+    alternatives: Mapping[str, tuple[str, ...]]
+    credit: Mapping[str, float]
+    kinds: Mapping[str, frozenset[str]]
+    dates: Dates
+
+    @cached_property
+    def spoken(self) -> frozenset[str]:
+        """The query's words, folded, without `'s`: names are compared with them."""
+        return frozenset(word.partition("'")[0] for word in words(self.query.words))
+
+    @cached_property
+    def asks_when(self) -> bool:
+        """Whether the answer is a time."""
+        return asks_when(self.query.words)
+
+    @cached_property
+    def asks_number(self) -> bool:
+        """Whether the answer is a number."""
+        return _ASKS_NUMBER.search(self.query.words.lower()) is not None
+
+    @cached_property
+    def asks_assistant(self) -> bool:
+        """Whether it is about what the assistant said."""
+        return _ASKS_ASSISTANT.search(self.query.words.lower()) is not None
+
+    @cached_property
+    def grams(self) -> tuple[str, ...]:
+        """The distinct runs of three to five characters of its words, the spaces between them included."""
+        text = f" {' '.join(words(self.query.words))} "
+        runs = (text[at : at + size] for size in range(_SHORTEST, _LONGEST + 1) for at in range(len(text) - size + 1))
+        return tuple(dict.fromkeys(runs))[:_MOST_GRAMS]
+
+    @cached_property
+    def asked_by(self) -> "AskedWords":
+        """What each word of a text is to the question."""
+        return AskedWords(self)
+
+    @cached_property
+    def corrected_terms(self) -> frozenset[str]:
+        """The terms that were taken for another."""
+        return frozenset(term for term, found in self.alternatives.items() if len(found) > 1)
+
+    def corrected(self, meant: Mapping[str, tuple[str, float]]) -> "Question":
+        """The question with one more alternative for each term that is mistyped: what is meant, and how alike it is."""
+        alternatives = {
+            term: (*found, meant[term][0]) if term in meant else found for term, found in self.alternatives.items()
+        }
+        return replace(self, alternatives=alternatives, credit=dict(meant.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a word is to a question: a form of one of its terms, and an instance of some of its kinds."""
+
+    stem: str
+    term: str | None
+    kinds: tuple[str, ...]
+
+
+class AskedWords(dict[str, Asked | None]):
+    """Each word's, None for most; found once, for the texts of a search share their words."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        terms = {form: term for term in reversed(question.terms) for form in question.alternatives[term]}
+        kinds: dict[str, tuple[str, ...]] = {}
+        for kind, members in question.kinds.items():
+            for member in members:
+                kinds[member] = (*kinds.get(member, ()), kind)
+        self._asked = {form: Asked(form, terms.get(form), kinds.get(form, ())) for form in terms | kinds}
+        # No rule of the stemmer changes the first two letters: most words are told apart by them, ten times faster.
+        self._heads = {form[:2] for form in self._asked}
+
+    def __missing__(self, word: str) -> Asked | None:
+        found = self._asked.get(stem(word)) if base_form(word)[:2] in self._heads else None
+        self[word] = found
+        return found
+
+
+def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
+    """The query as a question. Without `now_ms` it names no date that depends on now."""
+    query = parsed(text)
+    terms = tuple(query_terms(query.words)[:most_terms])
+    written = {stem(word): word.partition("'")[0] for word in words(query.words)}
+    kinds = {term: instances(term) - set(terms) for term in terms if term not in STOP_WORDS}
+    return Question(
+        query=query,
+        terms=terms,
+        written=written,
+        alternatives={term: (term,) for term in terms},
+        credit={},
+        kinds={term: frozenset(sorted(members)[:_MOST_INSTANCES]) for term, members in kinds.items() if members},
+        dates=named_dates(query.words, now_ms),
+    )

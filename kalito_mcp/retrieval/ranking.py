@@ -1,0 +1,136 @@
+"""The order of records: by promise before their texts are read, by evidence after. Pure."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from kalito_mcp.domain.analysis import words
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.search import Candidate, Place
+from kalito_mcp.retrieval import evidence
+from kalito_mcp.retrieval.evidence import Reading
+from kalito_mcp.retrieval.first_look import WORDS_PER_TOKEN, Surroundings
+from kalito_mcp.retrieval.question import Question
+from kalito_mcp.retrieval.weights import AGAINST, EvidenceWeights
+
+DECIMALS: Final = 4
+"""Of a score."""
+
+_LEAST_SCORE: Final = 0.0001
+
+
+@dataclass(slots=True)
+class Scored:
+    """A candidate as it was read, with the sum of its evidence and that sum's parts, by feature; age then takes some of
+    the sum. `near` are the terms of the turns around it that it has not itself; `written` is a word of the query for
+    each term, and `corrected` are those that were taken for another."""
+
+    reading: Reading
+    score: float
+    parts: Mapping[str, float]
+    near: tuple[str, ...]
+    written: Mapping[str, str]
+    corrected: Set[str]
+
+    @property
+    def candidate(self) -> Candidate:
+        """The candidate itself."""
+        return self.reading.candidate
+
+
+class Ranking:
+    """Orders the places of one search, and the candidates at them."""
+
+    def __init__(
+        self,
+        question: Question,
+        term_weights: Mapping[str, float],
+        surroundings: Surroundings,
+        weights: EvidenceWeights,
+        likeness: Mapping[int, float],
+    ) -> None:
+        self._question = question
+        self._term_weights = term_weights
+        self._mass = sum(term_weights[term] for term in question.terms) or 1.0
+        self._surroundings = surroundings
+        self._places = {place.key: place for place in surroundings.places}
+        self._likeness = likeness
+        self._weights: dict[str, float] = asdict(weights)
+        # A short text that holds every word comes near 1.
+        self._full = weights.own + weights.context + weights.session + weights.spelling or 1.0
+        self._speakers = {
+            name
+            for name in {place.name for place in surroundings.places if place.name}
+            if not question.spoken.isdisjoint(words(name))
+        }
+
+    def by_promise(self) -> list[int]:
+        """The keys of the places that may be hits, the most promising first; equal ones newest first.
+
+        Without any of what is asked for in it, a record is no hit, whatever is said around it: that would find 0.2
+        points more on LoCoMo, and show what nobody understands. By its meaning it is one.
+        """
+        promise = [
+            (self._promise(place), place.key)
+            for place in self._surroundings.places
+            if place.is_admitted and (self._surroundings.holds(place) or self._meaning(place) > 0)
+        ]
+        return [key for _, key in sorted(promise, reverse=True)]
+
+    def ranked(self, candidates: Sequence[Candidate]) -> list[Scored]:
+        """The candidates with their evidence, in no order."""
+        readings = [evidence.reading(self._question, candidate) for candidate in candidates]
+        spelled = evidence.spelling(self._question, readings) if self._weights["spelling"] else [0.0] * len(readings)
+        return [self._scored(read, alike) for read, alike in zip(readings, spelled, strict=True)]
+
+    def _promise(self, place: Place) -> float:
+        look, weights = self._surroundings, self._weights
+        return (
+            weights["own"] * look.own(place)
+            + weights["context"] * look.context(place, place.tokens * WORDS_PER_TOKEN)
+            + weights["session"] * look.session(place)
+            + weights["kind"] * look.kind(place) * self._is_from_the_asked(place.role, place.name)
+            + weights["speaker"] * (place.name in self._speakers)
+            + weights["meaning"] * self._meaning(place)
+            + weights["gist"] * self._gist(place)
+        )
+
+    def _scored(self, read: Reading, alike: float) -> Scored:
+        candidate = read.candidate
+        place = self._places[candidate.key]
+        features = {
+            "own": evidence.own(read, self._term_weights, self._mass),
+            "context": self._surroundings.context(place, read.length),
+            "session": self._surroundings.session(place),
+            "spelling": alike,
+            "kind": evidence.kind(read, self._term_weights, self._mass)
+            * self._is_from_the_asked(candidate.role, candidate.name),
+            "speaker": float(candidate.name in self._speakers),
+            "meaning": self._meaning(place),
+            "gist": self._gist(place),
+            **evidence.manner(self._question, read),
+        }
+        parts = {
+            name: (-1 if name in AGAINST else 1) * self._weights[name] * value / self._full
+            for name, value in features.items()
+            if value and self._weights[name]
+        }
+        # Never down to nothing: the index knows that the text, or one beside it, holds a term.
+        score = min(1.0, max(round(sum(parts.values()), DECIMALS), _LEAST_SCORE))
+        around = self._surroundings.around(place)
+        near = tuple(
+            term for bit, term in enumerate(self._question.terms) if around >> bit & 1 and term not in read.counts
+        )
+        return Scored(read, score, parts, near, self._question.written, self._question.corrected_terms)
+
+    def _meaning(self, place: Place) -> float:
+        """How alike the vectors of the query and the text are, as far as that says anything."""
+        return max(0.0, self._likeness.get(place.key, 0.0))
+
+    def _gist(self, place: Place) -> float:
+        """The same of the text with the turns around it: the mean of their likenesses, by their shares."""
+        return self._surroundings.mean_around(place, self._likeness) if self._likeness else 0.0
+
+    def _is_from_the_asked(self, role: str | None, name: str | None) -> bool:
+        """Whether the words are those of the person whom the query names; of the user where it names nobody."""
+        return name in self._speakers if self._speakers else role != Role.ASSISTANT or bool(name)

@@ -1,0 +1,48 @@
+"""What each piece of evidence is worth.
+
+Every feature lies in [0, 1]; the score is their weighted sum over the sum of what counts for a record. Found by
+coordinate ascent on the first halves of LoCoMo and BEAM 100K together (own measurements, 2026-11-21): a single set of
+weights for chat between people and for long answers of an assistant. What each is worth on either is in
+ARCHITECTURE.md; `python -m bench.recall --ablate` measures it again.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceWeights:
+    """The weight of each feature, the names of a hit's `parts`. 0 switches one off.
+
+    `own`: the query's terms in the text. `context`: in what was said just before and after, and in its session.
+    `session`: how much the session's best records have of them. `spelling`: the query's letters in threes to fives,
+    which sees other forms, order and typos. `kind`: instances of a kind that the query names. `speaker`: said by
+    whom the query names. `date`: said when the query says. `time`, `number`: tells a time or a number, where one is
+    asked for. `first_person`: somebody tells of themselves. `statement`: a preference, plan or instruction. `meaning`
+    and `gist`: a vector's likeness, the record's own and that of its surroundings.
+
+    Two count against a record: `question`, it only asks; `assistant`, an assistant said it, and is not asked about.
+    """
+
+    own: float = 0.3
+    context: float = 0.2
+    session: float = 0.2
+    spelling: float = 0.2
+    kind: float = 0.3
+    speaker: float = 0.045
+    date: float = 0.1
+    time: float = 0.035
+    number: float = 0.05
+    first_person: float = 0.02
+    statement: float = 0.01
+    meaning: float = 0.15
+    gist: float = 0.15
+    question: float = 0.013
+    assistant: float = 0.1
+
+
+WEIGHTS: Final = EvidenceWeights()
+AGAINST: Final = frozenset({"question", "assistant"})
+"""Features that count against a record."""
+
+FEATURES: Final = tuple(one.name for one in fields(EvidenceWeights))

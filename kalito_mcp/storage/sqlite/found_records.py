@@ -1,0 +1,115 @@
+"""Records as a search wants them: where they stand, then what they say."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import aiosqlite
+
+from kalito_mcp.domain.records import message_record_id
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.search import Candidate, Place, SearchFilters
+from kalito_mcp.storage.sqlite import record_rows as rows
+
+_DEFAULT_AGENT_OR: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
+_ADMITTED: Final = """
+    (:types IS NULL OR r.type IN (SELECT value FROM json_each(:types)))
+    AND (:roles IS NULL OR r.role IN (SELECT value FROM json_each(:roles)))
+    AND (:since IS NULL OR r.created_at >= :since) AND (:until IS NULL OR r.created_at <= :until)
+    AND (:tags IS NULL OR EXISTS (
+        SELECT 1 FROM json_each(r.tags) tag WHERE tag.value IN (SELECT value FROM json_each(:tags))
+    ))
+    AND (:origins IS NULL OR coalesce(
+        r.origin, CASE r.role WHEN 'user' THEN 'user' WHEN 'system' THEN 'tool' ELSE 'assistant' END
+    ) IN (SELECT value FROM json_each(:origins)))
+    AND r.importance >= :min_importance
+"""
+_IN_SCOPE: Final = f"""
+    r.deleted_at IS NULL
+    AND (r.is_internal = 0 OR :include_internal OR (r.type = 'thought' AND :types IS NOT NULL))
+    AND a.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
+    AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
+"""
+SELECT_PLACES: Final = f"""
+SELECT r.key, r.session_key, CASE WHEN r.type = 'message' THEN r.seq END, r.tokens, r.role, r.name, {_ADMITTED}
+FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
+WHERE r.key IN (
+    SELECT value FROM json_each(:keys)
+    UNION SELECT n.key FROM json_each(:centres) c JOIN records m ON m.key = c.value
+        JOIN records n ON n.session_key = m.session_key AND n.type = 'message'
+            AND n.seq BETWEEN m.seq - :reach AND m.seq + :reach
+    WHERE m.type = 'message'
+) AND {_IN_SCOPE}
+"""
+SELECT_CANDIDATES: Final = f"""
+SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
+    r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END
+FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
+    LEFT JOIN record_usage u ON u.record_key = r.key
+WHERE r.key IN (SELECT value FROM json_each(:keys)) AND {_IN_SCOPE} AND {_ADMITTED}
+"""
+
+
+async def places(
+    connection: aiosqlite.Connection,
+    scope: Scope,
+    keys: Sequence[int],
+    centres: Sequence[int],
+    *,
+    reach: int,
+    filters: SearchFilters,
+) -> Sequence[Place]:
+    """`ports.records.RecordReader.places`."""
+    asked = {
+        **_asked_for(scope, filters),
+        "keys": json.dumps(list(keys)),
+        "centres": json.dumps(list(centres)),
+        "reach": reach,
+    }
+    found = await connection.execute_fetchall(SELECT_PLACES, asked)
+    names = _folded(filters)
+    return [
+        Place(key, session, seq, tokens, role, name, bool(is_admitted) and _is_one_of(names, name))
+        for key, session, seq, tokens, role, name, is_admitted in found
+    ]
+
+
+async def candidates(
+    connection: aiosqlite.Connection, scope: Scope, keys: Sequence[int], filters: SearchFilters
+) -> Sequence[Candidate]:
+    """`ports.records.RecordReader.candidates`."""
+    asked = {**_asked_for(scope, filters), "keys": json.dumps(list(keys))}
+    found: list[Any] = list(await connection.execute_fetchall(SELECT_CANDIDATES, asked))
+    names = _folded(filters)
+    return [rows.candidate(row, row[2] or message_record_id(row[0])) for row in found if _is_one_of(names, row[5])]
+
+
+def _asked_for(scope: Scope, filters: SearchFilters) -> Mapping[str, Any]:
+    """The parameters that say whose records, and which of them."""
+    return {
+        "owner": scope.owner,
+        "agent": scope.agent,
+        "session": scope.session,
+        "types": _listed(filters.types),
+        "roles": _listed(filters.roles),
+        "since": filters.since,
+        "until": filters.until,
+        "include_internal": filters.include_internal,
+        "tags": _listed(filters.tags),
+        "origins": _listed(filters.origins),
+        "min_importance": filters.min_importance,
+    }
+
+
+def _folded(filters: SearchFilters) -> frozenset[str]:
+    """The admitted names; empty where all are. Here, for SQLite folds the case of ASCII letters alone."""
+    return frozenset(name.casefold() for name in filters.names)
+
+
+def _is_one_of(names: frozenset[str], name: str | None) -> bool:
+    return not names or (name is not None and name.casefold() in names)
+
+
+def _listed(admitted: frozenset[str]) -> str | None:
+    """A filter's values as JSON; None where it admits all."""
+    return json.dumps(sorted(admitted)) if admitted else None

@@ -1,0 +1,185 @@
+"""The vectors of one index in memory, as bytes, and the exact scan over them.
+
+It is loaded when it is first asked, and from then on takes only rows with later keys: a row never changes. That rows
+are gone is found out when they are among the nearest, by asking the database whether they are there.
+The scan turns some hundred rows at a time into float32, which stay in the processor's cache, and uses one thread: on a
+busy machine several wait for each other.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.storage.sqlite.failures import intact_rows
+
+_LARGEST: Final = 127
+_BLOCK_ROWS: Final = 4096
+_ROWS_AT_ONCE: Final = 512
+_NOBODY: Final = -1
+# Below this share a scan of all rows costs more than picking out those that are asked for.
+_PICKED_SHARE: Final = 0.25
+
+
+def packed(vectors: NDArray[np.float32]) -> list[bytes]:
+    """Each row of (n, d) as d signed bytes: its direction, which is all that a vector of unit length has.
+
+    Read back over their own length they are closer to it than over a stored scale: recall@10 of 20,000 clustered
+    vectors of 384 dimensions is 0.974 to 0.998 so, 0.936 to 0.996 with a scale.
+
+    Raises:
+        InvalidInput: a value is not finite.
+    """
+    if not np.isfinite(vectors).all():
+        raise InvalidInput("an embedding has a value that is not finite; check what the embedding model returns")
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    scaled = vectors / np.where(largest > 0, largest, 1)
+    return [row.tobytes() for row in np.rint(scaled * _LARGEST).astype(np.int8)]
+
+
+def unpacked(blobs: Sequence[bytes], dimension: int) -> NDArray[np.int8]:
+    """Rows of `packed` as (n, dimension)."""
+    with intact_rows():
+        return np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), dimension)
+
+
+def cosines(rows: NDArray[np.int8], query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The cosine of each row of (n, d) with the query (d,), which is of unit length; 0 of a row of zeros."""
+    vectors = rows.astype(np.float32)
+    return np.asarray(np.vecdot(vectors, query) * _inverse_lengths(vectors), np.float32)
+
+
+def ranked(
+    rows: Sequence[tuple[int, bytes]], dimension: int, query: NDArray[np.float32], k: int
+) -> list[tuple[int, float]]:
+    """The k of the (record, bytes) with the largest cosines, as `Found.pairs` has them."""
+    vectors = unpacked([row[1] for row in rows], dimension)
+    scored = zip((row[0] for row in rows), cosines(vectors, query).tolist(), strict=True)
+    return best(scored, k)
+
+
+def best(pairs: Iterable[tuple[int, float]], k: int) -> list[tuple[int, float]]:
+    """The first k in the order of cosines; of equal ones the newer record first."""
+    return sorted(pairs, key=lambda pair: (-pair[1], -pair[0]))[:k]
+
+
+def _inverse_lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.sqrt(np.vecdot(vectors, vectors))
+    return np.asarray(np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0), np.float32)
+
+
+class _Block:
+    """Room for some thousand rows; the first `count` are there. Filled rows stay as they are, whoever scans them."""
+
+    def __init__(self, dimension: int) -> None:
+        self.count = 0
+        self.vectors = np.empty((_BLOCK_ROWS, dimension), np.int8)
+        self.inverse_lengths = np.empty(_BLOCK_ROWS, np.float32)
+        self.keys = np.empty(_BLOCK_ROWS, np.int64)
+        self.record_keys = np.empty(_BLOCK_ROWS, np.int64)
+        self.agents = np.empty(_BLOCK_ROWS, np.int64)
+        self.sessions = np.empty(_BLOCK_ROWS, np.int64)
+
+    def take(self, rows: Sequence[Sequence[Any]], vectors: NDArray[np.int8]) -> int:
+        """Add as many of the rows as there is room for; how many."""
+        start, rows = self.count, rows[: _BLOCK_ROWS - self.count]
+        end, vectors = start + len(rows), vectors[: len(rows)]
+        self.vectors[start:end] = vectors
+        self.inverse_lengths[start:end] = _inverse_lengths(vectors.astype(np.float32))
+        self.keys[start:end] = [row[0] for row in rows]
+        self.record_keys[start:end] = [row[1] for row in rows]
+        self.agents[start:end] = [row[2] for row in rows]
+        self.sessions[start:end] = [_NOBODY if row[3] is None else row[3] for row in rows]
+        self.count = end
+        return len(rows)
+
+
+class Found:
+    """The nearest rows, best first: `keys`, `record_keys` and `cosines`, each (n,)."""
+
+    def __init__(
+        self, keys: NDArray[np.int64], record_keys: NDArray[np.int64], found_cosines: NDArray[np.float32]
+    ) -> None:
+        self.keys = keys
+        self.record_keys = record_keys
+        self.cosines = found_cosines
+
+    def pairs(self) -> list[tuple[int, float]]:
+        """Keys of records, with their cosines."""
+        return list(zip(self.record_keys.tolist(), self.cosines.tolist(), strict=True))
+
+
+class VectorCache:
+    """The rows of one index after one key and up to `last_key`."""
+
+    def __init__(self, index_key: int, dimension: int, *, after_key: int = 0) -> None:
+        self.index_key = index_key
+        self.dimension = dimension
+        self.last_key = after_key
+        self._blocks: list[_Block] = []
+
+    def take(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows of (key, record, agent, session or None, bytes), at least one: in the order of their keys, which
+        are beyond all others."""
+        vectors, taken = unpacked([row[4] for row in rows], self.dimension), 0
+        while taken < len(rows):
+            if not self._blocks or self._blocks[-1].count == _BLOCK_ROWS:
+                self._blocks.append(_Block(self.dimension))
+            taken += self._blocks[-1].take(rows[taken:], vectors[taken:])
+        # Here and nowhere else: who is cancelled while he waits for this thread must not add them twice.
+        self.last_key = rows[-1][0]
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Never find these rows again."""
+        for block in self._blocks:
+            block.agents[: block.count][np.isin(block.keys[: block.count], keys)] = _NOBODY
+
+    def keep(self, keys: Sequence[int], *, up_to: int) -> None:
+        """Of the rows up to this key, find only these again."""
+        for block in self._blocks:
+            own = block.keys[: block.count]
+            block.agents[: block.count][(own <= up_to) & ~np.isin(own, keys)] = _NOBODY
+
+    def nearest(self, query: NDArray[np.float32], agent: int, session: int | None, *, up_to: int, k: int) -> Found:
+        """The k rows of the agent, or of its session, with the largest cosines, among those with keys up to `up_to`."""
+        parts = [found for block in self._blocks if (found := _nearest(block, query, agent, session, up_to, k))]
+        if not parts:
+            return Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+        keys, record_keys, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((-record_keys, -scores))[:k]
+        return Found(keys[order], record_keys[order], scores[order])
+
+
+def _nearest(
+    block: _Block, query: NDArray[np.float32], agent: int, session: int | None, up_to: int, k: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]] | None:
+    """Keys, record keys and cosines of at least the k nearest rows, in any order; None where no row is asked for."""
+    count = block.count
+    is_asked = block.agents[:count] == agent
+    if session is not None:
+        is_asked &= block.sessions[:count] == session
+    if block.keys[:count].max(initial=0) > up_to:
+        is_asked &= block.keys[:count] <= up_to
+    asked = np.flatnonzero(is_asked)
+    if asked.size == 0:
+        return None
+    if asked.size < _PICKED_SHARE * count:
+        scores = _products(block.vectors[asked], query) * block.inverse_lengths[asked]
+    else:
+        scores = (_products(block.vectors[:count], query) * block.inverse_lengths[:count])[asked]
+    if k < asked.size:
+        # Equal ones all stay: which of them are the newest is decided over all blocks.
+        best = scores >= np.partition(scores, -k)[-k]
+        asked, scores = asked[best], scores[best]
+    return block.keys[asked], block.record_keys[asked], scores
+
+
+def _products(rows: NDArray[np.int8], query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The inner product of each row of (n, d) with the query (d,)."""
+    products = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE].astype(np.float32)
+        np.vecdot(part, query, out=products[start : start + _ROWS_AT_ONCE])
+    return products

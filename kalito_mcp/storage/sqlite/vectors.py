@@ -1,0 +1,322 @@
+"""Vectors of records: SQL, and the nearest of them, scanned in memory.
+
+What is in `record_vectors` follows the records by triggers, whoever writes them: see the migration.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import aiosqlite
+import anyio
+import anyio.to_thread
+
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.ports.vectors import OwedVector, VectorIndex
+from kalito_mcp.storage.sqlite.vector_shelf import VectorShelf
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kalito_mcp.storage.sqlite.near_file import NearFile
+
+_INDEX_COLUMNS: Final = "key, fingerprint, dimension, state = 'active', first_key, done_key"
+_EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name || ': ' || r.text END"
+_EMBEDDABLE: Final = "r.deleted_at IS NULL AND r.text <> ''"
+
+SELECT_INDEXES: Final = f"SELECT {_INDEX_COLUMNS} FROM vector_indexes WHERE state <> 'dropped' ORDER BY state"
+SELECT_INDEX: Final = f"SELECT {_INDEX_COLUMNS} FROM vector_indexes WHERE key = :index_key AND state <> 'dropped'"
+SELECT_ACTIVE_INDEX: Final = """
+SELECT key, dimension FROM vector_indexes WHERE state = 'active' AND fingerprint = :fingerprint
+"""
+SELECT_VECTOR_COUNT: Final = "SELECT count(*) FROM record_vectors WHERE index_key = :index_key"
+SELECT_NEW: Final = f"""
+SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key LIMIT :limit
+"""
+SELECT_DEBTS: Final = f"""
+SELECT r.key, {_EMBEDDED} FROM vector_debts d JOIN records r ON r.key = d.record_key
+WHERE d.index_key = :index_key AND {_EMBEDDABLE} ORDER BY d.record_key DESC LIMIT :limit
+"""
+SELECT_OLDER: Final = f"""
+SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
+"""
+SELECT_OWED_COUNT: Final = f"""
+SELECT (SELECT count(*) FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE})
+    + (SELECT count(*) FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE})
+    + (SELECT count(*) FROM vector_debts d JOIN records r ON r.key = d.record_key
+       WHERE d.index_key = :index_key AND {_EMBEDDABLE})
+"""
+SELECT_VECTORS_OF_RECORDS: Final = """
+SELECT record_key, vector FROM record_vectors
+WHERE index_key = :index_key AND record_key IN (SELECT value FROM json_each(:record_keys))
+"""
+SELECT_VECTORS_OF_SESSION: Final = """
+SELECT record_key, vector FROM record_vectors WHERE session_key = :session_key AND index_key = :index_key
+"""
+SELECT_VECTORS_OF_AGENT: Final = """
+SELECT record_key, vector FROM record_vectors
+WHERE key IN (SELECT value FROM json_each(:keys)) AND agent_key = :agent_key
+"""
+SELECT_KEPT: Final = "SELECT key FROM record_vectors WHERE key IN (SELECT value FROM json_each(:keys))"
+SELECT_ALL_KEPT: Final = "SELECT key FROM record_vectors WHERE index_key = :index_key"
+SELECT_PLACE_OF_AGENT: Final = "SELECT key, NULL FROM agents WHERE owner = :owner AND id = coalesce(:agent, :default)"
+SELECT_PLACE_OF_SESSION: Final = """
+SELECT a.key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
+WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+"""
+INSERT_INDEX: Final = """
+INSERT INTO vector_indexes (fingerprint, dimension, state, first_key, done_key)
+SELECT :fingerprint, :dimension,
+    CASE WHEN EXISTS (SELECT 1 FROM vector_indexes WHERE state = 'active') THEN 'building' ELSE 'active' END,
+    coalesce(max(r.key), 0) + 1, coalesce(max(r.key), 0)
+FROM records r
+"""
+INSERT_VECTOR: Final = f"""
+INSERT OR REPLACE INTO record_vectors (index_key, record_key, agent_key, session_key, vector)
+SELECT :index_key, r.key, r.agent_key, r.session_key, :vector FROM records r
+WHERE r.key = :record_key AND {_EMBEDDABLE} AND {_EMBEDDED} = :text
+"""
+DELETE_PAID_DEBTS: Final = """
+DELETE FROM vector_debts
+WHERE index_key = :index_key AND record_key IN (SELECT value FROM json_each(:record_keys)) AND EXISTS (
+    SELECT 1 FROM record_vectors v WHERE v.index_key = :index_key AND v.record_key = vector_debts.record_key
+)
+"""
+# What was passed over, because it was gone or said something else, and is there now.
+INSERT_DEBTS: Final = f"""
+INSERT OR IGNORE INTO vector_debts (index_key, record_key)
+SELECT :index_key, r.key FROM records r
+WHERE r.key BETWEEN :from_key AND :to_key AND {_EMBEDDABLE}
+    AND NOT EXISTS (SELECT 1 FROM record_vectors v WHERE v.index_key = :index_key AND v.record_key = r.key)
+"""
+# Where nothing older is left, the index begins with 0: else what was forgotten there would be passed over each time.
+UPDATE_REACH: Final = f"""
+UPDATE vector_indexes SET done_key = :done_key, first_key = coalesce(
+    (SELECT :first_key FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT 1), 0
+) WHERE key = :index_key
+"""
+UPDATE_STATE: Final = "UPDATE vector_indexes SET state = :state WHERE key = :index_key AND state <> 'dropped'"
+UPDATE_OTHERS_DROPPED: Final = """
+UPDATE vector_indexes SET state = 'dropped' WHERE state = :state AND key <> :index_key
+"""
+DELETE_DEBTS_OF_DROPPED: Final = """
+DELETE FROM vector_debts WHERE index_key IN (SELECT key FROM vector_indexes WHERE state = 'dropped')
+"""
+SELECT_DROPPED: Final = "SELECT key FROM vector_indexes WHERE state = 'dropped' ORDER BY key LIMIT 1"
+DELETE_VECTORS: Final = """
+DELETE FROM record_vectors WHERE key IN (
+    SELECT key FROM record_vectors WHERE index_key = :index_key ORDER BY record_key LIMIT :limit
+)
+"""
+DELETE_INDEX: Final = "DELETE FROM vector_indexes WHERE key = :index_key"
+_NEAR_FACTOR: Final = 4
+_LEAST_NEAR: Final = 64
+_MOST_NEAR: Final = 20_000
+_NOTHING_YET: Final = {"index_key": None, "first_key": 1 << 62, "done_key": 1 << 62}
+
+
+_Active = tuple[int, int]
+"""Key and dimension of the active index."""
+_Place = tuple[int, int | None]
+"""Keys of an agent and of its session, if only that is meant."""
+
+
+class VectorQueries:
+    """`ports.vectors.VectorReader`."""
+
+    def __init__(self, connection: aiosqlite.Connection, shelf: VectorShelf) -> None:
+        self._connection = connection
+        self._shelf = shelf
+
+    async def indexes(self) -> Sequence[VectorIndex]:
+        return [_index(row) for row in await self._all(SELECT_INDEXES)]
+
+    async def count(self, index: VectorIndex) -> int:
+        [[count]] = await self._all(SELECT_VECTOR_COUNT, index_key=index.key)
+        return int(count)
+
+    async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
+        asked = _reach(index)
+        found: list[OwedVector] = []
+        for statement in (SELECT_NEW, SELECT_DEBTS, SELECT_OLDER):
+            if len(found) < limit:
+                rows = await self._all(statement, **asked, limit=limit - len(found))
+                found += [OwedVector(*row) for row in rows]
+        return found
+
+    async def owed_count(self, index: VectorIndex | None) -> int:
+        [[count]] = await self._all(SELECT_OWED_COUNT, **_reach(index))
+        return int(count)
+
+    async def nearest(
+        self, scope: Scope, fingerprint: str, query: "NDArray[np.float32]", *, k: int
+    ) -> Sequence[tuple[int, float]]:
+        active = await self._active(fingerprint, query)
+        place = await self._place(scope)
+        if active is None or place is None or k < 1:
+            return []
+        near = await self._shelf.near(self._connection, active[0])
+        found = None if near is None else await self._approximate(near, active, place, query, k)
+        return found if found is not None else await self._scanned(active, place, query, k)
+
+    async def similarities(
+        self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
+    ) -> Mapping[int, float]:
+        active = await self._active(fingerprint, query)
+        if active is None or not record_keys:
+            return {}
+        rows = await self._all(
+            SELECT_VECTORS_OF_RECORDS, index_key=active[0], record_keys=json.dumps(list(record_keys))
+        )
+        from kalito_mcp.storage.sqlite.vector_cache import cosines, unpacked  # noqa: PLC0415 - numpy loads when needed
+
+        vectors = unpacked([row[1] for row in rows], active[1])
+        return dict(zip((row[0] for row in rows), cosines(vectors, query).tolist(), strict=True))
+
+    async def _scanned(
+        self, active: _Active, place: _Place, query: "NDArray[np.float32]", k: int, *, after_key: int = 0
+    ) -> list[tuple[int, float]]:
+        """The k nearest of all rows after one key."""
+        cache, last_key = await self._shelf.current(self._connection, *active, after_key=after_key)
+        has_compared = False
+        while True:
+            found = await anyio.to_thread.run_sync(lambda: cache.nearest(query, *place, up_to=last_key, k=k))
+            rows = await self._all(SELECT_KEPT, keys=json.dumps(found.keys.tolist()))
+            if len(rows) == len(found.keys):
+                return found.pairs()
+            kept = {row[0] for row in rows}
+            cache.remove([key for key in found.keys.tolist() if key not in kept])
+            if not has_compared:
+                # Seldom more than these are gone; a session's worth at once would be asked for k at a time.
+                has_compared = True
+            else:
+                cache.keep([row[0] for row in await self._all(SELECT_ALL_KEPT, index_key=active[0])], up_to=last_key)
+
+    async def _approximate(
+        self, near: "NearFile", active: _Active, place: _Place, query: "NDArray[np.float32]", k: int
+    ) -> list[tuple[int, float]] | None:
+        """What the file says is near, compared exactly, beside all later rows; None where it says too little, because
+        most of what is near belongs to other agents."""
+        from kalito_mcp.storage.sqlite.vector_cache import best, packed, ranked, unpacked  # noqa: PLC0415 - needs numpy
+
+        index_key, dimension = active
+        agent_key, session_key = place
+        if session_key is not None:
+            # A file knows no sessions, and a session is small beside it.
+            rows = await self._all(SELECT_VECTORS_OF_SESSION, session_key=session_key, index_key=index_key)
+            return await anyio.to_thread.run_sync(ranked, rows, dimension, query, k)
+        [small] = unpacked(packed(query[None]), dimension)
+        count = max(_NEAR_FACTOR * k, _LEAST_NEAR)
+        while True:
+            keys = await anyio.to_thread.run_sync(near.nearest, small, count)
+            rows = await self._all(SELECT_VECTORS_OF_AGENT, keys=json.dumps(keys), agent_key=agent_key)
+            if len(rows) >= k or len(keys) < count:
+                break
+            count *= _NEAR_FACTOR
+            if count > _MOST_NEAR:
+                return None
+        later = await self._scanned(active, place, query, k, after_key=near.last_key)
+        return best([*ranked(rows, dimension, query, k), *later], k)
+
+    async def _active(self, fingerprint: str, query: "NDArray[np.float32]") -> _Active | None:
+        """Key and dimension of the active index, if it is this embedder's."""
+        for key, dimension in await self._all(SELECT_ACTIVE_INDEX, fingerprint=fingerprint):
+            if query.shape != (dimension,):
+                raise InvalidInput(f"the query's vector has the shape {query.shape}, and the index ({dimension},)")
+            return int(key), int(dimension)
+        return None
+
+    async def _place(self, scope: Scope) -> _Place | None:
+        """Keys of the scope's agent and, where it is of one, session."""
+        asked = {"owner": scope.owner, "agent": scope.agent}
+        if scope.session is None:
+            rows = await self._all(SELECT_PLACE_OF_AGENT, **asked, default=DEFAULT_AGENT)
+        else:
+            rows = await self._all(SELECT_PLACE_OF_SESSION, **asked, session=scope.session)
+        return next(((row[0], row[1]) for row in rows), None)
+
+    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
+        return list(await self._connection.execute_fetchall(statement, parameters))
+
+
+class VectorStatements(VectorQueries):
+    """`ports.vectors.VectorWriter`. What it has not committed stays on a shelf of its own."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        super().__init__(connection, VectorShelf())
+
+    async def open_index(self, fingerprint: str, dimension: int) -> VectorIndex:
+        for index in await self.indexes():
+            if index.fingerprint == fingerprint:
+                if index.dimension != dimension:
+                    raise Conflict(
+                        f"the vectors of {fingerprint!r} have {index.dimension} dimensions, and the embedder gives "
+                        f"{dimension} now; configure it as it was, or under another name"
+                    )
+                return index
+        await self._all(UPDATE_OTHERS_DROPPED, state="building", index_key=-1)
+        await self._all(DELETE_DEBTS_OF_DROPPED)
+        await self._all(INSERT_INDEX, fingerprint=fingerprint, dimension=dimension)
+        return next(index for index in await self.indexes() if index.fingerprint == fingerprint)
+
+    async def put(
+        self, index: VectorIndex, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]"
+    ) -> VectorIndex | None:
+        from kalito_mcp.storage.sqlite.vector_cache import packed  # noqa: PLC0415 - numpy loads when first needed
+
+        if vectors.shape != (len(owed), index.dimension):
+            raise InvalidInput(
+                f"the vectors have the shape {vectors.shape}, and {len(owed)} of {index.dimension} dimensions are due"
+            )
+        stored = await self._index(index.key)
+        if stored is None or not owed:
+            return stored
+        await self._connection.executemany(
+            INSERT_VECTOR,
+            [
+                {"index_key": index.key, "record_key": one.record_key, "text": one.text, "vector": vector}
+                for one, vector in zip(owed, packed(vectors), strict=True)
+            ],
+        )
+        keys = [one.record_key for one in owed]
+        first_key, done_key = min(stored.first_key, *keys), max(stored.done_key, *keys)
+        await self._all(DELETE_PAID_DEBTS, index_key=index.key, record_keys=json.dumps(keys))
+        for from_key, to_key in ((stored.done_key + 1, done_key), (first_key, stored.first_key - 1)):
+            await self._all(INSERT_DEBTS, index_key=index.key, from_key=from_key, to_key=to_key)
+        await self._all(UPDATE_REACH, index_key=index.key, first_key=first_key, done_key=done_key)
+        return await self._index(index.key)
+
+    async def activate(self, index: VectorIndex) -> None:
+        await self._all(UPDATE_OTHERS_DROPPED, state="active", index_key=index.key)
+        await self._all(DELETE_DEBTS_OF_DROPPED)
+        await self._all(UPDATE_STATE, state="active", index_key=index.key)
+
+    async def drop(self, index: VectorIndex) -> None:
+        await self._all(UPDATE_STATE, state="dropped", index_key=index.key)
+        await self._all(DELETE_DEBTS_OF_DROPPED)
+
+    async def clear(self, *, limit: int) -> int:
+        for [index_key] in await self._all(SELECT_DROPPED):
+            cursor = await self._connection.execute(DELETE_VECTORS, {"index_key": index_key, "limit": limit})
+            removed = cursor.rowcount
+            await cursor.close()
+            if removed < limit:
+                await self._all(DELETE_INDEX, index_key=index_key)
+            return removed
+        return 0
+
+    async def _index(self, index_key: int) -> VectorIndex | None:
+        return next((_index(row) for row in await self._all(SELECT_INDEX, index_key=index_key)), None)
+
+
+def _index(row: Sequence[Any]) -> VectorIndex:
+    key, fingerprint, dimension, is_active, first_key, done_key = row
+    return VectorIndex(key, fingerprint, dimension, is_active == 1, first_key, done_key)
+
+
+def _reach(index: VectorIndex | None) -> dict[str, int | None]:
+    if index is None:
+        return {**_NOTHING_YET}
+    return {"index_key": index.key, "first_key": index.first_key, "done_key": index.done_key}

@@ -1,0 +1,131 @@
+"""What a query says beside its words, and what a text must have and must not have then."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.domain.analysis import words
+from kalito_mcp.domain.query import Query, admits, parsed
+
+PARTS = st.lists(
+    st.sampled_from(["ferry", "-moss", '"', "-", '"night train"', '-"first class"', "“", "”", "\n", "5", "猫", "…"]),
+    max_size=10,
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "phrases"),
+    [
+        ('the "Night Train" to Moss', ("night train",)),
+        ("the “night train” to Moss", ("night train",)),
+        ("der „Nachtzug“ nach Moss", ("nachtzug",)),
+        ('("night train")', ("night train",)),
+        ('"one" and "two"', ("one", "two")),
+        ('"one" or "ONE"', ("one",)),
+        ('"Ann\'s café, -really"', ("ann's cafe really",)),
+        ('"東京に"', ("東京 京に",)),
+        ('an unbalanced "quote', ()),
+        ('"Eternal Sunshine of the Spotless Mind', ()),
+        ('a 12" pipe and a 14" one', ()),
+        ('"over\ntwo lines"', ()),
+        ('"…" and ""', ()),
+        ("it's Ann's 'single' quote", ()),
+    ],
+)
+def test_a_phrase_stands_between_double_quotes(query: str, phrases: tuple[str, ...]) -> None:
+    assert parsed(query).phrases == phrases
+
+
+@pytest.mark.parametrize(
+    ("query", "excluded", "excluded_phrases"),
+    [
+        ("ferry -moss", ("moss",), ()),
+        ("-Ferries to moss", ("ferry",), ()),
+        ('ferry -"night train"', (), ("night train",)),
+        ("ferry -“night train”", (), ("night train",)),
+        ("ferry -e-mail", (), ()),
+        ("ferry -night-train", (), ("night train",)),
+        ("ferry -been -been", ("been",), ()),
+        ("well-known ferry", (), ()),
+        ("below -5 degrees", (), ()),
+        ("moss - horten", (), ()),
+        ("moss -- horten --fast", (), ()),
+        ("curl -v moss", (), ()),
+        ("- milk\n- eggs", (), ()),
+        ("-milk\n  -eggs", (), ()),
+        ("buy\n-milk -eggs", ("egg",), ()),
+        ("(-moss) ferry", (), ()),
+        ("ferry −moss", (), ()),
+    ],
+)
+def test_a_minus_leaves_out_where_it_begins_a_word(
+    query: str, excluded: tuple[str, ...], excluded_phrases: tuple[str, ...]
+) -> None:
+    found = parsed(query)
+    assert (found.excluded, found.excluded_phrases) == (excluded, excluded_phrases)
+
+
+def test_what_is_left_to_look_for_has_the_words_of_phrases_and_not_what_is_left_out() -> None:
+    assert (
+        words(parsed('the "night train" -moss to -"first class" Horten').words) == "the night train to horten".split()
+    )
+
+
+@pytest.mark.parametrize("query", ["-ferry", '-"night train" -moss', "-ferry …", "", " ", "-"])
+def test_a_query_with_nothing_to_look_for_beside_what_it_leaves_out_is_words_alone(query: str) -> None:
+    assert parsed(query) == Query(words=query)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "is_admitted"),
+    [
+        ("ferry", "anything", True),
+        ('"night train"', "The NIGHT-TRAIN leaves", True),
+        ('"night train"', "night trains leave", False),
+        ('"night train"', "a fortnight trainer", False),
+        ('"night train"', "the train at night", False),
+        ('"night train" "moss"', "the night train", False),
+        ('"cafe"', "the Café.", True),
+        ('"京に"', "東京に行く", True),
+        ('"猫"', "黒猫が", True),
+        ('"я"', "моя", False),
+        ("ferry -moss", "the ferry to Moss", False),
+        ("ferry -moss", "a mossy ferry", True),
+        ("ferry -train", "ferries and trains", False),
+        ('ferry -"train"', "ferries and trains", True),
+        ('ferry -"night train"', "the ferry, no night-train", False),
+        ('ferry -"night train"', "the ferry at night", True),
+    ],
+)
+def test_a_text_is_admitted_with_every_phrase_and_nothing_that_is_left_out(
+    query: str, text: str, is_admitted: bool
+) -> None:
+    assert admits(text, parsed(query)) is is_admitted
+
+
+def test_phrases_and_what_is_left_out_can_be_asked_apart() -> None:
+    query = parsed('"night train" -moss')
+    assert query.phrase_match("the night train to moss")
+    assert query.is_excluded("the night train to moss")
+    assert not query.is_excluded("the train")
+
+
+@given(PARTS)
+def test_every_query_is_parsed_and_keeps_something_to_look_for(parts: list[str]) -> None:
+    query = " ".join(parts)
+    found = parsed(query)
+    assert bool(words(found.words)) == bool(words(query))
+    assert set(words(found.words)) <= set(words(query))
+    for phrase in found.phrases:
+        assert phrase in " ".join(words(found.words))
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_any_text_may_be_asked_for_and_admitted(query: str, text: str) -> None:
+    admits(text, parsed(query))
+
+
+@given(PARTS, PARTS)
+def test_a_text_that_is_admitted_holds_the_phrases_and_nothing_left_out(query: list[str], text: list[str]) -> None:
+    asked, held = parsed(" ".join(query)), " ".join(text)
+    assert admits(held, asked) == (asked.phrase_match(held) and not asked.is_excluded(held))

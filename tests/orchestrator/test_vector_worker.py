@@ -1,0 +1,338 @@
+"""Owed vectors are paid, whatever fails meanwhile; another embedder's index waits for a rebuild."""
+
+import logging
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Final
+
+import anyio
+import pytest
+
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.errors import Conflict, ModelReplyInvalid, ModelUnavailable
+from kalito_mcp.orchestrator import vector_worker
+from kalito_mcp.orchestrator.vector_worker import VectorWorker
+from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+from tests.scripted import START_MS
+from tests.scripted_embedder import ScriptedEmbedder, hashed_vector, refusing
+
+pytestmark = pytest.mark.anyio
+TRIP: Final = Scope(session="trip")
+ROOT: Final = Path(__file__).parents[2]
+PROGRAM: Final = Path(__file__).with_name("rebuild_until_killed.py")
+
+
+async def append(store: SqliteStore, *texts: str) -> list[int]:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        batch = [drafts.message(text) for text in texts]
+        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        return [one.id for one in appended]
+
+
+def worker_of(store: SqliteStore, embedder: ScriptedEmbedder, *, batch: int = 4) -> VectorWorker:
+    return VectorWorker(store, embedder, VectorPolicy(batch=batch))
+
+
+@asynccontextmanager
+async def running(worker: VectorWorker) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def indexes(store: SqliteStore) -> dict[str, tuple[bool, int]]:
+    """Whether it is served, and how many vectors it has, by fingerprint."""
+    async with store.read() as view:
+        return {one.fingerprint: (one.is_active, await view.vectors.count(one)) for one in await view.vectors.indexes()}
+
+
+async def nearest(store: SqliteStore, query: str, fingerprint: str = "scripted:64") -> list[int]:
+    async with store.read() as view:
+        found = await view.vectors.nearest(TRIP, fingerprint, hashed_vector(query), k=100)
+    return [key for key, _ in found]
+
+
+def vectors(database: Path) -> list[tuple[object, ...]]:
+    """Every vector, and what is kept of the indexes."""
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        return connection.execute(
+            "SELECT i.fingerprint, i.state, v.record_key, v.agent_key, v.session_key, v.vector "
+            "FROM vector_indexes i JOIN record_vectors v ON v.index_key = i.key ORDER BY i.state, v.record_key"
+        ).fetchall()
+
+
+async def test_what_an_earlier_process_owed_is_paid_in_batches_newest_first(store: SqliteStore) -> None:
+    keys = await append(store, *(f"text {n}" for n in range(10)))
+    sizes: list[int] = []
+    embedder = ScriptedEmbedder(before=lambda texts: sizes.append(len(texts)))
+    worker = worker_of(store, embedder)
+    async with running(worker):
+        await worker.settled()
+    assert sizes == [4, 4, 2]
+    assert embedder.asked == [f"text {n}" for n in range(9, -1, -1)]
+    assert sorted(await nearest(store, "text")) == keys
+
+
+async def test_a_nudge_pays_what_is_new(store: SqliteStore) -> None:
+    embedder = ScriptedEmbedder()
+    worker = worker_of(store, embedder)
+    async with running(worker):
+        await worker.settled()
+        assert (embedder.asked, await indexes(store)) == ([], {})
+        for text in ("apple", "pear"):
+            keys = await append(store, text)
+            worker.nudge()
+            await worker.settled()
+            assert (await nearest(store, text))[0] == keys[0]
+    assert embedder.asked == ["apple", "pear"]
+
+
+async def test_a_nudge_while_it_works_is_not_lost(store: SqliteStore) -> None:
+    await append(store, "apple")
+    is_asked, may_go_on = anyio.Event(), anyio.Event()
+
+    class SlowEmbedder(ScriptedEmbedder):
+        async def embed(self, texts: Sequence[str], *, is_query: bool = False):  # type: ignore[no-untyped-def]
+            is_asked.set()
+            await may_go_on.wait()
+            return await super().embed(texts)
+
+    worker = worker_of(store, SlowEmbedder())
+    async with running(worker):
+        await is_asked.wait()
+        await append(store, "pear")
+        worker.nudge()
+        may_go_on.set()
+        await worker.settled()
+        assert await indexes(store) == {"scripted:64": (True, 2)}
+
+
+async def test_an_unavailable_model_is_logged_once_and_asked_again_at_the_next_nudge(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone(texts: Sequence[str]) -> None:
+        raise ModelUnavailable("start it")
+
+    caplog.set_level(logging.INFO, "kalito.vectors")
+    embedder = ScriptedEmbedder(before=gone)
+    worker = worker_of(store, embedder)
+    await append(store, "the password of the printer")
+    async with running(worker):
+        for _ in range(3):
+            worker.nudge()
+            await worker.settled()
+        assert len(caplog.records) == 1
+        embedder.before = lambda texts: None
+        worker.nudge()
+        await worker.settled()
+    assert await indexes(store) == {"scripted:64": (True, 1)}
+    assert len(caplog.records) == 2
+    assert "start it" in caplog.text
+    assert "printer" not in caplog.text
+
+
+async def test_whatever_an_embedder_raises_the_worker_lives_on(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(texts: Sequence[str]) -> None:
+        raise ZeroDivisionError
+
+    await append(store, "apple")
+    embedder = ScriptedEmbedder(before=broken)
+    worker = worker_of(store, embedder)
+    async with running(worker):
+        for _ in range(2):
+            worker.nudge()
+            await worker.settled()
+        embedder.before = lambda texts: None
+        worker.nudge()
+        await worker.settled()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert await indexes(store) == {"scripted:64": (True, 1)}
+
+
+async def test_a_rebuild_anew_makes_each_vector_again_and_keeps_those_of_another_embedder_until_then(
+    store: SqliteStore,
+) -> None:
+    await append(store, "apple", "pear")
+    await worker_of(store, ScriptedEmbedder("first")).pay()
+    embedder = ScriptedEmbedder("second")
+    await worker_of(store, embedder).rebuild(lambda done, total: None)
+    grown = ScriptedEmbedder("second", dimension=96)
+    await worker_of(store, grown).rebuild(lambda done, total: None, is_anew=True)
+    assert grown.asked[1:] == ["pear", "apple"]
+    assert await indexes(store) == {"second": (True, 2)}
+    seen: list[dict[str, tuple[bool, int]]] = []
+
+    class WatchedEmbedder(ScriptedEmbedder):
+        async def embed(self, texts: Sequence[str], *, is_query: bool = False):  # type: ignore[no-untyped-def]
+            seen.append(await indexes(store))
+            return await super().embed(texts)
+
+    await worker_of(store, WatchedEmbedder("third")).rebuild(lambda done, total: None, is_anew=True)
+    assert [one["second"] for one in seen] == [(True, 2), (True, 2)]
+    assert await indexes(store) == {"third": (True, 2)}
+
+
+async def test_an_unavailable_model_is_asked_again_without_a_nudge(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_worker, "_RETRY_AFTER_S", 0.001)
+    tries = 0
+    is_back = anyio.Event()
+
+    def gone_twice(texts: Sequence[str]) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise ModelUnavailable("start it")
+        is_back.set()
+
+    await append(store, "apple")
+    async with running(worker_of(store, ScriptedEmbedder(before=gone_twice))):
+        with anyio.fail_after(30):
+            await is_back.wait()
+
+
+async def test_pauses_grow_and_have_an_end(store: SqliteStore) -> None:
+    worker = worker_of(store, ScriptedEmbedder())
+    assert worker._pause_s() == float("inf")
+    pauses = []
+    for failures in (1, 2, 3, 10, 10_000):
+        worker._failures = failures
+        pauses.append(worker._pause_s())
+    assert pauses == [5, 10, 20, 600, 600]
+
+
+async def test_a_text_that_the_model_refuses_does_not_keep_the_others_from_theirs(store: SqliteStore) -> None:
+    keys = await append(store, "apple", "unspeakable", "pear")
+    worker = worker_of(store, ScriptedEmbedder(before=refusing("unspeakable")))
+    await worker.pay()
+    async with store.read() as view:
+        found = await view.vectors.similarities("scripted:64", hashed_vector("unspeakable"), keys)
+    assert found[keys[1]] == 0
+    assert await indexes(store) == {"scripted:64": (True, 3)}
+
+
+async def test_a_model_that_refuses_everything_stores_nothing(store: SqliteStore) -> None:
+    await append(store, "apple", "pear")
+    for texts in (["apple", "pear"], ["pear"]):
+        worker = worker_of(store, ScriptedEmbedder(before=refusing(*texts)), batch=len(texts))
+        with pytest.raises(ModelReplyInvalid):
+            await worker.pay()
+    assert await indexes(store) == {}
+
+
+async def test_another_embedders_index_is_neither_added_to_nor_replaced_until_a_rebuild(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = await append(store, "apple", "pear")
+    await worker_of(store, ScriptedEmbedder("first")).pay()
+    await append(store, "plum")
+    embedder = ScriptedEmbedder("second")
+    second = worker_of(store, embedder)
+    for _ in range(2):
+        await second.pay()
+    assert embedder.asked == []
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "reindex" in caplog.text
+    assert await nearest(store, "apple", "first") == keys
+    reports: list[tuple[int, int]] = []
+    await second.rebuild(lambda done, total: reports.append((done, total)))
+    assert reports == [(0, 3), (3, 3)]
+    assert await indexes(store) == {"second": (True, 3)}
+    assert len(await nearest(store, "apple", "second")) == 3
+    await append(store, "quince")
+    await second.pay()
+    assert await indexes(store) == {"second": (True, 4)}
+
+
+async def test_the_old_index_is_served_and_kept_complete_while_the_new_one_is_built(store: SqliteStore) -> None:
+    await append(store, "apple", "pear", "plum", "quince", "fig")
+    first = worker_of(store, ScriptedEmbedder("first"))
+    await first.pay()
+    seen: list[dict[str, tuple[bool, int]]] = []
+
+    class WatchedEmbedder(ScriptedEmbedder):
+        async def embed(self, texts: Sequence[str], *, is_query: bool = False):  # type: ignore[no-untyped-def]
+            if len(seen) == 2:
+                await append(store, "late")
+                await first.pay()
+            seen.append(await indexes(store))
+            return await super().embed(texts)
+
+    await worker_of(store, WatchedEmbedder("second"), batch=2).rebuild(lambda done, total: None)
+    assert [one["first"] for one in seen] == [(True, 5), (True, 5), (True, 6), (True, 6)]
+    assert [one["second"] for one in seen[1:]] == [(False, 0), (False, 2), (False, 4)]
+    assert await indexes(store) == {"second": (True, 6)}
+
+
+async def test_a_rebuild_that_another_embedders_rebuild_overtook_says_so(store: SqliteStore) -> None:
+    await append(store, "apple", "pear", "plum")
+    await worker_of(store, ScriptedEmbedder("first")).pay()
+    third = worker_of(store, ScriptedEmbedder("third"))
+
+    class OvertakenEmbedder(ScriptedEmbedder):
+        async def embed(self, texts: Sequence[str], *, is_query: bool = False):  # type: ignore[no-untyped-def]
+            if "plum" in texts:
+                await third.rebuild(lambda done, total: None)
+            return await super().embed(texts)
+
+    with pytest.raises(Conflict, match="again"):
+        await worker_of(store, OvertakenEmbedder("second")).rebuild(lambda done, total: None)
+    assert await indexes(store) == {"third": (True, 3)}
+
+
+async def test_two_processes_that_pay_the_same_debts_leave_one_vector_each(store: SqliteStore, database: Path) -> None:
+    await append(store, *(f"text {n}" for n in range(20)))
+    other = await SqliteStore.open(database)
+    async with anyio.create_task_group() as tasks:
+        for side in (store, other):
+            tasks.start_soon(worker_of(side, ScriptedEmbedder()).pay)
+    assert await indexes(store) == {"scripted:64": (True, 20)}
+    await other.close()
+
+
+@pytest.mark.parametrize("batches", [0, 1, 3, 5])
+async def test_a_rebuild_that_was_killed_goes_on_and_ends_equal_to_a_fresh_one(
+    store: SqliteStore, database: Path, tmp_path: Path, batches: int
+) -> None:
+    texts = [f"text {n}" for n in range(21)]
+    keys = await append(store, *texts)
+    await worker_of(store, ScriptedEmbedder("first")).pay()
+    command = [sys.executable, str(PROGRAM), str(database), str(batches)]
+    killed = await anyio.run_process(command, cwd=ROOT, check=False, env={"PYTHONPATH": str(ROOT)})
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert (await indexes(store)).get("second", (False, 0)) == (False, 4 * batches)
+    assert sorted(await nearest(store, "text", "first")) == keys
+    embedder = ScriptedEmbedder("second")
+    await worker_of(store, embedder).rebuild(lambda done, total: None)
+    assert len(embedder.asked) == 1 + 21 - 4 * batches
+    fresh = await SqliteStore.open(tmp_path / "fresh.db")
+    await append(fresh, *texts)
+    await worker_of(fresh, ScriptedEmbedder("second")).rebuild(lambda done, total: None)
+    assert vectors(database) == vectors(tmp_path / "fresh.db")
+    await fresh.close()
+
+
+async def test_vectors_of_a_dropped_index_that_a_killed_rebuild_left_are_cleared(
+    store: SqliteStore, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_worker, "_CLEARED_AT_ONCE", 2)
+    await append(store, "apple", "pear", "plum")
+    first = worker_of(store, ScriptedEmbedder("first"))
+    await first.pay()
+    async with store.write() as transaction:
+        [index] = await transaction.vectors.indexes()
+        await transaction.vectors.drop(index)
+    assert len(vectors(database)) == 3
+    await worker_of(store, ScriptedEmbedder("second")).pay()
+    assert {row[0] for row in vectors(database)} == {"second"}

@@ -1,0 +1,39 @@
+"""A store that tells of what was committed through it, and is otherwise the one behind it."""
+
+import pytest
+
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.orchestrator.watched_store import WatchedStore
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.scripted import START_MS
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_each_commit_is_told_after_it_and_nothing_else_is(store: SqliteStore) -> None:
+    told: list[int] = []
+    watched = WatchedStore(store, lambda: told.append(1))
+    async with watched.write() as transaction:
+        await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        assert told == []
+    assert told == [1]
+    with pytest.raises(InvalidInput):
+        async with watched.write() as transaction:
+            await transaction.sessions.ensure(Scope(session="tax"), now_ms=START_MS)
+            raise InvalidInput("no")
+    async with watched.read() as view:
+        assert await view.sessions.get(Scope(session="trip")) is not None
+        assert await view.sessions.get(Scope(session="tax")) is None
+    assert told == [1]
+
+
+async def test_all_else_is_the_stores_own(store: SqliteStore) -> None:
+    told: list[int] = []
+    watched = WatchedStore(store, lambda: told.append(1))
+    assert await watched.secret() == await store.secret()
+    assert await watched.revision() == await store.revision()
+    assert await watched.approximate() is False
+    assert told == []
+    assert (await watched.sweep()).remaining == {}
+    assert told == [1], "what finds vectors quickly is to be made again"

@@ -1,0 +1,94 @@
+"""A query that names a kind finds what tells of its instances, and the list of kinds is well made."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.domain.analysis import query_terms, stem, terms
+from kalito_mcp.domain.word_forms import base_form
+from kalito_mcp.retrieval import kinds
+from kalito_mcp.retrieval.kinds import instances
+
+TEXT = Path(kinds.__file__).with_name("kinds.txt").read_text(encoding="utf-8")
+LINES = [line for line in TEXT.splitlines() if line and not line.startswith("#")]
+
+
+def _words(line: str) -> tuple[list[str], list[str]]:
+    heads, members = line.split(" : ")
+    return heads.split(" "), members.split(" ")
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.partition(" : ")[0])
+def test_a_line_has_kinds_and_their_words_each_once(line: str) -> None:
+    heads, members = _words(line)
+    stems = [stem(word) for word in heads + members]
+    assert len(set(stems)) == len(stems), sorted(one for one in stems if stems.count(one) > 1)
+    assert 1 <= len(heads) <= 8
+    assert 8 <= len(members) <= 45
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.partition(" : ")[0])
+def test_the_words_of_a_line_are_written_as_a_text_is_analysed(line: str) -> None:
+    heads, members = _words(line)
+    for word in heads + members:
+        assert word.isascii()
+        assert word.isalnum()
+        assert word.islower()
+        assert base_form(word) == word
+
+
+def test_there_are_kinds_for_everyday_life_and_for_work() -> None:
+    assert 250 <= len(LINES) <= 350
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("What pets does she have?", "this is my new puppy"),
+        ("Which instruments do I play?", "I practised the clarinet"),
+        ("What are his hobbies?", "she went to a pottery course"),
+        ("Where did they travel?", "our flights are booked"),
+        ("What illnesses did he have?", "it was only the flu"),
+        ("Which countries did they see?", "the trains in Japan"),
+        ("Who is in the family?", "my nephews came over"),
+        ("Which databases do we use?", "moved it to Postgres"),
+        ("What problems were there?", "the job crashed with a timeout"),
+        ("How is it deployed?", "a Kubernetes cluster"),
+    ],
+)
+def test_a_kind_in_a_query_reaches_what_was_said(query: str, said: str) -> None:
+    asked = set(query_terms(query))
+    assert not asked & set(terms(said))
+    assert {word for term in asked for word in instances(term)} & set(terms(said))
+
+
+def test_the_other_names_of_a_kind_are_among_its_words_and_its_own_is_not() -> None:
+    assert stem("automobile") not in instances("car")
+    assert "coworker" in instances(stem("colleague"))
+    assert stem("colleague") in instances("coworker")
+    assert stem("colleague") not in instances(stem("colleague"))
+
+
+def test_a_kind_of_several_lines_has_the_words_of_all() -> None:
+    for kind in ("book", "gam", "career"):
+        of_lines = [
+            {stem(word) for words in _words(line) for word in words}
+            for line in LINES
+            if kind in map(stem, _words(line)[0])
+        ]
+        assert len(of_lines) > 1
+        assert instances(kind) == set.union(*of_lines) - {kind}
+
+
+@pytest.mark.parametrize("term", ["", "#", ":", "xyzzy", "puppy dog", "puppie", "Pet", "東京", "the"])
+def test_what_is_no_kind_has_no_instances(term: str) -> None:
+    assert instances(term) == frozenset()
+
+
+@given(st.text(max_size=20) | st.sampled_from(sorted({stem(head) for line in LINES for head in _words(line)[0]})))
+def test_instances_are_terms_of_the_index_and_never_the_term_itself(term: str) -> None:
+    found = instances(term)
+    assert term not in found
+    assert all(terms(word) and word.isascii() for word in found)

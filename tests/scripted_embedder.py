@@ -1,0 +1,49 @@
+"""An embedder that tests foresee: texts are near to each other by the letters that they share."""
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kalito_mcp.errors import ModelReplyInvalid
+
+
+def hashed_vector(text: str, dimension: int = 64) -> NDArray[np.float32]:
+    """The text's three-letter pieces, hashed into the dimensions; unit length, or zeros where there are none."""
+    vector = np.zeros(dimension, np.float32)
+    padded = f"  {text.lower()} "
+    for start in range(len(padded) - 2):
+        piece = zlib.crc32(padded[start : start + 3].encode())
+        vector[piece % dimension] += 1 if piece >> 16 & 1 else -1
+    length = float(np.linalg.norm(vector))
+    return vector if length == 0 else vector / np.float32(length)
+
+
+@dataclass
+class ScriptedEmbedder:
+    """Remembers what it was asked. `before` is called with the texts first, and may raise."""
+
+    fingerprint: str = "scripted:64"
+    dimension: int = 64
+    before: Callable[[Sequence[str]], None] = lambda texts: None
+    asked: list[str] = field(default_factory=list)
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> NDArray[np.float32]:
+        self.before(texts)
+        self.asked += texts
+        return np.array([hashed_vector(text, self.dimension) for text in texts], np.float32).reshape(-1, self.dimension)
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+
+def refusing(*texts: str) -> Callable[[Sequence[str]], None]:
+    """A `before` that refuses batches with one of these texts."""
+
+    def before(asked: Sequence[str]) -> None:
+        if set(asked) & set(texts):
+            raise ModelReplyInvalid("it has no words for this")
+
+    return before
