@@ -98,6 +98,7 @@ class Filler:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             await transaction.records.append_messages(session, drafts, now_ms=START_MS)
             await transaction.sessions.set_pinned_seq(session, NEVER)
+            await transaction.sessions.set_observed_seq(session, NEVER)
         stored = time.perf_counter()
         costs.messages += len(texts)
         costs.analysis_s += analysed - started

@@ -6,7 +6,7 @@ word may have meant; the vectors, where there are any; and the turns around the 
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Place, Posting, SearchFilters
@@ -22,6 +22,9 @@ from kalito_mcp.retrieval.weights import EvidenceWeights
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+_MOST_COMMON: Final = 0.95
 
 
 class Lookup:
@@ -110,7 +113,10 @@ class Lookup:
         if self._vector is None:
             return {}
         keys = [place.key for place in places]
-        return await self._view.vectors.similarities(self._fingerprint, self._vector, keys)
+        found = await self._view.vectors.similarities(self._fingerprint, self._vector, keys)
+        # What most records have in common with any query says nothing: 0.1 by one embedder, 0.8 by another.
+        common = min(sum(found.values()) / len(found), _MOST_COMMON) if found else 0.0
+        return {key: (cosine - common) / (1 - common) for key, cosine in found.items()}
 
     async def _places(self, keys: "islice[int]", nearest: list[int]) -> Sequence[Place]:
         """The next places to weigh, those around the best of them included; empty when there are no more.

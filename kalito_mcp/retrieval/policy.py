@@ -10,7 +10,8 @@ class SearchPolicy:
     At most `postings` entries of the index are looked at, rare terms being complete and common ones cut to their newest
     records. `candidates` records are weighed by their places at a time, with the turns around the first `surrounded`;
     `filtered_candidates` are the most for one page, because a filter may admit few. `nearest` more come from an index
-    of vectors. `read` texts are compared at a time, best promise first. Hits below `min_score` are noise, and left out.
+    of vectors. `read` texts are compared at a time, best promise first. Where not even the best hit reaches
+    `min_score`, nothing is told: it would be noise.
     """
 
     max_k: int = 100
@@ -23,4 +24,4 @@ class SearchPolicy:
     read: int = 64
     filtered_candidates: int = 4_000
     chunk: int = 400
-    min_score: float = 0.0
+    min_score: float = 0.15

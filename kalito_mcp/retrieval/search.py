@@ -106,7 +106,7 @@ class Searcher:
             )
             async for tier in lookup.tiers(question):
                 found.take(self._aged(tier, now_ms))
-                if found.is_enough:
+                if found.is_enough or found.weak:
                     break
         hits = found.kept[offset : offset + request.k]
         if not hits and found.weak:
@@ -193,13 +193,13 @@ class _Found:
         return len(self.kept) >= self._wanted
 
     def take(self, tier: Sequence[Scored]) -> None:
-        """Add the hits of a tier, best first, until there are enough."""
+        """Add the hits of a tier, best first, until there are enough; nothing at all where the first tier is weak."""
+        if not self.kept and (self.weak or (tier and tier[0].score < self._min_score)):
+            self.weak += len(tier)
+            return
         for scored in tier:
             if self.is_enough:
                 return
-            if scored.score < self._min_score:
-                self.weak += 1
-                continue
             spoken = frozenset(words(scored.candidate.text))
             told = next((at for at, before in enumerate(self._words) if _is_same(spoken, before)), None)
             if told is None:

@@ -25,20 +25,20 @@ class EvidenceWeights:
     """
 
     own: float = 0.3
-    context: float = 0.2
+    context: float = 0.24
     session: float = 0.2
-    spelling: float = 0.2
-    kind: float = 0.3
-    speaker: float = 0.045
+    spelling: float = 0.25
+    kind: float = 0.36
+    speaker: float = 0.05
     date: float = 0.1
-    time: float = 0.035
+    time: float = 0.045
     number: float = 0.05
-    first_person: float = 0.02
+    first_person: float = 0.025
     statement: float = 0.01
-    meaning: float = 0.15
-    gist: float = 0.15
+    meaning: float = 0.2
+    gist: float = 0.12
     question: float = 0.013
-    assistant: float = 0.1
+    assistant: float = 0.06
 
 
 WEIGHTS: Final = EvidenceWeights()

@@ -84,6 +84,7 @@ class TextIndexQueries:
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
+        self._scopes: dict[Scope, Sequence[Any]] = {}
 
     async def postings(
         self, scope: Scope, asked: Sequence[Sequence[str]], *, types: frozenset[RecordType], cap: int
@@ -188,16 +189,20 @@ class TextIndexQueries:
         ]
 
     async def _session(self, scope: Scope) -> Sequence[tuple[int, int, int, int]]:
-        rows = await self._connection.execute_fetchall(
-            SELECT_SESSION_AGENT, {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+        """The keys and the record counts of the session's agent and of the session; empty where there is none."""
+        return await self._of(
+            scope, SELECT_SESSION_AGENT, {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
         )
-        return [(row[0], row[1], row[2], row[3]) for row in rows]
 
     async def _agent(self, scope: Scope) -> Sequence[tuple[int, int]]:
-        rows = await self._connection.execute_fetchall(
-            SELECT_AGENT, {"owner": scope.owner, "agent": scope.agent or DEFAULT_AGENT}
-        )
-        return [(row[0], row[1]) for row in rows]
+        """The key and the record count of the agent; empty where there is none."""
+        return await self._of(scope, SELECT_AGENT, {"owner": scope.owner, "agent": scope.agent or DEFAULT_AGENT})
+
+    async def _of(self, scope: Scope, statement: str, asked: Mapping[str, Any]) -> Sequence[Any]:
+        """Read once in a view: a search asks three times, and each time costs a turn of two threads."""
+        if scope not in self._scopes:
+            self._scopes[scope] = list(await self._connection.execute_fetchall(statement, asked))
+        return self._scopes[scope]
 
 
 class TextIndexStatements(TextIndexQueries):
