@@ -24,7 +24,7 @@ class MemoryContext:
     `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first, and
     `relevant_messages` (older ones, of any session, that match the query) best first. `total_tokens` counts `text`,
     the rendered form with its frame, and never exceeds the budget. `left_out` says how many of each kind did not
-    fit.
+    fit, and `note` that the memory was asked for the query and had nothing.
     """
 
     session_id: str
@@ -36,9 +36,10 @@ class MemoryContext:
     max_tokens: int
     text: str
     left_out: dict[str, int] = field(default_factory=dict[str, int])
+    note: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, without `text`."""
+        """JSON-ready, without `text`; `note` where there is one."""
         return {
             "session_id": self.session_id,
             "recent_messages": [message.to_dict() for message in self.recent_messages],
@@ -48,4 +49,5 @@ class MemoryContext:
             "total_tokens": self.total_tokens,
             "max_tokens": self.max_tokens,
             "left_out": dict(self.left_out),
+            **({"note": self.note} if self.note else {}),
         }

@@ -79,7 +79,8 @@ class Hit:
     """One found record. `score` lies in (0, 1]: the weighted sum of the evidence for it, of which age takes up to a
     tenth. `parts` are that sum's, by feature, and `why` says in words what they are made of, where it was asked for.
     `same` are the ids of records that say the same and are left out for it.
-    `client_key` is a message's, where it was recorded with one; `status` and `due_date` are a task's."""
+    `client_key` is a message's, where it was recorded with one, and `seq` its place in its session; `status` and
+    `due_date` are a task's."""
 
     record_id: str
     type: RecordType
@@ -98,6 +99,7 @@ class Hit:
     same: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
     why: str | None = None
+    seq: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; None left out."""
@@ -116,7 +118,7 @@ class Hit:
             "status": self.status,
             "due_date": self.due_date,
             "same": list(self.same) or None,
-            "parts": dict(self.parts) or None,
+            "parts": {name: round(part, 4) for name, part in self.parts.items()} or None,
             "why": self.why,
         }
         return {name: value for name, value in fields.items() if value is not None}

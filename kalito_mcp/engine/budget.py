@@ -2,20 +2,22 @@
 
 In this order, each while it fits: the frame; the newest `min_recent` messages, which always stay, and are shortened
 in the middle where they are too long or would leave the pins less than a fifth; pins, most important first; summaries,
-newest first; further recent messages, newest first and without gaps; older messages that match the query, best first.
+newest first; further recent messages, newest first and without gaps; older messages that match the query, best first,
+then the turns beside them (see `passages`).
 The result is rendered and counted whole, so that the budget holds for the text as it is given out, its frame and
 headings included.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from kalito_mcp.domain.context import MemoryContext
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
-from kalito_mcp.domain.search import Hit
+from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.engine import render
+from kalito_mcp.engine.passages import Turn, passages, turns
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.ports.tokens import TokenCounter
 
@@ -42,24 +44,29 @@ class ContextPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ContextParts:
-    """All that could go in. `recent` and `summaries` oldest first, `pins` and `hits` best first."""
+    """All that could go in. `recent` and `summaries` oldest first, `pins` and `hits` best first. `neighbours` are the
+    messages around the hits, and `query` is what these were found by."""
 
     session_id: str
     recent: Sequence[MessageWithImportance]
     pins: Sequence[SemanticPin] = ()
     summaries: Sequence[ConversationSummary] = ()
     hits: Sequence[Hit] = ()
+    neighbours: Sequence[Candidate] = ()
+    query: str = ""
 
 
 @dataclass(slots=True)
 class _Packing:
-    """One attempt: what was taken, by its place in the parts, and the tokens left."""
+    """One attempt: what was taken, by its place in the parts, and the tokens left. Of the hits the first `hits` were,
+    and `history` are their passages' lines."""
 
     left: int
     recent: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     pins: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     summaries: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
-    hits: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
+    hits: int = 0
+    history: list[str] = field(default_factory=list[str])
 
     def take(self, part: dict[int, render.Piece], place: int, piece: render.Piece, cost: int) -> bool:
         """Take the piece when its cost is left."""
@@ -98,9 +105,10 @@ class Packer:
         frame = (render.opening(parts.session_id, fence), render.closing(fence))
         frame_tokens = self._counter.count("\n".join(frame))
         allowance = max_tokens - frame_tokens
+        older = turns(parts.hits, parts.neighbours, parts.query)
         is_recounted = False
         while True:
-            packing = self._packed(parts, allowance)
+            packing = self._packed(parts, older, allowance)
             if packing is not None:
                 context = self._rendered(parts, packing, frame, max_tokens)
                 if context.total_tokens <= max_tokens:
@@ -132,28 +140,28 @@ class Packer:
             frame,
             summaries=_in_order(packing.summaries),
             pins=_in_order(packing.pins),
-            hits=_in_order(packing.hits),
+            hits=packing.history,
             recent=_in_order(packing.recent),
         )
         left_out = {
             "recent_messages": len(parts.recent) - len(packing.recent),
             "semantic_pins": len(parts.pins) - len(packing.pins),
             "summaries": len(parts.summaries) - len(packing.summaries),
-            "relevant_messages": len(parts.hits) - len(packing.hits),
+            "relevant_messages": len(parts.hits) - packing.hits,
         }
         return MemoryContext(
             session_id=parts.session_id,
             recent_messages=tuple(parts.recent[place] for place in sorted(packing.recent)),
             semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
             summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
-            relevant_messages=tuple(parts.hits[place] for place in sorted(packing.hits)),
+            relevant_messages=tuple(parts.hits[: packing.hits]),
             total_tokens=self._counter.count(text),
             max_tokens=max_tokens,
             text=text,
             left_out={part: count for part, count in left_out.items() if count},
         )
 
-    def _packed(self, parts: ContextParts, allowance: int) -> _Packing | None:
+    def _packed(self, parts: ContextParts, older: Sequence[Turn], allowance: int) -> _Packing | None:
         packing = _Packing(left=allowance)
         if not self._take_protected(packing, parts.recent, reserved=self._reserve(parts.pins, allowance)):
             return None
@@ -174,13 +182,20 @@ class Packer:
             # A gap in the conversation would mislead: what does not fit ends it.
             if not packing.take(packing.recent, place, piece, self._cost(piece)):
                 break
-        self._take_each(
-            packing,
-            packing.hits,
-            render.HISTORY_HEADING,
-            ((place, render.hit_piece(hit, parts.session_id)) for place, hit in enumerate(parts.hits)),
-        )
+        self._take_passages(packing, older, parts.session_id)
         return packing
+
+    def _take_passages(self, packing: _Packing, older: Sequence[Turn], session_id: str) -> None:
+        """Take the passages of the most turns that fit, from the first: what does not fit ends it."""
+        tokens = cache(self._counter.count)
+        for kept in range(len(older), 0, -1):
+            lines = [line for one in passages(older[:kept]) for line in render.passage_lines(one, session_id)]
+            cost = self._headings[render.HISTORY_HEADING] + sum(tokens(line) + self._newline for line in lines)
+            if cost <= packing.left:
+                packing.hits = sum(turn.is_hit for turn in older[:kept])
+                packing.history = lines
+                packing.left -= cost
+                return
 
     def _take_each(
         self,

@@ -27,18 +27,19 @@ from kalito_mcp.domain.records import (
     message_record_id,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
-from kalito_mcp.domain.search import Hit, SearchFilters
+from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState, unrecorded_session
 from kalito_mcp.domain.validation import checked_name, checked_text, message_number
 from kalito_mcp.engine.budget import ContextParts, ContextPolicy, Packer
 from kalito_mcp.engine.cache import CachePolicy, RevisionCache
 from kalito_mcp.engine.importance import ImportancePolicy, score_importance
+from kalito_mcp.engine.recaller import Recalled, Recaller
 from kalito_mcp.engine.recorder import LimitsPolicy, checked_handle
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.engine.topics import extract_topics
-from kalito_mcp.engine.trust import is_withheld, trusted
+from kalito_mcp.engine.trust import trusted
 from kalito_mcp.errors import (
     ClientKeyReused,
     Conflict,
@@ -57,7 +58,6 @@ from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _log: Final = logging.getLogger("kalito.manager")
 _MAX_BUDGET: Final = 10_000_000
-_RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK})
 _INCLUDES: Final = tuple(frozenset(some) for count in range(len(Include) + 1) for some in combinations(Include, count))
 _View = tuple[Session, SessionView, int, int]
 
@@ -86,6 +86,7 @@ class MemoryManager:
         self._summaries = summaries
         self._summarizer = summarizer
         self._searcher = searcher
+        self._recaller = Recaller(store, searcher, wanted=context.relevant_messages)
         self._packer = Packer(counter, context)
         self._counter = counter
         self._clock = clock
@@ -108,7 +109,8 @@ class MemoryManager:
     ) -> MemoryContext:
         """What the session remembers, within `max_tokens` tokens (3,000 unless given).
 
-        With a query, older messages of the agent's sessions that match it come in where there is room.
+        With a query, older messages of the agent's sessions that match it come in where there is room, with the turns
+        right before and after them.
         `pending_input` says that the newest message is the user's own, not yet answered: it is left out, because
         the model gets it anyway. `include` asks for what is otherwise left out.
 
@@ -134,13 +136,22 @@ class MemoryManager:
         recent = list(view.tail)
         pending = [recent.pop()] if pending_input and recent and recent[-1].role == "user" else []
         recent = recent[-shown:]
-        hits: Sequence[Hit] = ()
+        found = Recalled()
         if query and has_query:
-            hits, withheld_hits = await self._relevant(session, query, [*recent, *pending], asked)
-            withheld += withheld_hits
-        parts = ContextParts(session_id=session.id, recent=recent, pins=view.pins, summaries=view.summaries, hits=hits)
+            found = await self._recaller.recall(session, query, [*recent, *pending], asked)
+            withheld += found.withheld
+        parts = ContextParts(
+            session_id=session.id,
+            recent=recent,
+            pins=view.pins,
+            summaries=view.summaries,
+            hits=found.hits,
+            neighbours=found.neighbours,
+            query=query or "",
+        )
         context = self._packer.pack(parts, max_tokens=budget, fence=self._fence(session))
-        return replace(context, left_out=context.left_out | {"untrusted": withheld}) if withheld else context
+        left_out = context.left_out | ({"untrusted": withheld} if withheld else {})
+        return replace(context, left_out=left_out, note=found.note)
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """Summarise a range of messages: with the caller's text, the session's model, or neither.
@@ -360,26 +371,6 @@ class MemoryManager:
             tail = await view.records.messages(session, first_seq=newest - shown, last_seq=newest)
         parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
         return session, parts, shown, withheld
-
-    async def _relevant(
-        self, session: Session, query: str, known: Sequence[MessageWithImportance], include: frozenset[Include]
-    ) -> tuple[Sequence[Hit], int]:
-        """What matches the query, without the messages that the model gets anyway; and how much is withheld."""
-        wanted = self._context.relevant_messages
-        is_internal_asked = Include.INTERNAL in include
-        hits = await self._searcher.best(
-            Scope(owner=self._owner, agent=session.agent),
-            query,
-            wanted=wanted + len(known) if wanted else 0,
-            filters=SearchFilters(
-                types=_RELEVANT | {RecordType.THOUGHT} if is_internal_asked else _RELEVANT,
-                include_internal=is_internal_asked,
-            ),
-        )
-        in_sight = {message.record_id for message in known}
-        older = [hit for hit in hits if hit.record_id not in in_sight]
-        kept = [hit for hit in older if Include.UNTRUSTED in include or not is_withheld(hit.origin, hit.text)]
-        return kept[:wanted], len(older) - len(kept)
 
     def _scope(self, session_id: str | None) -> Scope:
         return Scope(owner=self._owner, session=session_id)

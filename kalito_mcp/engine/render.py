@@ -20,8 +20,9 @@ from kalito_mcp.domain.records import (
     SemanticPin,
     origin_of_role,
 )
-from kalito_mcp.domain.search import Hit
+from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.engine.passages import Turn
 
 SUMMARIES_HEADING: Final = "SUMMARIES (background context)"
 PINS_HEADING: Final = "PINS (important facts)"
@@ -34,7 +35,6 @@ _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
-_CONDENSED_CHARS: Final = 400
 _WHOSE: Final = {
     Origin.USER: "the user",
     Origin.ASSISTANT: "the assistant",
@@ -83,15 +83,29 @@ def pin_piece(pin: SemanticPin) -> Piece:
     return _piece(label, pin.content, pin.tokens)
 
 
-def hit_piece(hit: Hit, session_id: str) -> Piece:
-    """One older message: its first 400 characters."""
-    place = "" if hit.session_id in (session_id, None) else f" in session {_quoted(hit.session_id or '')}"
-    place += _whose(hit.origin, hit.role)
-    speaker = as_data(hit.name or hit.role or str(hit.type))
-    if hit.status is not None:
-        speaker += f" {hit.status}" + (f", due {hit.due_date}" if hit.due_date else "")
-    text = hit.text if len(hit.text) <= _CONDENSED_CHARS else hit.text[: _CONDENSED_CHARS - 1].rstrip() + "…"
-    return _piece(f"- {hit.record_id}, {_day(hit.created_at)}, {speaker}{place}: ", text, None)
+def passage_lines(passage: Sequence[Turn], session_id: str) -> list[str]:
+    """One passage, a line a turn: who, what; the day where it is another than before, and the id of what was found."""
+    lines: list[str] = []
+    shown_day = ""
+    for turn in passage:
+        said = turn.said
+        label = [said.record_id] if turn.is_hit else []
+        day = _day(said.created_at)
+        if day != shown_day:
+            label.append(day)
+            shown_day = day
+        place = (
+            "" if lines or said.session_id in (session_id, None) else f" in session {_quoted(said.session_id or '')}"
+        )
+        label.append(_speaker(said) + place + _whose(said.origin, said.role))
+        lines.append(f"{'  ' if lines else '- '}{', '.join(label)}: {visible(turn.text)}")
+    return lines
+
+
+def _speaker(said: Hit | Candidate) -> str:
+    """Who said it, or what it is. On one line, for the next one would be another turn's."""
+    speaker = visible(" ".join((said.name or "").split())) or said.role or str(said.type)
+    return speaker + (f" {said.status}" + (f", due {said.due_date}" if said.due_date else "") if said.status else "")
 
 
 def message_piece(message: MessageWithImportance) -> Piece:

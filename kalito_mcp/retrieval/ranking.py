@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from kalito_mcp.domain.analysis import words
-from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Place
 from kalito_mcp.retrieval import evidence
 from kalito_mcp.retrieval.evidence import Reading
@@ -16,6 +15,11 @@ from kalito_mcp.retrieval.weights import AGAINST, EvidenceWeights
 DECIMALS: Final = 4
 """Of a score."""
 
+_ABOUT: Final = ("own", "context", "spelling", "meaning")
+_MANNERS: Final = frozenset({"first_person", "statement", "question", "assistant"})
+"""How a thing is said matters only where it is about what is asked: in full from `_ENOUGH` of the evidence for that."""
+
+_ENOUGH: Final = 0.1
 _LEAST_SCORE: Final = 0.0001
 
 
@@ -89,7 +93,7 @@ class Ranking:
             weights["own"] * look.own(place)
             + weights["context"] * look.context(place, place.tokens * WORDS_PER_TOKEN)
             + weights["session"] * look.session(place)
-            + weights["kind"] * look.kind(place) * self._is_from_the_asked(place.role, place.name)
+            + weights["kind"] * look.kind(place) * self._is_from_the_asked(place.name)
             + weights["speaker"] * (place.name in self._speakers)
             + weights["meaning"] * self._meaning(place)
             + weights["gist"] * self._gist(place)
@@ -103,15 +107,19 @@ class Ranking:
             "context": self._surroundings.context(place, read.length),
             "session": self._surroundings.session(place),
             "spelling": alike,
-            "kind": evidence.kind(read, self._term_weights, self._mass)
-            * self._is_from_the_asked(candidate.role, candidate.name),
+            "kind": evidence.kind(read, self._term_weights, self._mass) * self._is_from_the_asked(candidate.name),
             "speaker": float(candidate.name in self._speakers),
             "meaning": self._meaning(place),
             "gist": self._gist(place),
             **evidence.manner(self._question, read),
         }
+        spoken_of = sum(self._weights[name] * features[name] for name in _ABOUT)
         parts = {
-            name: (-1 if name in AGAINST else 1) * self._weights[name] * value / self._full
+            name: (-1 if name in AGAINST else 1)
+            * self._weights[name]
+            * value
+            / self._full
+            * (min(1.0, spoken_of / _ENOUGH) if name in _MANNERS else 1.0)
             for name, value in features.items()
             if value and self._weights[name]
         }
@@ -131,6 +139,6 @@ class Ranking:
         """The same of the text with the turns around it: the mean of their likenesses, by their shares."""
         return self._surroundings.mean_around(place, self._likeness) if self._likeness else 0.0
 
-    def _is_from_the_asked(self, role: str | None, name: str | None) -> bool:
-        """Whether the words are those of the person whom the query names; of the user where it names nobody."""
-        return name in self._speakers if self._speakers else role != Role.ASSISTANT or bool(name)
+    def _is_from_the_asked(self, name: str | None) -> bool:
+        """Whether the words are those of the person whom the query names; anybody's where it names nobody."""
+        return not self._speakers or name in self._speakers

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+import anyio
+
 from kalito_mcp.domain.analysis import words
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
 from kalito_mcp.domain.records import RecordType
@@ -34,7 +36,10 @@ _DAY_MS: Final = 86_400_000
 _READ_CHARS: Final = 4_000
 """Of a longer query, the beginning is read: what follows adds no term that counts."""
 
-_OTHER_VECTORS: Final = "searched by words alone: the vectors are of another embedder; run kalito-mcp reindex"
+_MOST_SAME: Final = 20
+"""Ids of records that say the same, in a hit."""
+
+_OTHER_VECTORS: Final = "searched by words alone: the vectors are another embedder's; run kalito-mcp reindex"
 _SAME: Final = 0.9
 """The share of all words of two texts that both must have for the second to say nothing new."""
 
@@ -90,11 +95,8 @@ class Searcher:
         vector, note = await self._vector(question.query.words)
         found = _Found(self._policy.min_score, wanted=offset + request.k + 1)
         async with self._store.read() as view:
-            if vector is not None and not await self._is_served(view):
-                vector, note = (
-                    None,
-                    "searched by words alone: the vectors are another embedder's; run kalito-mcp reindex",
-                )
+            if vector is not None and not await self._is_served(view, len(vector)):
+                vector, note = None, _OTHER_VECTORS
             lookup = Lookup(
                 view,
                 scope,
@@ -130,15 +132,19 @@ class Searcher:
         if self._embedder is None:
             return None, None
         try:
-            [vector] = await self._embedder.embed([text], is_query=True)
+            with anyio.fail_after(self._policy.embedding_timeout_s):
+                [vector] = await self._embedder.embed([text], is_query=True)
         except ModelError as error:
             return None, f"searched by words alone: {error}"
+        except TimeoutError:
+            return None, f"searched by words alone: no vector within {self._policy.embedding_timeout_s:g} s"
         return vector, None
 
-    async def _is_served(self, view: ReadView) -> bool:
+    async def _is_served(self, view: ReadView, dimension: int) -> bool:
         """Whether the vectors that are served are our embedder's, or there are none yet."""
         active = [index for index in await view.vectors.indexes() if index.is_active]
-        return not active or (self._embedder is not None and active[0].fingerprint == self._embedder.fingerprint)
+        ours = None if self._embedder is None else (self._embedder.fingerprint, dimension)
+        return not active or (active[0].fingerprint, active[0].dimension) == ours
 
     def _aged(self, ranked: Sequence[Scored], now_ms: int) -> Sequence[Scored]:
         """The scores less what age takes, best first."""
@@ -210,7 +216,7 @@ class _Found:
 
     def same(self, scored: Scored) -> tuple[str, ...]:
         """The ids of further records that say what this one does."""
-        return tuple(self._same.get(scored.candidate.key, ()))
+        return tuple(self._same.get(scored.candidate.key, ())[:_MOST_SAME])
 
 
 def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -232,6 +238,7 @@ def _hit(scored: Scored, same: tuple[str, ...], *, is_explained: bool) -> Hit:
         # A pin's key may be one of ours.
         client_key=candidate.client_key if candidate.type is RecordType.MESSAGE else None,
         key=candidate.key,
+        seq=candidate.seq if candidate.type is RecordType.MESSAGE else None,
         origin=candidate.origin,
         revision=candidate.revision,
         status=candidate.status,

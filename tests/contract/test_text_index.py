@@ -46,8 +46,8 @@ async def holding(
 
 async def test_a_posting_holds_the_records_of_its_term_newest_first(store: Store) -> None:
     keys = await append(store, Scope(session="trip"), "apple pear", "pear", "apple", "plum")
-    [apple, pear, none] = await postings(store, Scope(), "appl", "pear", "quince")
-    assert (apple.term, apple.keys, apple.is_complete) == ("appl", (keys[2], keys[0]), True)
+    [apple, pear, none] = await postings(store, Scope(), "apple", "pear", "quince")
+    assert (apple.term, apple.keys, apple.is_complete) == ("apple", (keys[2], keys[0]), True)
     assert (pear.term, pear.keys) == ("pear", (keys[1], keys[0]))
     assert (none.term, none.keys, none.is_complete) == ("quince", (), True)
 

@@ -1,6 +1,6 @@
 """The budget holds for every counter, and the minimum that a refusal names is the minimum."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ from kalito_mcp.domain.records import (
     SemanticPin,
     SummaryMethod,
 )
-from kalito_mcp.domain.search import Hit
+from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.engine import render
 from kalito_mcp.engine.budget import ContextParts, ContextPolicy, Packer
 from kalito_mcp.engine.render import as_data
@@ -91,7 +91,13 @@ def summary(number: int, text: str, tokens: int = 0) -> ConversationSummary:
 
 
 def hit(number: int, text: str) -> Hit:
-    return Hit(f"msg_{number}", RecordType.MESSAGE, "other", Role.USER, None, text, START_MS, 0.5, None, number)
+    said = ("other", Role.USER, None, text, START_MS)
+    return Hit(f"msg_{number}", RecordType.MESSAGE, *said, 1 / (1 + number), None, number, seq=3 * number)
+
+
+def neighbour(seq: int, text: str) -> Candidate:
+    said = ("other", Role.ASSISTANT, None, text, START_MS)
+    return Candidate(1_000 + seq, f"msg_{1_000 + seq}", RecordType.MESSAGE, *said, seq, None)
 
 
 @st.composite
@@ -103,7 +109,9 @@ def any_parts(draw: st.DrawFn, counter: TokenCounter) -> ContextParts:
     pins = [pin(number, text, counts(text)) for number, text in enumerate(draw(st.lists(TEXTS, max_size=5)))]
     summaries = [summary(number, text, counts(text)) for number, text in enumerate(draw(st.lists(TEXTS, max_size=4)))]
     hits = [hit(number, text) for number, text in enumerate(draw(st.lists(TEXTS, max_size=3)))]
-    return ContextParts(draw(st.sampled_from(["s", "s" * 200, 'a"b', "\u202esession"])), recent, pins, summaries, hits)
+    around = [neighbour(draw(st.integers(0, 8)), text) for text in draw(st.lists(TEXTS, max_size=3))]
+    session_id = draw(st.sampled_from(["s", "s" * 200, 'a"b', "\u202esession"]))
+    return ContextParts(session_id, recent, pins, summaries, hits, around, draw(TEXTS))
 
 
 def pack(parts: ContextParts, budget: int, counter: TokenCounter, policy: ContextPolicy | None = None) -> MemoryContext:
@@ -137,6 +145,8 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
     ):
         assert len(getattr(context, name)) + context.left_out.get(name, 0) == len(whole)
         assert context.left_out.get(name) != 0
+    # What is left out never ranks above what is in.
+    assert list(context.relevant_messages) == list(parts.hits)[: len(context.relevant_messages)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -182,6 +192,45 @@ def test_a_larger_budget_never_holds_fewer_records(lengths: list[int], min_recen
         except BudgetTooSmall:
             held.append(0)
     assert held == sorted(held)
+
+
+@settings(deadline=None)
+@given(
+    st.permutations(range(1, 13)),
+    st.integers(1, 5),
+    st.lists(st.integers(1, 400), min_size=12, max_size=12),
+    st.integers(0, 1_200),
+)
+def test_a_neighbour_is_in_only_where_every_hit_is_and_a_hit_only_where_every_better_one_is(
+    order: list[int], found: int, lengths: list[int], room: int
+) -> None:
+    hits = [replace(hit(seq, f"hit{seq} " + "x" * lengths[seq - 1]), seq=seq) for seq in order[:found]]
+    around = [neighbour(seq, f"beside{seq} " + "x" * lengths[seq - 1]) for seq in order[found:]]
+    around = [one for one in around if any(abs((one.seq or 0) - (hit.seq or 0)) == 1 for hit in hits)]
+    frame = pack(ContextParts("s", []), 1_000, CharacterCounter()).total_tokens
+    context = pack(ContextParts("s", [], (), (), hits, around), frame + room, CharacterCounter())
+    is_in = [f"hit{one.seq} " in context.text for one in hits]
+    assert is_in == sorted(is_in, reverse=True)
+    assert context.relevant_messages == tuple(hits[: sum(is_in)])
+    assert all(is_in) or "beside" not in context.text
+    if room == 1_200:
+        assert all(f"beside{one.seq} " in context.text for one in around)
+
+
+def test_neighbours_are_dropped_one_after_the_other_before_a_hit_is() -> None:
+    hits = [replace(hit(1, "h5"), seq=5), replace(hit(2, "h20"), seq=20)]
+    around = [neighbour(seq, f"n{seq}") for seq in (4, 6, 19, 21)]
+    parts = ContextParts("s", [], (), (), hits, around)
+    counter = CharacterCounter()
+    largest, smallest = (pack(some, 9_000, counter).total_tokens for some in (parts, ContextParts("s", [])))
+    held = []
+    for budget in range(largest + 50, smallest - 1, -1):  # costs are rounded up line by line
+        text = pack(parts, budget, counter).text
+        shown = [word for word in ("h5", "h20", "n4", "n6", "n19", "n21") if f": {word}" in text]
+        if shown not in held:
+            held.append(shown)
+    whole = ["h5", "h20", "n4", "n6", "n19", "n21"]
+    assert held == [whole[:count] for count in range(6, -1, -1)]
 
 
 def test_the_parts_stand_in_the_order_for_a_model_whatever_order_they_were_taken_in() -> None:

@@ -72,7 +72,7 @@ def test_the_other_names_of_a_kind_are_among_its_words_and_its_own_is_not() -> N
 
 
 def test_a_kind_of_several_lines_has_the_words_of_all() -> None:
-    for kind in ("book", "gam", "career"):
+    for kind in ("book", "game", "career"):
         of_lines = [
             {stem(word) for words in _words(line) for word in words}
             for line in LINES

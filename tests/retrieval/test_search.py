@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
+from kalito_mcp.domain.search import Candidate, Hit, Place, SearchFilters
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.records import MessageDraft
 from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
@@ -21,6 +21,8 @@ from tests.scripted import START_MS, ScriptedClock
 
 pytestmark = pytest.mark.anyio
 TRIP = Scope(session="trip")
+EVERYTHING = SearchPolicy(min_score=0)
+"""What is found is looked at here, whatever its score; what is told of it, in test_answers."""
 
 
 async def remember(store: SqliteStore, *texts: str | MessageDraft, scope: Scope = TRIP) -> list[int]:
@@ -39,7 +41,7 @@ async def search(
     filters: SearchFilters | None = None,
     policy: SearchPolicy | None = None,
 ) -> Sequence[Hit]:
-    searcher = Searcher(store, policy or SearchPolicy(), ScriptedClock())
+    searcher = Searcher(store, policy or EVERYTHING, ScriptedClock())
     return (await searcher.search(scope or Scope(), SearchRequest(query, k, filters or SearchFilters()))).hits
 
 
@@ -48,7 +50,7 @@ async def found(store: SqliteStore, query: str, **asked: Scope | SearchFilters |
 
 
 async def pages(store: SqliteStore, request: SearchRequest, policy: SearchPolicy | None = None) -> list[list[Hit]]:
-    searcher = Searcher(store, policy or SearchPolicy(), ScriptedClock())
+    searcher = Searcher(store, policy or EVERYTHING, ScriptedClock())
     all_pages: list[list[Hit]] = []
     while True:
         page = await searcher.search(Scope(), request)
@@ -73,14 +75,17 @@ async def test_a_rare_word_counts_more_than_a_common_one(store: SqliteStore) -> 
 
 
 async def test_equal_hits_come_newest_first_whatever_the_clocks_said(store: SqliteStore) -> None:
-    keys = await remember(store, *(drafts.message("ferry", created_at=START_MS - n * 1000) for n in range(5)))
+    trees = ("ash", "elm", "fir", "oak", "yew")
+    told = [drafts.message(f"ferry {tree}", created_at=START_MS - n * 1000) for n, tree in enumerate(trees)]
+    keys = await remember(store, *told)
     hits = await search(store, "ferry")
     assert [hit.key for hit in hits] == list(reversed(keys))
     assert len({hit.score for hit in hits}) == 1
 
 
 async def test_scores_lie_in_zero_to_one_and_never_rise(store: SqliteStore) -> None:
-    await remember(store, "ferry", "ferry " * 50, "ferry moss", "moss " + "filler " * 3_000, "a b " * 60_000 + "moss")
+    long = "moss " + "filler " * 3_000
+    await remember(store, "ferry", "ferry seven " * 50, "ferry moss", long, "a b " * 60_000 + "moss")
     hits = await search(store, "ferry moss " + " ".join(f"absent{n}" for n in range(30)))
     assert len(hits) == 5
     assert all(0 < hit.score <= 1 for hit in hits)
@@ -159,7 +164,7 @@ async def test_words_that_only_share_letters_are_not_found(store: SqliteStore, t
     "form", [unicodedata.normalize(form, "Crème brûlée à Besançon 제주도 がぎぐ") for form in ("NFC", "NFD", "NFKC")]
 )
 async def test_the_normal_form_of_the_query_makes_no_difference(store: SqliteStore, form: str) -> None:
-    await remember(store, "crème brûlée", "Besançon", "제주도", "がぎぐ", unicodedata.normalize("NFD", "crème brûlée"))
+    await remember(store, "crème brûlée", "Besançon", "제주도", "がぎぐ", unicodedata.normalize("NFD", "crème fraîche"))
     assert len(await found(store, form)) == 5
 
 
@@ -245,9 +250,11 @@ async def test_an_empty_query_is_refused(store: SqliteStore, query: str) -> None
         await search(store, query)
 
 
-async def test_a_query_of_ten_thousand_words_is_refused_by_its_length(store: SqliteStore) -> None:
-    with pytest.raises(InvalidInput, match="4,000"):
-        await search(store, "ferry " * 10_000)
+async def test_a_query_longer_than_the_policy_takes_is_refused_by_its_length(store: SqliteStore) -> None:
+    with pytest.raises(InvalidInput, match="100,000"):
+        await search(store, "ferry " * 20_000)
+    with pytest.raises(InvalidInput, match="the limit is 10"):
+        await search(store, "eleven chars"[:11], policy=SearchPolicy(max_query_chars=10))
 
 
 @pytest.mark.parametrize("k", [0, -1, 101, 10**9])
@@ -311,20 +318,21 @@ async def test_pages_join_to_the_whole_ranking_without_repeats(store: SqliteStor
 
 
 async def test_pages_far_beyond_the_texts_that_one_page_compares_repeat_nothing(store: SqliteStore) -> None:
-    texts = [f"ferry {'filler ' * ((n * 37) % 29)}" for n in range(300)]
+    texts = [f"ferry {'filler ' * ((n * 37) % 29)}number{n}" for n in range(300)]
     keys = await remember(store, *texts)
-    policy = SearchPolicy(candidates=20, filtered_candidates=400, chunk=15)
+    policy = SearchPolicy(min_score=0, candidates=20, filtered_candidates=400, chunk=15)
     for filters in (SearchFilters(), SearchFilters(roles=frozenset({Role.USER}))):
         all_pages = await pages(store, SearchRequest("ferry", 9, filters), policy)
         joined = [hit.key for page in all_pages for hit in page]
         assert len(joined) == len(set(joined))
         assert set(joined) == set(keys)
-        bounded = await pages(store, SearchRequest("ferry", 9, filters), replace(policy, filtered_candidates=60))
-        assert [hit.key for page in bounded for hit in page] == joined[:60]
+        few = replace(policy, filtered_candidates=60, surrounded=0)
+        bounded = [hit.key for page in await pages(store, SearchRequest("ferry", 9, filters), few) for hit in page]
+        assert len(bounded) == len(set(bounded)) == 60
 
 
 async def test_the_last_page_has_no_cursor_and_a_full_one_before_nothing_has_none_either(store: SqliteStore) -> None:
-    await remember(store, *["ferry"] * 4)
+    await remember(store, *(f"ferry {tree}" for tree in ("ash", "elm", "fir", "oak")))
     assert [len(page) for page in await pages(store, SearchRequest("ferry", 2))] == [2, 2]
     assert [len(page) for page in await pages(store, SearchRequest("ferry", 3))] == [3, 1]
     assert [len(page) for page in await pages(store, SearchRequest("ferry", 4))] == [4]
@@ -332,8 +340,8 @@ async def test_the_last_page_has_no_cursor_and_a_full_one_before_nothing_has_non
 
 
 async def test_a_cursor_of_another_search_is_refused(store: SqliteStore) -> None:
-    await remember(store, *["ferry moss"] * 5)
-    searcher = Searcher(store, SearchPolicy(), ScriptedClock())
+    await remember(store, *(f"ferry moss {tree}" for tree in ("ash", "elm", "fir", "oak", "yew")))
+    searcher = Searcher(store, EVERYTHING, ScriptedClock())
     request = SearchRequest("ferry", 2)
     cursor = (await searcher.search(Scope(), request)).next_cursor
     assert cursor is not None
@@ -369,23 +377,34 @@ class Looked:
 
     keys: int = 0
     candidates: int = 0
-    filters: list[SearchFilters] = field(default_factory=list[SearchFilters])
 
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
-    """Counts the texts that are read, at the store's own method."""
+    """Counts the places that are weighed and the texts that are read, at the store's own methods."""
     counts = Looked()
-    original = RecordQueries.candidates
+    original, standing = RecordQueries.candidates, RecordQueries.places
+
+    async def placing(
+        self: RecordQueries,
+        scope: Scope,
+        keys: Sequence[int],
+        centres: Sequence[int],
+        *,
+        reach: int,
+        filters: SearchFilters,
+    ) -> Sequence[Place]:
+        counts.keys += len(keys)
+        return await standing(self, scope, keys, centres, reach=reach, filters=filters)
 
     async def counting(
         self: RecordQueries, scope: Scope, keys: Sequence[int], filters: SearchFilters
     ) -> Sequence[Candidate]:
         answer = await original(self, scope, keys, filters)
-        counts.keys += len(keys)
         counts.candidates += len(answer)
         return answer
 
+    monkeypatch.setattr(RecordQueries, "places", placing)
     monkeypatch.setattr(RecordQueries, "candidates", counting)
     return counts
 
@@ -393,9 +412,9 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
 async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_allows(
     store: SqliteStore, looked: Looked
 ) -> None:
-    for _ in range(4):
-        await remember(store, *["the data of today"] * 5_000)
-    policy = SearchPolicy()
+    for part in range(4):
+        await remember(store, *(f"the data of today {part}x{n}" for n in range(5_000)))
+    policy = EVERYTHING
     assert len(await search(store, "data today", k=10)) == 10
     assert looked.candidates <= policy.candidates + policy.chunk
     looked.keys = 0
@@ -405,9 +424,9 @@ async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_al
 
 
 async def test_a_session_is_searched_behind_newer_records_of_others(store: SqliteStore) -> None:
-    old = await remember(store, *["ferry"] * 30, scope=Scope(session="old"))
+    old = await remember(store, *(f"ferry x{n}" for n in range(30)), scope=Scope(session="old"))
     await remember(store, *["ferry"] * 60, scope=Scope(session="new"))
-    policy = SearchPolicy(postings=10)
+    policy = SearchPolicy(min_score=0, postings=10)
     hits = await search(store, "ferry", scope=Scope(session="old"), policy=policy)
     assert {hit.key for hit in hits} <= set(old)
     assert len(hits) == 10

@@ -13,6 +13,7 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import edit_rows, editing, edits, inspection, tombstones
+from kalito_mcp.storage.sqlite.found_records import SELECT_CANDIDATES, SELECT_PLACES
 from kalito_mcp.storage.sqlite.graphs import (
     DELETE_EDGE,
     DELETE_NODE,
@@ -31,7 +32,6 @@ from kalito_mcp.storage.sqlite.graphs import (
 )
 from kalito_mcp.storage.sqlite.records import (
     SELECT_AGENT_OF_SESSION,
-    SELECT_CANDIDATES,
     SELECT_KNOWN_CLIENT_KEYS,
     SELECT_LEVEL_END,
     SELECT_MESSAGE,
@@ -60,7 +60,7 @@ from kalito_mcp.storage.sqlite.text_index import (
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
 _TABLES = "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|r|s|a|b|c|o|u|g|n|e|f|t"
-_TABLE_SCAN = re.compile(rf"^SCAN (?:{_TABLES})\b(?! USING)")
+_TABLE_SCAN = re.compile(rf"^SCAN (?:{_TABLES})\b(?! USING| VIRTUAL)")
 _SCAN_OF_AN_INDEX = re.compile(rf"^SCAN (?:{_TABLES}) USING (?:COVERING )?INDEX (\w+)")
 # Partial: they hold what is owed and nothing else.
 _SMALL_INDEXES = {"sessions_unsummarized", "sessions_unpinned", "sessions_unobserved", "records_uncovered"}
@@ -71,6 +71,7 @@ HOT = {
     "message": SELECT_MESSAGE,
     "messages by key": SELECT_MESSAGES_BY_KEY,
     "candidates": SELECT_CANDIDATES,
+    "places": SELECT_PLACES,
     "postings": SELECT_POSTINGS,
     "terms of heads": SELECT_TERMS_OF_HEADS,
     "held terms": SELECT_HELD_TERMS,

@@ -68,7 +68,7 @@ class SearchTools:
         query: Annotated[
             str,
             Field(
-                description='What to look for, in any words. `"…"` holds an exact phrase, `-word` leaves out.',
+                description='What to look for, in any words. `"an exact phrase"` must be there, `-word` must not.',
                 min_length=1,
                 max_length=4000,
             ),
@@ -85,7 +85,10 @@ class SearchTools:
         roles: Annotated[list[RoleName] | None, Field(description="Only what these said.", max_length=3)] = None,
         names: Annotated[list[Word] | None, Field(description="Only speakers of these names.", max_length=20)] = None,
         tags: Annotated[list[Word] | None, Field(description="Only with any of these tags.", max_length=20)] = None,
-        origins: Annotated[list[OriginName] | None, Field(description="Only words of these.", max_length=5)] = None,
+        origins: Annotated[
+            list[OriginName] | None,
+            Field(description="Only what is from these, as hits tell in `origin`.", max_length=5),
+        ] = None,
         min_importance: Annotated[LeastImportance, Field(description="From this one up: 0 to 1, or a level.")] = 0.0,
         since: Annotated[
             str | None,
@@ -96,7 +99,10 @@ class SearchTools:
         ] = None,
         now: Annotated[
             str | None,
-            Field(description="The moment that `7d` and `last March` count from, ISO 8601.", max_length=40),
+            Field(
+                description="The moment that `7d` and `last March` count from, ISO 8601; now unless given.",
+                max_length=40,
+            ),
         ] = None,
         explain: Annotated[bool, Field(description="Say why each hit is there.")] = False,
         cursor: Annotated[

@@ -40,6 +40,9 @@ from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 EXACT_VECTORS: Final = 100_000
+_ANALYSIS_STEP: Final = 5
+"""The migration since which a database knows of which analysis its text index is."""
+
 _READ_WRITE: Final = "?mode=rw"
 _READ_ONLY: Final = "?mode=ro"
 _IMMUTABLE: Final = "?immutable=1"
@@ -318,9 +321,10 @@ class SqliteStore:
                 await writer.close()
             raise
         self._writer = writer
-        async with self.write() as transaction:
-            if not await transaction.text.is_current():
-                await transaction.text.rebuild()
+        if len(steps) >= _ANALYSIS_STEP:
+            async with self.write() as transaction:
+                if not await transaction.text.is_current():
+                    await transaction.text.rebuild()
 
     async def _fall_back_to_reading(self, error: KalitoError) -> None:
         self.warning = f"opened for reading only: {error}"

@@ -1,0 +1,81 @@
+"""Older records that match what the user asks now, and the turns they were said in. Reads only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kalito_mcp.domain.context import Include
+from kalito_mcp.domain.records import MessageWithImportance, RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.engine.trust import is_withheld
+from kalito_mcp.ports.store import Store
+from kalito_mcp.retrieval.search import Searcher
+
+_RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK})
+_NOTHING: Final = "nothing remembered speaks of the query"
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """`hits` best first; `neighbours` are the messages right before and after them, in no order. `withheld` is how many
+    hits are left out because of where they came from. `note` says that the memory was asked and had nothing."""
+
+    hits: Sequence[Hit] = ()
+    neighbours: Sequence[Candidate] = ()
+    withheld: int = 0
+    note: str | None = None
+
+
+class Recaller:
+    """Finds what a context shows for a query, up to `wanted` hits."""
+
+    def __init__(self, store: Store, searcher: Searcher, *, wanted: int) -> None:
+        self._store = store
+        self._searcher = searcher
+        self._wanted = wanted
+
+    async def recall(
+        self, session: Session, query: str, known: Sequence[MessageWithImportance], include: frozenset[Include]
+    ) -> Recalled:
+        """What of the session's agent matches the query, without the `known` messages, which the model gets anyway."""
+        if not self._wanted:
+            return Recalled()
+        scope = Scope(owner=session.owner, agent=session.agent)
+        is_internal_asked = Include.INTERNAL in include
+        found = await self._searcher.best(
+            scope,
+            query,
+            wanted=self._wanted + len(known),
+            filters=SearchFilters(
+                types=_RELEVANT | {RecordType.THOUGHT} if is_internal_asked else _RELEVANT,
+                include_internal=is_internal_asked,
+            ),
+        )
+        in_sight = {message.record_id for message in known}
+        older = [hit for hit in found if hit.record_id not in in_sight]
+        trusted = [hit for hit in older if _is_shown(hit, include)]
+        hits = trusted[: self._wanted]
+        neighbours = await self._neighbours(scope, hits, is_internal_asked=is_internal_asked)
+        return Recalled(
+            hits=hits,
+            neighbours=[one for one in neighbours if one.record_id not in in_sight and _is_shown(one, include)],
+            withheld=len(older) - len(trusted),
+            note=None if found else _NOTHING,
+        )
+
+    async def _neighbours(self, scope: Scope, hits: Sequence[Hit], *, is_internal_asked: bool) -> Sequence[Candidate]:
+        """The messages right before and after these, which they are none of; two statements for all sessions."""
+        centres = [hit.key for hit in hits if hit.seq is not None]
+        if not centres:
+            return ()
+        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}), include_internal=is_internal_asked)
+        async with self._store.read() as view:
+            places = await view.records.places(scope, (), centres, reach=1, filters=filters)
+            beside = sorted({place.key for place in places} - set(centres))
+            return await view.records.candidates(scope, beside, filters)
+
+
+def _is_shown(one: Hit | Candidate, include: frozenset[Include]) -> bool:
+    return Include.UNTRUSTED in include or not is_withheld(one.origin, one.text)

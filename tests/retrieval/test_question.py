@@ -1,0 +1,139 @@
+"""A query, read: its terms, the kinds it names, what it asks for, and what each word of a text is to it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kalito_mcp.domain import word_forms
+from kalito_mcp.domain.analysis import stem
+from kalito_mcp.domain.word_forms import base_form
+from kalito_mcp.retrieval.question import Asked, Question
+from tests.retrieval.searched import question
+
+LETTERS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12)
+ENDINGS = st.sampled_from(["", "s", "es", "ies", "ied", "ing", "ed", "ly", "e", "sses", "ying"])
+WORDS = st.one_of(
+    st.builds(str.__add__, LETTERS, ENDINGS),
+    st.sampled_from(sorted(word_forms._BASES)),
+    st.text(max_size=12),
+)
+
+
+def test_the_terms_are_distinct_stemmed_and_in_order_without_function_words() -> None:
+    asked = question("What did Ann plan? Planning the ferries, planned by Ann")
+    assert asked.terms == ("ann", "plan", "ferry")
+    assert asked.alternatives == {"ann": ("ann",), "plan": ("plan",), "ferry": ("ferry",)}
+    assert all(stem(asked.written[term]) == term for term in asked.terms)
+
+
+def test_no_more_terms_than_allowed_are_asked_for_and_they_are_the_first() -> None:
+    asked = question(" ".join(f"word{n}x" for n in range(50)), most_terms=3)
+    assert asked.terms == ("word0x", "word1x", "word2x")
+    assert set(asked.alternatives) == set(asked.terms)
+
+
+@pytest.mark.parametrize("text", ["", " ", "!?", "😀", "\x00"])
+def test_what_has_no_word_asks_for_nothing(text: str) -> None:
+    asked = question(text)
+    assert (asked.terms, dict(asked.kinds)) == ((), {})
+    assert not asked.dates
+
+
+def test_what_is_left_out_is_neither_a_term_nor_a_kind() -> None:
+    asked = question('ferry -moss -"night train" -pets')
+    assert asked.terms == ("ferry",)
+    assert not asked.kinds
+    assert asked.query.excluded == ("moss", "pet")
+
+
+def test_a_term_that_names_a_kind_has_its_instances_and_no_term_is_one_of_them() -> None:
+    asked = question("Which pets does she have, beside the puppy?")
+    assert {"cat", "kitten"} <= asked.kinds["pet"]
+    assert "puppy" not in asked.kinds["pet"]
+    assert "puppy" in question("Which pets?").kinds["pet"]
+
+
+def test_a_corrected_term_is_found_by_what_was_meant_for_less_and_stays_what_was_written() -> None:
+    asked = question("the frery to Moss")
+    corrected = asked.corrected({"frery": ("ferry", 0.8)})
+    assert asked.corrected_terms == frozenset()
+    assert corrected.corrected_terms == {"frery"}
+    assert corrected.terms == asked.terms
+    assert (corrected.alternatives["frery"], corrected.alternatives["moss"]) == (("frery", "ferry"), ("moss",))
+    assert corrected.written["frery"] == "frery"
+    assert corrected.asked_by["ferries"] == Asked("ferry", "frery", ())
+    assert asked.asked_by["ferries"] is None
+    assert corrected.credit == {"ferry": 0.8}
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("When did she move to Oslo?", {"when"}),
+        ("How many dogs does he have?", {"number"}),
+        ("How old is Ann?", {"number"}),
+        ("What did you recommend for dinner?", {"assistant"}),
+        ("Which book have you suggested?", {"assistant"}),
+        ("WHEN DID YOU SAY THAT?", {"when", "assistant"}),
+        ("Where does the ferry leave?", set()),
+        ("Do you know the somehow manyfold ferry?", set()),
+    ],
+)
+def test_a_query_asks_for_a_time_a_number_or_what_the_assistant_said(text: str, claims: set[str]) -> None:
+    asked = question(text)
+    found = {"when": asked.asks_when, "number": asked.asks_number, "assistant": asked.asks_assistant}
+    assert {name for name, is_asked in found.items() if is_asked} == claims
+
+
+def test_a_name_is_spoken_with_and_without_its_ending() -> None:
+    assert {"ann", "zoe"} <= question("What is Ann's and ZOË's plan?").spoken
+
+
+def test_a_moment_in_the_query_is_read_against_now_and_left_out_without_it() -> None:
+    assert question("last week").dates
+    assert not question("last week", now_ms=None).dates
+    assert question("in March 2025", now_ms=None).dates
+
+
+def test_grams_are_distinct_runs_of_three_to_five_and_bounded() -> None:
+    assert set(question("Ab!").grams) == {" ab", "ab ", " ab "}
+    grams = question(" ".join(f"word{n}" for n in range(900))).grams
+    assert len(grams) == len(set(grams)) == 400
+    assert {len(gram) for gram in grams} <= {3, 4, 5}
+
+
+@given(WORDS.filter(bool))
+@example("flies")
+@example("ying")
+def test_no_rule_of_the_stemmer_changes_the_first_two_letters(word: str) -> None:
+    if stem(word):
+        assert stem(word)[:2] == base_form(word.partition("'")[0])[:2]
+
+
+def by_stemming(asked: Question, word: str) -> Asked | None:
+    """What a word is to a question, the slow way."""
+    root = stem(word)
+    terms = [term for term in asked.terms if root in asked.alternatives[term]]
+    kinds = tuple(kind for kind, members in asked.kinds.items() if root in members)
+    return Asked(root, terms[0] if terms else None, kinds) if terms or kinds else None
+
+
+@given(
+    st.lists(WORDS, max_size=6).map(" ".join),
+    st.lists(WORDS | st.sampled_from(["puppies", "kittens", "pets", "animals", "bought", "went"]), max_size=8),
+)
+@example("pets and animals", ["puppy", "cats", "pets"])
+@example("whom did she buy it for", ["bought", "buys", "buying"])
+def test_what_a_word_is_to_a_question_is_found_as_if_every_word_were_stemmed(query: str, said: list[str]) -> None:
+    asked = question(f"{query} pets")
+    if asked.terms:
+        asked = asked.corrected({asked.terms[0]: ("kitten", 0.5)})
+    for word in [*said, *query.split()]:
+        assert asked.asked_by[word] == by_stemming(asked, word), word
+
+
+def test_a_word_of_a_term_and_of_a_kind_is_both() -> None:
+    asked = replace(question("puppy pets"), kinds={"pet": frozenset({"puppy"})})
+    assert asked.asked_by["puppies"] == Asked("puppy", "puppy", ("pet",))
