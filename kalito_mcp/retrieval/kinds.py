@@ -29,6 +29,16 @@ def instances(term: str) -> frozenset[str]:
     return frozenset(stem(word) for line in lines for word in line.split() if word != ":") - {term}
 
 
+def is_listed(word: str) -> bool:
+    """Whether the word, or its singular, stands in the list: so it is a word, and not a mistyped one."""
+    return word in _words() or word.removesuffix("s") in _words()
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(_LIST.read_text(encoding="ascii").split())
+
+
 @cache
 def _lines_of_kinds() -> dict[str, list[str]]:
     """The lines of the list under the stem of each of their kinds."""

@@ -14,6 +14,7 @@ from kalito_mcp.domain.spelling import similarity
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.evidence import inverse_document_frequencies
 from kalito_mcp.retrieval.first_look import REACH, Holdings, Surroundings
+from kalito_mcp.retrieval.kinds import is_listed
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.ranking import Ranking, Scored
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 
 _MOST_COMMON: Final = 0.95
+
+
+_SHORTEST_CORRECTED: Final = 5
+"""Letters. A shorter word is one mistake away from too many others: pets from gets."""
 
 
 class Lookup:
@@ -84,7 +89,7 @@ class Lookup:
         unknown = {
             question.written[term]: term
             for term, posting in zip(question.terms, postings, strict=False)
-            if not posting.keys
+            if not posting.keys and _may_be_mistyped(question.written[term])
         }
         if not unknown or not postings:
             return question, postings
@@ -140,3 +145,7 @@ class Lookup:
                     places.append(place)
                     admitted += place.is_admitted
         return places
+
+
+def _may_be_mistyped(word: str) -> bool:
+    return len(word) >= _SHORTEST_CORRECTED and not is_listed(word)

@@ -15,7 +15,7 @@ from kalito_mcp.retrieval.weights import AGAINST, EvidenceWeights
 DECIMALS: Final = 4
 """Of a score."""
 
-_ABOUT: Final = ("own", "context", "spelling", "meaning")
+_ABOUT: Final = ("own", "context", "spelling", "kind", "meaning")
 _MANNERS: Final = frozenset({"first_person", "statement", "question", "assistant"})
 """How a thing is said matters only where it is about what is asked: in full from `_ENOUGH` of the evidence for that."""
 
@@ -113,16 +113,12 @@ class Ranking:
             "gist": self._gist(place),
             **evidence.manner(self._question, read),
         }
-        spoken_of = sum(self._weights[name] * features[name] for name in _ABOUT)
+        about = sum(self._weights[name] * features[name] for name in _ABOUT)
         parts = {
-            name: (-1 if name in AGAINST else 1)
-            * self._weights[name]
-            * value
-            / self._full
-            * (min(1.0, spoken_of / _ENOUGH) if name in _MANNERS else 1.0)
+            name: self._part(name, value) * (min(1.0, about / _ENOUGH) if name in _MANNERS else 1.0)
             for name, value in features.items()
-            if value and self._weights[name]
         }
+        parts = {name: part for name, part in parts.items() if part}
         # Never down to nothing: the index knows that the text, or one beside it, holds a term.
         score = min(1.0, max(round(sum(parts.values()), DECIMALS), _LEAST_SCORE))
         around = self._surroundings.around(place)
@@ -130,6 +126,9 @@ class Ranking:
             term for bit, term in enumerate(self._question.terms) if around >> bit & 1 and term not in read.counts
         )
         return Scored(read, score, parts, near, self._question.written, self._question.corrected_terms)
+
+    def _part(self, name: str, value: float) -> float:
+        return (-1 if name in AGAINST else 1) * self._weights[name] * value / self._full
 
     def _meaning(self, place: Place) -> float:
         """How alike the vectors of the query and the text are, as far as that says anything."""

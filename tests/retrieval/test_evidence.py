@@ -1,72 +1,164 @@
-"""Evidence: a share in [0, 1) of what a query asks for, whatever the order of words."""
+"""Evidence: what a text that was read has of what is asked, in shares of one."""
 
 import math
+from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Posting
-from kalito_mcp.retrieval.evidence import evidence, inverse_document_frequencies
+from kalito_mcp.retrieval.evidence import inverse_document_frequencies, kind, manner, own, reading, spelling
+from tests.retrieval.searched import candidate, question, reading_of
 
-WORDS = st.sampled_from(["ferry", "moss", "oslo", "ticket", "ann", "seven", "filler", "other"])
-TERMS = st.lists(WORDS, max_size=60)
-WEIGHTS = st.dictionaries(
-    st.sampled_from(["ferry", "moss", "oslo", "ticket", "ann", "seven"]), st.floats(0.01, 20), max_size=6
-)
-
-
-@given(WEIGHTS, TERMS)
-def test_evidence_lies_in_zero_to_one_and_never_reaches_one(weights: dict[str, float], terms: list[str]) -> None:
-    assert 0.0 <= evidence(weights, terms) < 1.0
+WORDS = st.sampled_from(["ferry", "moss", "oslo", "ticket", "ferries", "filler", "other", "Ann's", "東京"])
+TEXTS = st.lists(WORDS, max_size=60).map(" ".join)
+QUERY = "ferry moss oslo ticket 東京"
 
 
-@given(WEIGHTS, TERMS, st.randoms(use_true_random=False))
-def test_evidence_ignores_the_order_of_the_text_and_of_the_query(
-    weights: dict[str, float], terms: list[str], chance: st.DrawFn
-) -> None:
-    shuffled, turned = list(terms), list(weights.items())
+def worth(text: str, query: str = QUERY) -> float:
+    """The own evidence of a text, every term weighing as much."""
+    weights = dict.fromkeys(question(query).terms, 1.0)
+    return own(reading_of(query, text), weights, sum(weights.values()) or 1.0)
+
+
+@given(TEXTS, TEXTS)
+def test_evidence_lies_in_zero_to_one_and_never_reaches_one(query: str, text: str) -> None:
+    assert 0.0 <= worth(text, query) < 1.0
+
+
+@given(st.lists(WORDS, max_size=30), st.randoms(use_true_random=False))
+def test_evidence_ignores_the_order_of_the_text(said: list[str], chance: st.DrawFn) -> None:
+    shuffled = list(said)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
-    chance.shuffle(turned)  # type: ignore[attr-defined]
-    assert math.isclose(evidence(weights, terms), evidence(dict(turned), shuffled), rel_tol=1e-12, abs_tol=1e-12)
+    assert math.isclose(worth(" ".join(shuffled)), worth(" ".join(said)), abs_tol=1e-12)
 
 
-@given(WEIGHTS, TERMS.filter(bool), st.data())
-def test_a_word_of_the_query_in_the_place_of_another_word_never_lowers_the_evidence(
-    weights: dict[str, float], terms: list[str], data: st.DataObject
+@given(st.lists(WORDS, min_size=1, max_size=40), st.data())
+def test_a_word_of_the_query_in_the_place_of_another_word_raises_the_evidence(
+    said: list[str], data: st.DataObject
 ) -> None:
-    others = [place for place, term in enumerate(terms) if term not in weights]
-    if not others or not weights:
+    others = [at for at, word in enumerate(said) if word in {"filler", "other", "Ann's"}]
+    if not others:
         return
-    place = data.draw(st.sampled_from(others))
-    better = [*terms[:place], data.draw(st.sampled_from(sorted(weights))), *terms[place + 1 :]]
-    assert evidence(weights, better) > evidence(weights, terms)
+    at = data.draw(st.sampled_from(others))
+    better = [*said[:at], data.draw(st.sampled_from(["ferry", "moss", "ticket"])), *said[at + 1 :]]
+    assert worth(" ".join(better)) > worth(" ".join(said))
 
 
-@given(WEIGHTS, TERMS, st.lists(st.just("filler"), min_size=1, max_size=40))
-def test_words_that_were_not_asked_for_never_raise_the_evidence(
-    weights: dict[str, float], terms: list[str], fillers: list[str]
-) -> None:
-    assert evidence(weights, terms + fillers) <= evidence(weights, terms)
+@given(TEXTS, st.integers(1, 40))
+def test_words_that_were_not_asked_for_never_raise_the_evidence(text: str, fillers: int) -> None:
+    assert worth(text + " filler" * fillers) <= worth(text)
 
 
-@given(TERMS)
-def test_a_text_has_evidence_exactly_where_it_has_a_word_of_the_query(terms: list[str]) -> None:
-    weights = {"ferry": 2.0, "moss": 1.0}
-    assert (evidence(weights, terms) > 0) == bool({"ferry", "moss"} & set(terms))
-
-
-def test_no_query_and_no_text_have_no_evidence() -> None:
-    assert evidence({}, ["ferry"]) == 0.0
-    assert evidence({"ferry": 1.0}, []) == 0.0
-    assert evidence({"ferry": 0.0}, ["ferry"]) == 0.0
+@given(TEXTS)
+def test_a_text_has_evidence_exactly_where_it_has_a_word_of_the_query(text: str) -> None:
+    assert (worth(text, "ferry moss") > 0) == bool({"ferry", "ferries", "moss"} & set(text.split()))
 
 
 def test_the_evidence_is_the_formula_that_the_module_states() -> None:
-    weights = {"ferry": 3.0, "moss": 1.0}
-    terms = ["ferry", "ferry", "filler", "moss"]
+    read = reading_of("ferry moss", "Ferries, ferry: filler moss")
     damping = 0.3 + 0.04 * 4
     expected = (3.0 * 2 / (2 + damping) + 1.0 * 1 / (1 + damping)) / 4.0
-    assert math.isclose(evidence(weights, terms), expected)
+    assert math.isclose(own(read, {"ferry": 3.0, "moss": 1.0}, 4.0), expected)
+
+
+def test_a_reading_has_the_counts_the_words_that_were_said_and_the_instances_of_kinds() -> None:
+    read = reading_of("Which pets were on the ferry?", "The FERRIES, and a ferry: my kittens", name="Ann")
+    assert read.counts == {"ferry": 2}
+    assert read.said == {"ferry": "ferries"}
+    assert read.instances == {"pet": ["kittens"]}
+    assert read.spoken == " ann the ferries and a ferry my kittens "
+    assert read.length == 8
+
+
+def test_a_corrected_word_counts_as_much_as_it_is_alike() -> None:
+    asked = question("frery").corrected({"frery": ("ferry", 0.5)})
+    exact, taken = reading(asked, candidate("frery")), reading(asked, candidate("ferry"))
+    assert (exact.counts, taken.counts) == ({"frery": 1.0}, {"frery": 0.5})
+    assert own(exact, {"frery": 1.0}, 1.0) > own(taken, {"frery": 1.0}, 1.0) > 0
+
+
+def test_more_instances_of_a_kind_are_more_and_the_kind_itself_is_none() -> None:
+    weights = {"pet": 1.0}
+    found = [kind(reading_of("pets", text), weights, 1.0) for text in ("pets here", "kitten here", "kitten puppy")]
+    assert found[0] == 0.0
+    assert 0 < found[1] < found[2] < 1
+
+
+SPELLED = st.text("abcdefgh iy", min_size=3, max_size=30).filter(lambda text: bool(question(text).terms))
+
+
+@given(SPELLED, st.lists(SPELLED, max_size=4))
+def test_the_likeness_of_letters_lies_in_zero_to_one(query: str, texts: list[str]) -> None:
+    asked = question(query)
+    found = spelling(asked, [reading(asked, candidate(text)) for text in (query, *texts)])
+    assert all(0.0 <= alike <= 1.0 for alike in found)
+
+
+@pytest.mark.parametrize("text", ["the ferry leaves for Moss at seven", "painting", "東京に行きました"])
+def test_the_text_itself_is_spelled_most_alike_and_nearly_one(text: str) -> None:
+    asked = question(text)
+    readings = [reading(asked, candidate(other)) for other in (text, "something else entirely", text[: len(text) // 2])]
+    itself, nothing, half = spelling(asked, readings)
+    assert itself >= 0.8
+    assert itself > half > nothing
+
+
+def test_a_mistyped_word_is_spelled_more_alike_than_another() -> None:
+    asked = question("paintnig")
+    close, far = spelling(asked, [reading(asked, candidate(text)) for text in ("her painting", "her sailing")])
+    assert close > far
+
+
+def test_no_texts_and_no_query_are_like_nothing() -> None:
+    assert spelling(question("ferry"), []) == []
+    assert spelling(question("!?"), [reading_of("!?", "ferry")]) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "expected"),
+    [
+        ("ferry", "The ferry.", set()),
+        ("ferry", "I took the ferry.", {"first_person"}),
+        ("ferry", "I prefer the ferry.", {"first_person", "statement"}),
+        ("ferry", "Please, always by ferry", {"statement"}),
+        ("ferry", "Which ferry?", {"question"}),
+        ("ferry", "どのフェリー？ ", {"question"}),
+        ("When does it leave?", "It leaves on Monday", {"time"}),
+        ("Where does it leave?", "It leaves on Monday", set()),
+        ("How many ferries?", "There are three", {"number"}),
+        ("How many ferries?", "There are 12", {"number"}),
+        ("How many ferries?", "There are someone's ferries", set()),
+        ("Which ferries?", "There are 12", set()),
+        ("ferries in March 2026", "The ferry.", {"date"}),
+    ],
+)
+def test_the_manner_of_a_text_is_what_matters_to_the_question(query: str, text: str, expected: set[str]) -> None:
+    found = manner(question(query), reading_of(query, text))
+    assert {name for name, value in found.items() if value} == expected
+    assert all(0.0 <= value <= 1.0 for value in found.values())
+
+
+def test_an_assistants_words_count_less_unless_they_are_asked_for_or_it_has_a_name() -> None:
+    def is_less(query: str, role: Role | None, name: str | None = None) -> bool:
+        return "assistant" in manner(question(query), reading_of(query, "The ferry.", role=role, name=name))
+
+    assert is_less("ferry", Role.ASSISTANT)
+    assert not is_less("ferry", Role.USER)
+    assert not is_less("ferry", None)
+    assert not is_less("ferry", Role.ASSISTANT, "Ann")
+    assert not is_less("Which ferry did you recommend?", Role.ASSISTANT)
+
+
+def test_the_date_of_a_text_counts_the_more_the_nearer_it_is() -> None:
+    asked = question("ferry on 3 March 2026")
+    found = [
+        manner(asked, reading(asked, candidate("ferry", created_at=int(day.timestamp() * 1000))))["date"]
+        for day in (datetime(2026, 3, day, 12, tzinfo=UTC) for day in (3, 5, 28))
+    ]
+    assert 1.0 == found[0] > found[1] > found[2] > 0
 
 
 def posting(term: str, keys: range, *, is_complete: bool = True) -> Posting:

@@ -17,6 +17,7 @@ ENDINGS = st.sampled_from(["", "s", "es", "ies", "ied", "ing", "ed", "ly", "e", 
 WORDS = st.one_of(
     st.builds(str.__add__, LETTERS, ENDINGS),
     st.sampled_from(sorted(word_forms._BASES)),
+    st.builds("{}'s".format, st.sampled_from(["men", "mice", "x", "ann", "went", "children"])),
     st.text(max_size=12),
 )
 
@@ -126,6 +127,7 @@ def by_stemming(asked: Question, word: str) -> Asked | None:
 )
 @example("pets and animals", ["puppy", "cats", "pets"])
 @example("whom did she buy it for", ["bought", "buys", "buying"])
+@example("the men's team and X's team", ["men's", "man", "x's", "x"])
 def test_what_a_word_is_to_a_question_is_found_as_if_every_word_were_stemmed(query: str, said: list[str]) -> None:
     asked = question(f"{query} pets")
     if asked.terms:

@@ -1,0 +1,61 @@
+"""Real memories for the tests of the search: written, then searched."""
+
+from collections.abc import Mapping, Sequence
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage
+from kalito_mcp.ports.embedder import Embedder
+from kalito_mcp.ports.records import MessageDraft
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.search import Searcher, SearchRequest
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+from tests.scripted import START_MS, ScriptedClock
+
+TRIP = Scope(session="trip")
+ANYTHING = SearchPolicy(min_score=0)
+
+
+async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope = TRIP) -> list[int]:
+    """Append to a session; the keys of the records."""
+    batch = [drafts.message(one) if isinstance(one, str) else one for one in said]
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        return [one.id for one in await transaction.records.append_messages(session, batch, now_ms=START_MS)]
+
+
+async def page_of(
+    store: SqliteStore,
+    request: SearchRequest,
+    *,
+    scope: Scope | None = None,
+    policy: SearchPolicy = ANYTHING,
+    embedder: Embedder | None = None,
+    clock: ScriptedClock | None = None,
+) -> SearchPage:
+    searcher = Searcher(store, policy, clock or ScriptedClock(), embedder=embedder)
+    return await searcher.search(scope or Scope(), request)
+
+
+async def hits(
+    store: SqliteStore, query: str, *, scope: Scope | None = None, filters: SearchFilters | None = None, k: int = 100
+) -> Sequence[Hit]:
+    """Everything that is found, with its reasons, whatever the score."""
+    request = SearchRequest(query, k=k, filters=filters or SearchFilters(), explain=True)
+    return (await page_of(store, request, scope=scope)).hits
+
+
+async def texts(store: SqliteStore, query: str, *, filters: SearchFilters | None = None) -> list[str]:
+    return [hit.text for hit in await hits(store, query, filters=filters)]
+
+
+async def parts(
+    store: SqliteStore, query: str, *, scope: Scope | None = None, filters: SearchFilters | None = None
+) -> Mapping[str, Mapping[str, float]]:
+    """Of each text that is found, the parts of its score."""
+    return {hit.text: hit.parts for hit in await hits(store, query, scope=scope, filters=filters)}
+
+
+def said_by(name: str | None, text: str, *, role: Role = Role.USER) -> MessageDraft:
+    return drafts.message(text, name=name, role=role)

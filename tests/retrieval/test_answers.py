@@ -1,0 +1,203 @@
+"""What a search tells of what it found: once, page by page, with reasons, or nothing but that it is nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from kalito_mcp.domain.search import Hit
+from kalito_mcp.errors import ModelUnavailable
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.retrieval.weights import FEATURES
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+from tests.retrieval.memories import ANYTHING, hits, page_of, remember
+from tests.scripted import START_MS, ScriptedClock
+from tests.scripted_embedder import ScriptedEmbedder
+
+pytestmark = pytest.mark.anyio
+DAY_MS = 86_400_000
+
+
+async def pages(store: SqliteStore, request: SearchRequest, policy: SearchPolicy = ANYTHING) -> list[Sequence[Hit]]:
+    found: list[Sequence[Hit]] = []
+    cursor: str | None = None
+    while cursor is not None or not found:
+        page = await page_of(store, replace(request, cursor=cursor), policy=policy)
+        found.append(page.hits)
+        cursor = page.next_cursor
+    return found
+
+
+async def test_what_says_the_same_is_told_once_with_the_ids_of_the_others(store: SqliteStore) -> None:
+    keys = await remember(
+        store, "The ferry leaves at seven.", "the FERRY leaves, at seven", "The ferry!", "seven: the ferry leaves at"
+    )
+    found = await hits(store, "ferry leaves seven")
+    assert len(found) == 2
+    told = next(hit for hit in found if hit.key != keys[2])
+    assert {told.record_id, *told.same} == {f"msg_{key}" for key in (keys[0], keys[1], keys[3])}
+    assert next(hit for hit in found if hit.key == keys[2]).same == ()
+
+
+async def test_one_word_that_differs_in_a_short_text_is_something_new(store: SqliteStore) -> None:
+    await remember(store, "The ferry leaves at seven.", "The ferry leaves at eight.")
+    assert [hit.same for hit in await hits(store, "ferry")] == [(), ()]
+
+
+async def test_the_same_words_of_another_speaker_are_something_new(store: SqliteStore) -> None:
+    await remember(store, *(drafts.message("I take the ferry.", name=name) for name in ("Ann", "Bob", None)))
+    assert sorted(hit.name or "" for hit in await hits(store, "Who takes the ferry?")) == ["", "Ann", "Bob"]
+
+
+async def test_texts_without_a_word_are_not_the_same_for_that(store: SqliteStore) -> None:
+    await remember(store, *(drafts.message(text, name="Ann") for text in ("👍", "😀")))
+    assert {hit.text for hit in await hits(store, "Ann")} == {"👍", "😀"}
+
+
+async def test_what_says_the_same_is_on_no_later_page_either(store: SqliteStore) -> None:
+    await remember(store, *["The ferry leaves at seven."] * 5, *(f"ferry {tree}" for tree in ("ash", "elm", "fir")))
+    found = [hit.text for page in await pages(store, SearchRequest("ferry", k=1)) for hit in page]
+    assert len(found) == len(set(found)) == 4
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+async def test_pages_neither_repeat_nor_move_nor_miss_what_one_page_would_have(store: SqliteStore, k: int) -> None:
+    said = [f"{'ferry ' * (n % 3)}{'moss ' * (n % 4)}{'filler ' * (n * 7 % 11)}number{n}" for n in range(60)]
+    await remember(store, *said)
+    policy = replace(ANYTHING, candidates=8, read=5, surrounded=3, chunk=10)
+    request = SearchRequest("ferry moss", k=100)
+    whole = [(hit.key, hit.score) for hit in (await page_of(store, request, policy=policy)).hits]
+    paged = await pages(store, replace(request, k=k), policy)
+    joined = [(hit.key, hit.score) for page in paged for hit in page]
+    assert joined == whole
+    assert len({key for key, _ in joined}) == len(joined) == sum("ferry" in text or "moss" in text for text in said)
+    assert all(len(page) == k for page in paged[:-1])
+
+
+async def test_explaining_adds_parts_and_words_and_changes_nothing_else(store: SqliteStore) -> None:
+    await remember(store, "I took the ferry to Moss.", "my puppy came along", "Which ferry?")
+    request = SearchRequest("Which pets took the ferry?")
+    plain, explained = await page_of(store, request), await page_of(store, replace(request, explain=True))
+    assert [replace(hit, parts={}, why=None) for hit in explained.hits] == list(plain.hits)
+    for hit in explained.hits:
+        assert hit.why
+        assert hit.parts.keys() <= set(FEATURES)
+        assert hit.score <= sum(hit.parts.values()) + 0.0001  # age takes some of it
+    assert all((hit.parts, hit.why) == ({}, None) for hit in plain.hits)
+
+
+async def test_a_search_as_of_a_moment_is_the_same_whenever_it_is_made(store: SqliteStore) -> None:
+    old = drafts.message("the ferry then", created_at=START_MS - 400 * DAY_MS)
+    await remember(store, old, "the ferry now", drafts.message("the ferry last week", created_at=START_MS - 7 * DAY_MS))
+    clock = ScriptedClock()
+    request = SearchRequest("the ferry last week", now_ms=START_MS, explain=True)
+    first = await page_of(store, request, clock=clock)
+    clock.advance(1_000 * 86_400)
+    assert await page_of(store, request, clock=clock) == first
+    by_the_clock = await page_of(store, replace(request, now_ms=None), clock=clock)
+    assert [hit.score for hit in by_the_clock.hits] != [hit.score for hit in first.hits]
+    clock.wall_ms = START_MS
+    assert await page_of(store, replace(request, now_ms=None), clock=clock) == first
+
+
+async def test_age_takes_a_tenth_of_a_score_at_most(store: SqliteStore) -> None:
+    await remember(store, "the ferry")
+    [fresh] = (await page_of(store, SearchRequest("ferry", now_ms=START_MS))).hits
+    [aged] = (await page_of(store, SearchRequest("ferry", now_ms=START_MS + 20_000 * DAY_MS))).hits
+    assert 0.9 * fresh.score - 0.0001 <= aged.score < fresh.score
+
+
+async def test_where_nothing_reaches_the_least_score_nothing_is_told_and_the_note_says_so(store: SqliteStore) -> None:
+    await remember(store, "the ferry and the quince", "a ferry of them")
+    request = SearchRequest("ferry moss oslo tickets harbour crossing")
+    found = await page_of(store, request)
+    assert found.hits
+    assert found.note is None
+    none = await page_of(store, request, policy=SearchPolicy(min_score=0.99))
+    assert (none.hits, none.next_cursor) == ((), None)
+    assert "nothing remembered" in (none.note or "")
+    assert "2" in (none.note or "")
+
+
+async def test_where_the_best_reaches_the_least_score_the_others_are_told_too(store: SqliteStore) -> None:
+    await remember(store, "the ferry to Moss at seven", "a ferry " + "filler " * 40)
+    both = (await page_of(store, SearchRequest("ferry Moss seven"))).hits
+    policy = SearchPolicy(min_score=(both[0].score + both[1].score) / 2)
+    page = await page_of(store, SearchRequest("ferry Moss seven"), policy=policy)
+    assert page.hits == both
+    assert page.note is None
+
+
+async def test_what_is_not_there_at_all_has_no_note_of_weak_hits(store: SqliteStore) -> None:
+    await remember(store, "the ferry")
+    for query in ("quince", "!?", "😀"):
+        assert (await page_of(store, SearchRequest(query), policy=SearchPolicy(min_score=0.99))).note is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ferry",
+        "Which ferry leaves for Moss at seven?",
+        "ferries to Moss",
+        "what did I say about the ferry?",
+    ],
+)
+async def test_a_question_about_what_was_said_is_answered_under_the_policy_as_it_is(
+    store: SqliteStore, query: str
+) -> None:
+    await remember(store, "hello", "The ferry to Moss leaves at seven.", "the weather is fine")
+    page = await page_of(store, SearchRequest(query), policy=SearchPolicy())
+    assert page.hits[0].text == "The ferry to Moss leaves at seven."
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ferry " + " ".join(f"word{n}x" for n in range(10_000)),
+        "ferry " * 10_000,
+        "f",
+        "ferry 😀 👩\u200d👩\u200d👧 !!!",
+        "😀",
+        "フ",
+    ],
+    ids=["ten thousand words", "one word ten thousand times", "one letter", "emoji", "emoji alone", "one kana"],
+)
+async def test_a_query_of_any_length_has_an_answer(store: SqliteStore, query: str) -> None:
+    await remember(store, "the ferry to Moss", "f as in ferry", "フ", "😀 😀")
+    page = await page_of(store, SearchRequest(query, explain=True))
+    assert all(0 < hit.score <= 1 and hit.why is not None for hit in page.hits)
+    assert bool(page.hits) == any(word in query for word in ("ferry", "f", "フ"))
+
+
+async def test_an_embedder_that_fails_or_does_not_answer_leaves_a_search_by_words_and_a_note(
+    store: SqliteStore,
+) -> None:
+    def fail(texts: Sequence[str]) -> None:
+        raise ModelUnavailable("the model is away")
+
+    await remember(store, "the ferry")
+    page = await page_of(store, SearchRequest("ferry"), embedder=ScriptedEmbedder(before=fail))
+    assert [hit.text for hit in page.hits] == ["the ferry"]
+    assert "by words alone: the model is away" in (page.note or "")
+
+    class Silent(ScriptedEmbedder):
+        async def embed(self, texts: Sequence[str], *, is_query: bool = False):  # type: ignore[no-untyped-def]
+            await anyio.sleep_forever()
+
+    policy = replace(ANYTHING, embedding_timeout_s=0.0)
+    page = await page_of(store, SearchRequest("ferry"), policy=policy, embedder=Silent())
+    assert [hit.text for hit in page.hits] == ["the ferry"]
+    assert "by words alone" in (page.note or "")
+
+
+async def test_vectors_of_another_embedder_are_not_compared_and_the_note_says_what_to_do(store: SqliteStore) -> None:
+    await remember(store, "the ferry")
+    async with store.write() as transaction:
+        await transaction.vectors.open_index("another", 64)
+    page = await page_of(store, SearchRequest("ferry"), embedder=ScriptedEmbedder())
+    assert [hit.text for hit in page.hits] == ["the ferry"]
+    assert "reindex" in (page.note or "")

@@ -1,0 +1,93 @@
+"""`explain`: every part of a score has its reason in words, the largest first."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.search import Candidate
+from kalito_mcp.retrieval import explanation
+from kalito_mcp.retrieval.evidence import reading
+from kalito_mcp.retrieval.explanation import explained
+from kalito_mcp.retrieval.ranking import Scored
+from kalito_mcp.retrieval.weights import AGAINST, FEATURES
+from tests.retrieval.searched import candidate, question, ranking
+
+
+def scored(
+    query: str, said: Candidate, parts: dict[str, float], *, near: tuple[str, ...] = (), meant: str | None = None
+) -> Scored:
+    asked = question(query)
+    if meant is not None:
+        asked = asked.corrected({asked.terms[0]: (meant, 0.8)})
+    return Scored(reading(asked, said), 0.5, parts, near, asked.written, asked.corrected_terms)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_every_feature_has_a_reason_of_its_own(feature: str) -> None:
+    said = candidate("my ferry and my puppy", name="Ann", role=Role.ASSISTANT)
+    value = -0.2 if feature in AGAINST else 0.2
+    why = explained(scored("Ann's pets on the ferry to Moss", said, {feature: value}, near=("moss",)))
+    assert why
+    others = [
+        explained(scored("Ann's pets on the ferry to Moss", said, {other: value}, near=("moss",)))
+        for other in FEATURES
+        if other != feature and (other in AGAINST) == (feature in AGAINST)
+    ]
+    assert why not in others
+    assert why.startswith("less, for it ") == (feature in AGAINST)
+
+
+def test_there_is_no_reason_without_a_feature() -> None:
+    assert set(explanation._REASONS) == set(FEATURES)
+
+
+def test_the_words_are_those_that_were_said_and_those_near_are_as_they_were_asked() -> None:
+    why = explained(scored("ferry Mosses", candidate("The FERRIES leave"), {"own": 0.3, "context": 0.1}, near=("moss",)))
+    assert '"ferries"' in why
+    assert '"mosses" said just before or after' in why
+
+
+def test_a_mistyped_word_says_what_it_was_taken_for() -> None:
+    why = explained(scored("frery", candidate("The ferries leave"), {"own": 0.3}, meant="ferry"))
+    assert '"ferries" (for "frery")' in why
+    assert "for" not in explained(scored("ferry", candidate("The ferries leave"), {"own": 0.3}))
+
+
+def test_the_kind_is_told_with_what_was_said_of_it() -> None:
+    why = explained(scored("Which pets?", candidate("a puppy, the puppy and kittens"), {"kind": 0.3}))
+    assert 'pets: "puppy", "kittens"' in why
+
+
+def test_the_day_and_the_speaker_are_named() -> None:
+    moment = int(datetime(2025, 3, 7, tzinfo=UTC).timestamp() * 1000)
+    said = candidate("ferry", name="Ann", created_at=moment)
+    why = explained(scored("ferry", said, {"date": 0.1, "speaker": 0.1}))
+    assert "2025-03-07" in why
+    assert "said by Ann" in why
+
+
+def test_the_largest_reason_comes_first_what_speaks_against_last_and_what_is_tiny_is_left_out() -> None:
+    parts = {"time": 0.01, "assistant": -0.3, "own": 0.2, "first_person": 0.001, "session": 0.05}
+    why = explained(scored("ferry", candidate("ferry", role=Role.ASSISTANT), parts)).split("; ")
+    assert [one.split()[0] for one in why] == ["says", "its", "tells", "less,"]
+
+
+def test_a_context_without_a_term_near_by_says_nothing_empty() -> None:
+    assert explained(scored("ferry", candidate("ferry"), {"context": 0.2})) == ""
+    why = explained(scored("ferry", candidate("ferry"), {"context": 0.2, "own": 0.3}))
+    assert why == 'says "ferry"'
+
+
+def test_a_long_query_is_not_repeated_as_a_whole() -> None:
+    text = " ".join(f"word{n}x" for n in range(30))
+    why = explained(scored(text, candidate(text), {"own": 0.3}))
+    assert why.endswith(", ...")
+    assert why.count('"') == 12
+
+
+def test_what_a_ranking_finds_can_be_explained() -> None:
+    turns = [candidate("I love the ferry?", 1, role=Role.ASSISTANT), candidate("my puppy of 7 weeks", 2, name="Ann")]
+    asked = question("When did Ann take how many pets on the ferry in March 2026?")
+    for one in ranking(asked, *turns, likeness={1: 0.5, 2: 0.4}).ranked(turns):
+        assert explained(one)

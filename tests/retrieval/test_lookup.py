@@ -1,0 +1,166 @@
+"""A lookup in a real store: what leads to a record, and what stands around it."""
+
+import pytest
+
+from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+from tests.retrieval.memories import hits, page_of, parts, remember, said_by, texts
+from tests.scripted import START_MS
+from tests.scripted_embedder import ScriptedEmbedder
+
+pytestmark = pytest.mark.anyio
+HOME = Scope(session="home")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("What pets does she have?", "this is my new puppy"),
+        ("Which instruments do I play?", "I practised the clarinet"),
+        ("Which illnesses did he have?", "it was only the flu"),
+    ],
+)
+async def test_an_instance_of_a_kind_is_found_without_a_word_of_the_query(
+    store: SqliteStore, query: str, said: str
+) -> None:
+    await remember(store, "nothing of that sort", said, "something else entirely")
+    [hit] = await hits(store, query)
+    assert hit.text == said
+    assert "tells of" in (hit.why or "")
+
+
+async def test_a_mistyped_word_finds_what_was_meant_and_says_so(store: SqliteStore) -> None:
+    await remember(store, "She took up painting.", "nothing of that sort", "the recipe for bread")
+    [hit] = await hits(store, "paintnig")
+    assert hit.text == "She took up painting."
+    assert '"painting" (for "paintnig")' in (hit.why or "")
+    assert await texts(store, "xqzvw") == []
+
+
+async def test_a_word_that_something_holds_is_never_taken_for_another(store: SqliteStore) -> None:
+    await remember(store, "a garden", "a warden")
+    assert await texts(store, "warden") == ["a warden"]
+
+
+async def test_a_mistyped_word_is_worth_less_than_the_same_word_written_well(store: SqliteStore) -> None:
+    await remember(store, "She took up painting.")
+    [well], [ill] = await hits(store, "painting"), await hits(store, "paintnig")
+    assert well.score > ill.score > 0
+
+
+async def test_a_phrase_is_required_where_some_text_has_it(store: SqliteStore) -> None:
+    await remember(store, "It leaves at seven.", "Seven of them, at last, and it leaves.", "seven leaves")
+    assert await texts(store, '"leaves at seven"') == ["It leaves at seven."]
+    assert await texts(store, 'seven "leaves at seven"') == ["It leaves at seven."]
+
+
+async def test_the_words_of_a_phrase_that_no_text_has_still_count(store: SqliteStore) -> None:
+    await remember(store, "Seven of them, at last, and it leaves.", "nothing")
+    assert await texts(store, '"leaves at seven"') == ["Seven of them, at last, and it leaves."]
+    assert await texts(store, '"leaves at seven" -last') == []
+
+
+async def test_what_is_excluded_is_no_hit_in_any_of_its_forms(store: SqliteStore) -> None:
+    await remember(store, "the ferry to Moss", "the ferry to Oslo", "ferries by night trains", "the night ferry")
+    assert set(await texts(store, "ferry -moss")) == {"the ferry to Oslo", "ferries by night trains", "the night ferry"}
+    assert set(await texts(store, "night -ferries")) == set()
+    assert await texts(store, 'night -"night trains"') == ["the night ferry"]
+
+
+async def test_filters_admit_by_name_tag_origin_importance_and_moment(store: SqliteStore) -> None:
+    await remember(
+        store,
+        drafts.message("ferry ann", name="Ann", importance=0.9, details={"tags": ["trip"]}),
+        drafts.message("ferry bob", name="Bob", importance=0.2, created_at=START_MS - 10),
+        drafts.message("ferry tool", origin=Origin.TOOL, created_at=START_MS + 10),
+    )
+    for filters, expected in [
+        (SearchFilters(names=frozenset({"ANN"})), {"ferry ann"}),
+        (SearchFilters(names=frozenset({"ann", "bob"})), {"ferry ann", "ferry bob"}),
+        (SearchFilters(tags=frozenset({"trip", "none"})), {"ferry ann"}),
+        (SearchFilters(origins=frozenset({Origin.TOOL})), {"ferry tool"}),
+        (SearchFilters(min_importance=0.9), {"ferry ann"}),
+        (SearchFilters(since=START_MS), {"ferry ann", "ferry tool"}),
+        (SearchFilters(until=START_MS), {"ferry ann", "ferry bob"}),
+        (SearchFilters(since=START_MS, until=START_MS), {"ferry ann"}),
+        (SearchFilters(names=frozenset({"ann"}), origins=frozenset({Origin.TOOL})), set()),
+    ]:
+        assert set(await texts(store, "ferry", filters=filters)) == expected, filters
+
+
+async def test_what_is_filtered_out_is_no_hit_but_still_what_was_said_around_it(store: SqliteStore) -> None:
+    asked = drafts.message("When does the ferry to Moss leave?", role=Role.ASSISTANT)
+    await remember(store, asked, "At seven, by the ferry.")
+    await remember(store, "At eight, by the ferry.", scope=HOME)
+    found = await parts(store, "ferry Moss", filters=SearchFilters(roles=frozenset({Role.USER})))
+    assert list(found) == ["At seven, by the ferry.", "At eight, by the ferry."]
+    assert found["At seven, by the ferry."]["context"] > found["At eight, by the ferry."]["context"]
+    assert await texts(store, "ferry Moss", filters=SearchFilters(types=frozenset({RecordType.PIN}))) == []
+
+
+async def test_the_end_of_one_session_is_no_context_of_the_beginning_of_the_next(store: SqliteStore) -> None:
+    await remember(store, "hello", "the train to Moss")
+    await remember(store, "the ferry", "hello again", scope=HOME)
+    [train] = [hit for hit in await hits(store, "ferry Moss") if hit.text == "the train to Moss"]
+    assert "just before or after" not in (train.why or "")
+    await remember(store, "the ferry it is")
+    [train] = [hit for hit in await hits(store, "ferry Moss") if hit.text == "the train to Moss"]
+    assert '"ferry" said just before or after' in (train.why or "")
+
+
+async def test_two_hosts_that_write_by_turns_leave_each_others_context_alone(store: SqliteStore) -> None:
+    mine = ["Which ferry?", "The one to Moss.", "It leaves at seven.", "Fine."]
+    for text in mine:
+        await remember(store, text, scope=Scope(session="mine"))
+        await remember(store, f"quince {text[:2]}", "rhubarb rhubarb", scope=Scope(session="theirs"))
+    interleaved = await parts(store, "ferry Moss seven", scope=Scope(session="mine"))
+    await remember(store, *mine, scope=Scope(session="alone"))
+    alone = await parts(store, "ferry Moss seven", scope=Scope(session="alone"))
+    assert interleaved.keys() == alone.keys() == set(mine) - {"Fine."}
+    for text, found in interleaved.items():
+        for part in ("context", "session"):
+            # How rare a word is, is counted over the whole memory: the second time it is less so.
+            assert found[part] == pytest.approx(alone[text][part], abs=0.02)
+
+
+async def test_who_is_named_in_the_query_speaks_for_what_they_said(store: SqliteStore) -> None:
+    await remember(store, said_by("Bob", "I took the ferry."), said_by("Ann", "I took the ferry too."))
+    found = await parts(store, "Did Ann take the ferry?")
+    assert "speaker" in found["I took the ferry too."]
+    assert "speaker" not in found["I took the ferry."]
+
+
+async def test_the_time_that_is_named_speaks_for_what_was_said_then(store: SqliteStore) -> None:
+    month_ms = 30 * 86_400_000
+    old, new = drafts.message("ferry then", created_at=START_MS - 4 * month_ms), drafts.message("ferry now")
+    await remember(store, old, new)
+    found = await parts(store, "the ferry in March 2026")
+    assert found["ferry now"].get("date", 0) > found["ferry then"].get("date", 0)
+
+
+async def test_a_vector_finds_what_shares_no_word_and_a_filter_still_holds(store: SqliteStore) -> None:
+    embedder = ScriptedEmbedder()
+    said = ["unbelievableness", "quince jam", "rhubarb", "the slow boat"]
+    keys = await remember(store, *said)
+    async with store.write() as transaction:
+        index = await transaction.vectors.open_index(embedder.fingerprint, embedder.dimension)
+        owed = await transaction.vectors.owed(index, limit=100)
+        await transaction.vectors.put(index, owed, await embedder.embed([one.text for one in owed]))
+        await transaction.vectors.activate(index)
+    page = await page_of(store, SearchRequest("believable", explain=True), embedder=embedder)
+    assert page.hits[0].key == keys[0]
+    assert "meaning" in page.hits[0].parts
+    assert page.note is None
+    assistants = SearchRequest("believable", filters=SearchFilters(roles=frozenset({Role.ASSISTANT})))
+    assert (await page_of(store, assistants, embedder=embedder)).hits == ()
+
+
+async def test_a_session_is_searched_alone(store: SqliteStore) -> None:
+    await remember(store, "the ferry")
+    await remember(store, "the ferry home", scope=HOME)
+    assert [hit.text for hit in await hits(store, "ferry", scope=HOME)] == ["the ferry home"]
+    assert await hits(store, "ferry", scope=Scope(session="none")) == ()

@@ -1,0 +1,72 @@
+"""Whatever is remembered and whatever is asked: no hit without a reason, and the order is what it says it is."""
+
+from pathlib import Path
+
+import anyio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kalito_mcp.domain.analysis import index_terms
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Hit
+from kalito_mcp.domain.spelling import similarity
+from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+from tests.retrieval.memories import page_of, remember
+from tests.retrieval.searched import question
+from tests.scripted_embedder import ScriptedEmbedder
+
+WORDS = (
+    "ferry ferries moss oslo seven tickets puppy kitten clarinet bought buy pets instruments I prefer when how many "
+    "the men's painting paintnig ferrry 東京 猫 été 7 ? 😀"
+).split()
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["trip", "home"]), TEXTS, st.sampled_from(Role), st.sampled_from([None, "Ann", "Bob"])),
+    min_size=1,
+    max_size=12,
+)
+
+
+async def searched(folder: Path, turns: list[tuple[str, str, Role, str | None]], query: str, *, vectors: bool) -> tuple[Hit, ...]:
+    """What is found in a new memory of these turns."""
+    store = await SqliteStore.open(folder / "memory.db")
+    embedder = ScriptedEmbedder() if vectors else None
+    try:
+        for session, text, role, name in turns:
+            await remember(store, drafts.message(text, role=role, name=name), scope=Scope(session=session))
+        if embedder is not None:
+            async with store.write() as transaction:
+                index = await transaction.vectors.open_index(embedder.fingerprint, embedder.dimension)
+                owed = await transaction.vectors.owed(index, limit=100)
+                await transaction.vectors.put(index, owed, await embedder.embed([one.text for one in owed]))
+                await transaction.vectors.activate(index)
+        return (await page_of(store, SearchRequest(query, k=100, explain=True), embedder=embedder)).hits
+    finally:
+        await store.close()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(turns=TURNS, query=TEXTS, vectors=st.booleans())
+def test_every_hit_has_a_reason_a_score_in_zero_to_one_and_its_place(
+    tmp_path_factory, turns: list[tuple[str, str, Role, str | None]], query: str, vectors: bool  # type: ignore[no-untyped-def]
+) -> None:
+    asked = question(query)
+    written = set(asked.written.values())
+
+    def is_asked(hit: Hit) -> bool:
+        """Whether it holds a term, an instance of a kind, or what a mistyped word may have meant."""
+        held = set(index_terms(hit.text, hit.name))
+        instances = set().union(*asked.kinds.values())
+        return bool(held & (set(asked.terms) | instances)) or any(similarity(w, h) > 0 for w in written for h in held)
+
+    found = anyio.run(lambda: searched(tmp_path_factory.mktemp("memory"), turns, query, vectors=vectors))
+    for hit in found:
+        assert is_asked(hit) or (vectors and hit.parts.get("meaning", 0) > 0), hit
+        assert 0 < hit.score <= 1
+    ranks = [(hit.score, hit.key) for hit in found]
+    assert ranks == sorted(ranks, reverse=True)
+    ids = [one for hit in found for one in (hit.record_id, *hit.same)]
+    assert len(ids) == len(set(ids))

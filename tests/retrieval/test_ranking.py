@@ -1,0 +1,128 @@
+"""The order of records: what may be a hit, whose words count, and what a score is the sum of."""
+
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.search import Candidate
+from kalito_mcp.retrieval.ranking import Scored
+from kalito_mcp.retrieval.weights import AGAINST, FEATURES, WEIGHTS, EvidenceWeights
+from tests.retrieval.searched import candidate, question, ranking
+
+NOTHING = EvidenceWeights(**dict.fromkeys(FEATURES, 0.0))
+SAID = st.lists(st.sampled_from(["ferry", "puppy", "I", "prefer", "filler", "seven", "Monday", "?"]), max_size=8)
+TURNS = st.lists(st.tuples(SAID, st.sampled_from(Role), st.sampled_from([None, "Ann", "Bob"])), min_size=1, max_size=6)
+
+
+def scored(query: str, *candidates: Candidate, weights: EvidenceWeights = WEIGHTS) -> list[Scored]:
+    asked = question(query)
+    return ranking(asked, *candidates, weights=weights).ranked(candidates)
+
+
+def test_a_record_that_holds_nothing_that_is_asked_for_is_no_hit_whatever_is_said_around_it() -> None:
+    turns = [candidate("the ferry to Moss", 1), candidate("at seven", 2), candidate("ferry, Moss", 3)]
+    assert set(ranking(question("ferry Moss"), *turns).by_promise()) == {1, 3}
+
+
+def test_an_instance_of_a_kind_makes_a_hit_and_so_does_a_likeness_above_zero() -> None:
+    turns = [candidate("my new puppy", 1), candidate("nothing", 2), candidate("far", 3), candidate("near", 4)]
+    likeness = {2: 0.0, 3: -0.4, 4: 0.3}
+    assert set(ranking(question("Which pets?"), *turns, likeness=likeness).by_promise()) == {1, 4}
+
+
+def test_what_the_filters_do_not_admit_is_no_hit_and_still_context() -> None:
+    turns = [candidate("ferry", 1), candidate("Moss", 2)]
+    asked = question("ferry Moss")
+    alone, beside = ranking(asked, turns[1]), ranking(asked, *turns, admitted=frozenset({2}))
+    assert beside.by_promise() == [2]
+    [without], [of] = alone.ranked(turns[1:]), beside.ranked(turns[1:])
+    assert of.parts["context"] > without.parts["context"]
+    assert (of.near, without.near) == (("ferry",), ())
+
+
+def test_equal_promises_come_newest_first_and_more_of_the_query_before_them() -> None:
+    turns = [candidate(text, key) for key, text in enumerate(("ferry", "ferry", "ferry Moss"), 1)]
+    weights = replace(NOTHING, own=1.0)
+    assert ranking(question("ferry Moss"), *turns, weights=weights).by_promise() == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "role", "name", "counts"),
+    [
+        ("Which pets?", Role.USER, None, True),
+        ("Which pets?", Role.ASSISTANT, None, True),
+        ("Which pets?", Role.ASSISTANT, "Ann", True),
+        ("Which pets?", None, None, True),
+        ("Which pets does Ann have?", Role.USER, "Ann", True),
+        ("Which pets does ANN have?", Role.ASSISTANT, "Ann", True),
+        ("Which pets does Ann have?", Role.USER, "Bob", False),
+        ("Which pets does Ann have?", Role.USER, None, False),
+        ("Which pets does Eve have?", Role.USER, "Bob", True),
+    ],
+)
+def test_an_instance_counts_from_whom_is_asked_about_and_from_anybody_where_nobody_is_named(
+    query: str, role: Role | None, name: str | None, counts: bool
+) -> None:
+    said = candidate("my puppy", 1, role=role, name=name)
+    present = [candidate("hello", 2, name="Ann"), candidate("hello", 3, name="Bob")]
+    if "Eve" in query:
+        present = present[1:]
+    asked = question(query)
+    [found] = ranking(asked, said, *present).ranked([said])
+    assert ("kind" in found.parts) is counts
+
+
+def test_who_is_asked_about_is_a_speaker_and_nobody_else() -> None:
+    said = [candidate("the ferry", 1, name="Ann"), candidate("the ferry", 2, name="Bob"), candidate("the ferry", 3)]
+    found = scored("What did Ann say of the ferry?", *said)
+    assert ["speaker" in one.parts for one in found] == [True, False, False]
+    assert not any("speaker" in one.parts for one in scored("the ferry", *said))
+
+
+def test_a_vectors_likeness_counts_for_the_record_and_for_those_around_it() -> None:
+    turns = [candidate("ferry", 1), candidate("quince", 2), candidate("far", 3)]
+    asked = question("ferry")
+    likeness = {1: 0.0, 2: 0.8, 3: -0.9}
+    found = ranking(asked, *turns, likeness=likeness).ranked(turns)
+    assert ["meaning" in one.parts for one in found] == [False, True, False]
+    assert found[0].parts["gist"] > 0
+    assert not any({"meaning", "gist"} & set(one.parts) for one in ranking(asked, *turns).ranked(turns))
+
+
+@given(TURNS, st.sampled_from(["ferry", "When did Ann prefer the ferry?", "How many pets?", "ferry puppy seven"]))
+def test_the_parts_sum_to_the_score_that_is_above_zero_and_at_most_one(
+    turns: list[tuple[list[str], Role, str | None]], query: str
+) -> None:
+    said = [candidate(" ".join(text), key, role=role, name=name) for key, (text, role, name) in enumerate(turns, 1)]
+    for one in scored(query, *said):
+        assert 0 < one.score <= 1
+        assert set(one.parts) <= set(FEATURES)
+        assert all(part <= 0 if name in AGAINST else part >= 0 for name, part in one.parts.items())
+        assert one.score == pytest.approx(min(1.0, max(sum(one.parts.values()), 0.0001)), abs=0.0001)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_without_weight_has_no_part(feature: str) -> None:
+    said = [candidate("I prefer the ferry on Monday at 7?", 1, role=Role.ASSISTANT), candidate("my puppy", 2)]
+    query = "When and how many ferries and pets in March 2026?"
+    with_it = {name for one in scored(query, *said) for name in one.parts}
+    without = scored(query, *said, weights=replace(WEIGHTS, **{feature: 0.0}))
+    assert with_it - {feature} == {name for one in without for name in one.parts}
+
+
+def test_a_short_text_that_says_it_all_is_worth_more_than_half_and_no_weight_at_all_is_no_error() -> None:
+    [one] = scored("the ferry to Moss", candidate("ferry Moss"))
+    assert one.score > 0.5
+    [least] = scored("ferry", candidate("ferry"), weights=NOTHING)
+    assert 0 < least.score < 0.01
+    assert asdict(NOTHING).keys() == set(FEATURES)
+
+
+def test_how_a_thing_is_said_counts_only_where_it_is_about_what_is_asked() -> None:
+    [about] = scored("ferry", candidate("I prefer the ferry, do you?", role=Role.ASSISTANT))
+    [beside] = scored("ferry", candidate("I prefer the bus, do you?", role=Role.ASSISTANT))
+    for name in ("first_person", "statement", "question", "assistant"):
+        assert abs(about.parts[name]) > abs(beside.parts.get(name, 0.0))
