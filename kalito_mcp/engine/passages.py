@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.domain.analysis import query_terms, terms
+from kalito_mcp.domain.analysis import indexed_words, query_terms, stem, terms
 from kalito_mcp.domain.search import Candidate, Hit
 
 _HIT_CHARS: Final = 400
@@ -55,6 +55,8 @@ def turns(hits: Sequence[Hit], messages: Sequence[Candidate], query: str) -> lis
     Hits are condensed to 400 characters around what is asked for, neighbours to 160. A message that is a hit, or no
     hit's neighbour, is left out. Any beginning of the list makes passages.
     """
+    if not hits:
+        return []
     asked = frozenset(query_terms(query))
     found = [Turn(hit, excerpt(hit.text, asked, _HIT_CHARS), rank) for rank, hit in enumerate(hits)]
     ranks: dict[tuple[str | None, int], int] = {}
@@ -108,13 +110,19 @@ def _follows(turn: Turn, last: Turn) -> bool:
 
 def _matches(text: str, asked: Collection[str]) -> Iterator[_Match]:
     """The runs between spaces, or their slices, that hold any of the terms, in order."""
+    # What the whole text has of them is found at once: of most texts nothing, else a few words to look for.
+    written = [word for word in frozenset(indexed_words(text)) if stem(word) in asked]
+    if not written:
+        return
     known: dict[str, frozenset[str]] = {}
     for run in _RUN.finditer(text):
         start, end = run.span()
         for at in range(start, max(end - _STEP, start + 1), _STEP):
             part = text[at : min(at + _SLICE, end)]
             if part not in known:
-                known[part] = frozenset(asked).intersection(terms(part))
+                lowered = part.lower()
+                may_hold = not part.isascii() or any(word in lowered for word in written)
+                known[part] = frozenset(terms(part)).intersection(asked) if may_hold else frozenset()
             if known[part]:
                 yield _Match(at, at + len(part), known[part])
 

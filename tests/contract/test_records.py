@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import Origin, PinType, RecordType, Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
@@ -487,3 +488,112 @@ async def test_candidates_of_no_keys_are_none_and_of_repeated_keys_are_one(store
     async with store.read() as view:
         assert list(await view.records.candidates(Scope(), [], SearchFilters())) == []
         assert len(await view.records.candidates(Scope(), [one.id] * 3, SearchFilters())) == 1
+
+
+async def places(
+    store: Store,
+    scope: Scope = TRIP,
+    keys: Sequence[int] = (),
+    centres: Sequence[int] = (),
+    *,
+    reach: int = 2,
+    filters: SearchFilters | None = None,
+) -> dict[int, Place]:
+    async with store.read() as view:
+        found = await view.records.places(scope, keys, centres, reach=reach, filters=filters or SearchFilters())
+    assert len({place.key for place in found}) == len(found)
+    return {place.key: place for place in found}
+
+
+async def test_a_place_says_where_a_record_stands_and_has_no_text(store: Store) -> None:
+    [message] = await append(store, [drafts.message("hello there", name="Ann", role=Role.ASSISTANT)])
+    await add_pins(store, [drafts.pin("pinned")])
+    await add_summaries(store, drafts.summary(1, 1, text="what was said"))
+    found = await places(store, keys=range(50))
+    assert len(found) == 3
+    one = found[message.id]
+    assert (one.seq, one.tokens, one.role, one.name, one.is_admitted) == (1, 11, "assistant", "Ann", True)
+    others = [place for key, place in found.items() if key != message.id]
+    assert all(place.seq is None and place.session_key == one.session_key for place in others)
+    assert "hello there" not in map(str, one)
+
+
+async def test_the_places_around_a_message_are_those_of_its_session_within_reach(store: Store) -> None:
+    mine = [a.id for a in await append(store, [drafts.message(f"m{n}") for n in range(3)])]
+    await append(store, [drafts.message(f"x{n}") for n in range(5)], Scope(session="other"))
+    mine += [a.id for a in await append(store, [drafts.message(f"m{n}") for n in range(3, 9)])]
+    await add_pins(store, [drafts.pin("pin")])
+    assert set(await places(store, Scope(), centres=[mine[3]])) == set(mine[1:6])
+    assert set(await places(store, Scope(), centres=[mine[0]], reach=1)) == set(mine[:2])
+    assert set(await places(store, Scope(), centres=[mine[8]], reach=0)) == {mine[8]}
+    assert set(await places(store, Scope(), keys=[mine[8]], centres=[mine[0], mine[1]], reach=1)) == {
+        *mine[:3],
+        mine[8],
+    }
+
+
+async def test_around_a_pin_or_a_summary_there_is_nothing_and_of_nothing_there_are_no_places(store: Store) -> None:
+    [first] = await append(store, [drafts.message("one")])
+    await add_pins(store, [drafts.pin("pin")])
+    await add_summaries(store, drafts.summary(1, 1))
+    others = set(await places(store, keys=range(50))) - {first.id}
+    assert len(others) == 2
+    assert await places(store, centres=sorted(others)) == {}
+    assert await places(store) == {}
+    assert await places(store, keys=[10**9], centres=[10**9]) == {}
+
+
+async def test_what_a_filter_does_not_admit_still_has_its_place_and_says_so(store: Store) -> None:
+    said = [
+        drafts.message("a", name="Zoë", importance=0.9, details={"tags": ["trip"]}),
+        drafts.message("b", role=Role.ASSISTANT, created_at=START_MS + 10, origin=Origin.TOOL),
+        drafts.message("c", name="Ann", created_at=START_MS - 10),
+    ]
+    ids = [a.id for a in await append(store, said)]
+    for filters, admitted in [
+        (SearchFilters(), ids),
+        (SearchFilters(names=frozenset({"zoË"})), ids[:1]),
+        (SearchFilters(roles=frozenset({Role.ASSISTANT})), ids[1:2]),
+        (SearchFilters(since=START_MS), ids[:2]),
+        (SearchFilters(until=START_MS), [ids[0], ids[2]]),
+        (SearchFilters(tags=frozenset({"trip"})), ids[:1]),
+        (SearchFilters(origins=frozenset({Origin.TOOL})), ids[1:2]),
+        (SearchFilters(min_importance=0.9), ids[:1]),
+        (SearchFilters(types=frozenset({RecordType.PIN})), []),
+    ]:
+        found = await places(store, centres=[ids[1]], filters=filters)
+        assert set(found) == set(ids)
+        assert [key for key in ids if found[key].is_admitted] == admitted, filters
+        assert [c.key for c in await candidates_of(store, ids, filters)] == admitted
+
+
+async def candidates_of(store: Store, keys: Sequence[int], filters: SearchFilters) -> list[Candidate]:
+    async with store.read() as view:
+        return sorted(await view.records.candidates(TRIP, keys, filters), key=lambda candidate: candidate.key)
+
+
+async def test_a_place_is_not_told_outside_its_scope(store: Store) -> None:
+    home, gym = Scope(session="home"), Scope(agent="coach", session="gym")
+    [here] = await append(store, [drafts.message("here")], home)
+    [there] = await append(store, [drafts.message("there")], gym)
+    for scope, expected in [
+        (Scope(), {here.id}),
+        (home, {here.id}),
+        (gym, {there.id}),
+        (Scope(agent="coach"), {there.id}),
+        (TRIP, set()),
+        (Scope(owner="bob"), set()),
+        (Scope(owner="bob", session="home"), set()),
+    ]:
+        assert set(await places(store, scope, keys=range(50), centres=[here.id, there.id])) == expected, scope
+
+
+async def test_what_is_forgotten_has_no_place_and_those_beside_it_keep_theirs(store: Store) -> None:
+    ids = [a.id for a in await append(store, [drafts.message(text) for text in ("one", "two", "three")])]
+    async with store.write() as transaction:
+        record = await transaction.edits.record(TRIP, f"msg_{ids[1]}")
+        assert record is not None
+        forgotten = drafts.edit(record, {DELETED_AT: START_MS + 1}, edit_type=EditType.DELETE)
+        await transaction.edits.change(record, forgotten)
+    found = await places(store, keys=ids, centres=[ids[0]])
+    assert {key: place.seq for key, place in found.items()} == {ids[0]: 1, ids[2]: 3}

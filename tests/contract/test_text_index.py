@@ -61,6 +61,54 @@ async def test_terms_that_are_asked_for_as_one_share_a_posting(store: Store) -> 
     assert (other.term, other.keys) == ("quince", (keys[3],))
 
 
+async def test_a_record_that_holds_several_alternatives_is_in_their_posting_once(store: Store) -> None:
+    keys = await append(store, Scope(session="trip"), "pear plum", "plum", "fig")
+    async with store.read() as view:
+        [fruit, fig] = await view.text.postings(Scope(), [["pear", "plum", "pear"], ["fig"]], types=EVERY_TYPE, cap=9)
+    assert (fruit.term, fruit.keys, fruit.is_complete) == ("pear", (keys[1], keys[0]), True)
+    assert fig.keys == (keys[2],)
+
+
+@pytest.mark.parametrize("session", ["few", "many"])
+async def test_alternatives_are_cut_together_at_the_cap_and_within_the_session(store: Store, session: str) -> None:
+    few = await append(store, Scope(session="few"), "pear", "plum")
+    many = await append(store, Scope(session="many"), *["pear", "plum"] * 10)
+    await append(store, Scope(agent="coach", session="gym"), *["pear"] * 9)
+    scope = Scope(session=session)
+    own = {"few": few, "many": many}[session]
+    for cap in (1, 2, 50):
+        async with store.read() as view:
+            [fruit] = await view.text.postings(scope, [["plum", "pear"]], types=EVERY_TYPE, cap=cap)
+            kept = [key for key in fruit.keys if key in own]
+        assert list(fruit.keys) == sorted(fruit.keys, reverse=True)
+        assert kept[:cap] == list(reversed(own))[:cap]
+        assert fruit.is_complete == (len(fruit.keys) < cap or cap >= len(own))
+
+
+async def test_a_narrowing_by_type_holds_for_every_alternative(store: Store) -> None:
+    await append(store, Scope(session="trip"), "pear", "plum")
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        await transaction.records.add_pins(session, [drafts.pin("plum pin"), drafts.pin("fig pin")])
+    pins = frozenset({RecordType.PIN})
+    async with store.read() as view:
+        for scope in (Scope(), Scope(session="trip")):
+            [fruit] = await view.text.postings(scope, [["pear", "plum"]], types=pins, cap=9)
+            found = await view.records.candidates(scope, fruit.keys, SearchFilters(types=pins))
+            assert [candidate.text for candidate in found] == ["plum pin"]
+
+
+async def test_a_transaction_sees_in_the_index_what_it_has_just_written(store: Store) -> None:
+    async with store.write() as transaction:
+        assert await transaction.text.record_count(Scope()) == 0
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        batch = [drafts.message("pear")]
+        [one] = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        assert await transaction.text.record_count(Scope()) == 1
+        [posting] = await transaction.text.postings(Scope(), [["pear"]], types=EVERY_TYPE, cap=9)
+        assert posting.keys == (one.id,)
+
+
 async def test_no_terms_have_no_postings(store: Store) -> None:
     await append(store, Scope(session="trip"), "apple")
     assert list(await postings(store, Scope())) == []

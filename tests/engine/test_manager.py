@@ -272,6 +272,24 @@ async def test_a_neighbour_is_of_the_hits_own_session_whoever_spoke_at_the_same_
     assert [line.split(": ")[1] for line in passages_of(context.text)] == ["Here 0.", "The north pier.", "Here 2."]
 
 
+async def test_the_neighbours_of_all_sessions_are_read_in_one_view(
+    here: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        await converse(here, f"session {number}", "Where?", f"At the north pier number {number}.", "Thanks.")
+    reads: list[int] = []
+    original = SqliteStore.read
+
+    def counting(self: SqliteStore):  # type: ignore[no-untyped-def]
+        reads.append(1)
+        return original(self)
+
+    monkeypatch.setattr(SqliteStore, "read", counting)
+    context = await here.manager.build_context("empty", query="pier")
+    assert len(passages_of(context.text)) == 12
+    assert len(reads) == 3, "the session, the search, the neighbours"
+
+
 async def test_that_nothing_was_found_is_said_in_the_structured_context_alone(here: Process) -> None:
     await here.say("The ferry leaves at seven.")
     nothing = await here.manager.build_context("trip", query="zeppelin")

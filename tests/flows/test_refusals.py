@@ -169,6 +169,6 @@ async def test_a_refused_call_leaves_the_server_as_it_was(database: Path, era: s
     async with house(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("a"))
         before = await h.stats("s")
-        mixed = [{"role": "user", "text": "good"}, {"role": "user", "text": "x" * 300_000}]
+        mixed = [{"role": "user", "text": "good"}, {"role": "user", "text": "x" * 600_000}]
         assert "messages[1]" in await h.refusal("record_messages", session_id="s", messages=mixed)
         assert await h.stats("s") == before

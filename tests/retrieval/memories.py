@@ -25,6 +25,15 @@ async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope =
         return [one.id for one in await transaction.records.append_messages(session, batch, now_ms=START_MS)]
 
 
+async def embed(store: SqliteStore, embedder: Embedder) -> None:
+    """Give every record its vector."""
+    async with store.write() as transaction:
+        owed = await transaction.vectors.owed(None, limit=1_000)
+        vectors = await embedder.embed([one.text for one in owed])
+        index = await transaction.vectors.open_index(embedder.fingerprint, vectors.shape[1])
+        await transaction.vectors.put(index, owed, vectors)
+
+
 async def page_of(
     store: SqliteStore,
     request: SearchRequest,

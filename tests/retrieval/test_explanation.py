@@ -43,7 +43,9 @@ def test_there_is_no_reason_without_a_feature() -> None:
 
 
 def test_the_words_are_those_that_were_said_and_those_near_are_as_they_were_asked() -> None:
-    why = explained(scored("ferry Mosses", candidate("The FERRIES leave"), {"own": 0.3, "context": 0.1}, near=("moss",)))
+    why = explained(
+        scored("ferry Mosses", candidate("The FERRIES leave"), {"own": 0.3, "context": 0.1}, near=("moss",))
+    )
     assert '"ferries"' in why
     assert '"mosses" said just before or after' in why
 

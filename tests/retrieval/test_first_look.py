@@ -12,7 +12,10 @@ from tests.retrieval.searched import place
 
 HELD = st.lists(st.frozensets(st.integers(1, 40), max_size=20), min_size=1, max_size=5)
 STANDING = st.lists(
-    st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(0, 400)), min_size=1, max_size=20, unique_by=lambda p: p[:2]
+    st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(0, 400)),
+    min_size=1,
+    max_size=20,
+    unique_by=lambda p: p[:2],
 )
 
 

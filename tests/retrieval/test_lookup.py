@@ -8,7 +8,7 @@ from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import hits, page_of, parts, remember, said_by, texts
+from tests.retrieval.memories import embed, hits, page_of, parts, remember, said_by, texts
 from tests.scripted import START_MS
 from tests.scripted_embedder import ScriptedEmbedder
 
@@ -39,6 +39,23 @@ async def test_a_mistyped_word_finds_what_was_meant_and_says_so(store: SqliteSto
     assert hit.text == "She took up painting."
     assert '"painting" (for "paintnig")' in (hit.why or "")
     assert await texts(store, "xqzvw") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [("hikign", "They went hiking."), ("mkaing", "She is making bread."), ("liekd", "They liked it.")],
+)
+async def test_a_mistake_in_a_form_whose_base_ends_in_e_is_undone(store: SqliteStore, query: str, said: str) -> None:
+    await remember(store, said, "nothing of that sort")
+    assert await texts(store, query) == [said]
+
+
+@pytest.mark.parametrize(("query", "said"), [("hiking", "a hike"), ("Who moved?", "we are moving"), ("bake", "baking")])
+async def test_another_form_of_a_word_is_found(store: SqliteStore, query: str, said: str) -> None:
+    await remember(store, said, "nothing of that sort")
+    [hit] = await hits(store, query)
+    assert hit.text == said
+    assert "(for" not in (hit.why or "")
 
 
 async def test_a_word_that_something_holds_is_never_taken_for_another(store: SqliteStore) -> None:
@@ -144,19 +161,22 @@ async def test_the_time_that_is_named_speaks_for_what_was_said_then(store: Sqlit
 
 async def test_a_vector_finds_what_shares_no_word_and_a_filter_still_holds(store: SqliteStore) -> None:
     embedder = ScriptedEmbedder()
-    said = ["unbelievableness", "quince jam", "rhubarb", "the slow boat"]
-    keys = await remember(store, *said)
-    async with store.write() as transaction:
-        index = await transaction.vectors.open_index(embedder.fingerprint, embedder.dimension)
-        owed = await transaction.vectors.owed(index, limit=100)
-        await transaction.vectors.put(index, owed, await embedder.embed([one.text for one in owed]))
-        await transaction.vectors.activate(index)
+    keys = await remember(store, "unbelievableness", "quince jam", "rhubarb", "the slow boat")
+    await embed(store, embedder)
     page = await page_of(store, SearchRequest("believable", explain=True), embedder=embedder)
     assert page.hits[0].key == keys[0]
     assert "meaning" in page.hits[0].parts
     assert page.note is None
     assistants = SearchRequest("believable", filters=SearchFilters(roles=frozenset({Role.ASSISTANT})))
     assert (await page_of(store, assistants, embedder=embedder)).hits == ()
+
+
+@pytest.mark.parametrize("said", [["unbelievableness"], ["unbelievableness", "Unbelievableness!"]])
+async def test_a_memory_of_few_records_is_searched_by_meaning_too(store: SqliteStore, said: list[str]) -> None:
+    embedder = ScriptedEmbedder()
+    await remember(store, *said)
+    await embed(store, embedder)
+    assert (await page_of(store, SearchRequest("believable"), embedder=embedder)).hits
 
 
 async def test_a_session_is_searched_alone(store: SqliteStore) -> None:

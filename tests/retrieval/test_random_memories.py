@@ -14,7 +14,7 @@ from kalito_mcp.domain.spelling import similarity
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import page_of, remember
+from tests.retrieval.memories import embed, page_of, remember
 from tests.retrieval.searched import question
 from tests.scripted_embedder import ScriptedEmbedder
 
@@ -30,7 +30,9 @@ TURNS = st.lists(
 )
 
 
-async def searched(folder: Path, turns: list[tuple[str, str, Role, str | None]], query: str, *, vectors: bool) -> tuple[Hit, ...]:
+async def searched(
+    folder: Path, turns: list[tuple[str, str, Role, str | None]], query: str, *, vectors: bool
+) -> tuple[Hit, ...]:
     """What is found in a new memory of these turns."""
     store = await SqliteStore.open(folder / "memory.db")
     embedder = ScriptedEmbedder() if vectors else None
@@ -38,11 +40,7 @@ async def searched(folder: Path, turns: list[tuple[str, str, Role, str | None]],
         for session, text, role, name in turns:
             await remember(store, drafts.message(text, role=role, name=name), scope=Scope(session=session))
         if embedder is not None:
-            async with store.write() as transaction:
-                index = await transaction.vectors.open_index(embedder.fingerprint, embedder.dimension)
-                owed = await transaction.vectors.owed(index, limit=100)
-                await transaction.vectors.put(index, owed, await embedder.embed([one.text for one in owed]))
-                await transaction.vectors.activate(index)
+            await embed(store, embedder)
         return (await page_of(store, SearchRequest(query, k=100, explain=True), embedder=embedder)).hits
     finally:
         await store.close()
@@ -51,7 +49,10 @@ async def searched(folder: Path, turns: list[tuple[str, str, Role, str | None]],
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=TURNS, query=TEXTS, vectors=st.booleans())
 def test_every_hit_has_a_reason_a_score_in_zero_to_one_and_its_place(
-    tmp_path_factory, turns: list[tuple[str, str, Role, str | None]], query: str, vectors: bool  # type: ignore[no-untyped-def]
+    tmp_path_factory,
+    turns: list[tuple[str, str, Role, str | None]],
+    query: str,
+    vectors: bool,  # type: ignore[no-untyped-def]
 ) -> None:
     asked = question(query)
     written = set(asked.written.values())

@@ -70,9 +70,9 @@ async def write(path: Path) -> None:
 
 
 @pytest.fixture
-async def old(copy: Path) -> Path:
+def old(copy: Path) -> Path:
     """The sample and two messages more, under the terms of the first analysis."""
-    await write(copy)
+    anyio.run(write, copy)
     make_old(copy)
     return copy
 
