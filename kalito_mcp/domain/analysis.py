@@ -38,6 +38,8 @@ _UNSPACED: Final = re.compile(
     "\U00020000-\U0003ffff]+"
 )
 
+# Short roots that had a final e before -ing or -ed: after one vowel the consonant would be doubled else (hop, hopping).
+_LOST_E: Final = re.compile(r"[vcu]$|[^s]s$|[dr]g$|^[^aeiou]*[aeiouy][^aeiouwxy]$")
 # What is neither letter nor digit, as spaces: splitting takes half the time of matching.
 _ASCII_SPACED: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
 
@@ -122,11 +124,13 @@ def _without_participle(word: str) -> str:
             continue
         root = word[: -len(suffix)]
         # `red`, `king`, `fly`; `reply`, `apply`
-        if len(root) < shortest or not any(vowel in root for vowel in "aeiouy"):
+        if len(root) < shortest or word.endswith("eed") or not any(vowel in root for vowel in "aeiouy"):
             return word
-        if suffix != "ly" and root[-1] == root[-2] and root[-1] not in "flsz":
+        if suffix == "ly":
+            return root
+        if root[-1] == root[-2] and root[-1] not in "aeflosz":
             return root[:-1]
-        return root
+        return root + "e" if len(root) < 5 and _LOST_E.search(root) else root  # noqa: PLR2004 - as `_without_final_e`
     return word
 
 

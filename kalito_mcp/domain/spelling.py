@@ -143,6 +143,7 @@ def spellings(word: str) -> Iterator[str]:
     if not is_short:
         yield word[:_SHORTEST]
         yield word[:_SHORTEST] + "y"
+        yield word[:_SHORTEST] + "e"
     letters = "" if is_short else next((alphabet for alphabet in _ALPHABETS if word[:1] in alphabet), "")
     for place, letter in enumerate(head(word)):
         before, after = word[:place], word[place + 1 :]
@@ -178,6 +179,7 @@ def _apart(one: str, other: str) -> tuple[int, int, int]:
 def _may_fit(word: str, term: str) -> bool:
     """Whether the word can have the term's letters but for one mistake, whatever follows. Five times as fast as to
     find out, and seldom wrong."""
+    term = term.removesuffix("e")  # an ending takes its place
     place, shorter = 0, min(len(word), len(term))
     while place < shorter and word[place] == term[place]:
         place += 1
@@ -232,5 +234,9 @@ def _forms(term: str, length: int) -> Iterator[str]:
     for ending in _DOUBLING:
         if least <= len(term) + 1 + len(ending) <= most:
             yield term + term[-1] + ending
+    if term.endswith("e"):
+        for ending in _DOUBLING:
+            if least <= len(term) - 1 + len(ending) <= most:
+                yield term[:-1] + ending
     if term.endswith("y") and least <= len(term) + 2 <= most:
         yield term[:-1] + "ies"

@@ -138,7 +138,8 @@ class MemoryManager:
         recent = recent[-shown:]
         found = Recalled()
         if query and has_query:
-            found = await self._recaller.recall(session, query, [*recent, *pending], asked)
+            in_sight = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in view.pins}
+            found = await self._recaller.recall(session, query, in_sight, asked)
             withheld += found.withheld
         parts = ContextParts(
             session_id=session.id,

@@ -1,11 +1,11 @@
 """Older records that match what the user asks now, and the turns they were said in. Reads only."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
 from kalito_mcp.domain.context import Include
-from kalito_mcp.domain.records import MessageWithImportance, RecordType
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
 from kalito_mcp.domain.sessions import Session
@@ -13,7 +13,7 @@ from kalito_mcp.engine.trust import is_withheld
 from kalito_mcp.ports.store import Store
 from kalito_mcp.retrieval.search import Searcher
 
-_RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK})
+_RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
 _NOTHING: Final = "nothing remembered speaks of the query"
 
 
@@ -36,10 +36,8 @@ class Recaller:
         self._searcher = searcher
         self._wanted = wanted
 
-    async def recall(
-        self, session: Session, query: str, known: Sequence[MessageWithImportance], include: frozenset[Include]
-    ) -> Recalled:
-        """What of the session's agent matches the query, without the `known` messages, which the model gets anyway."""
+    async def recall(self, session: Session, query: str, in_sight: Set[str], include: frozenset[Include]) -> Recalled:
+        """What of the session's agent matches the query, without what is `in_sight`, which the model gets anyway."""
         if not self._wanted:
             return Recalled()
         scope = Scope(owner=session.owner, agent=session.agent)
@@ -47,13 +45,12 @@ class Recaller:
         found = await self._searcher.best(
             scope,
             query,
-            wanted=self._wanted + len(known),
+            wanted=self._wanted + len(in_sight),
             filters=SearchFilters(
                 types=_RELEVANT | {RecordType.THOUGHT} if is_internal_asked else _RELEVANT,
                 include_internal=is_internal_asked,
             ),
         )
-        in_sight = {message.record_id for message in known}
         older = [hit for hit in found if hit.record_id not in in_sight]
         trusted = [hit for hit in older if _is_shown(hit, include)]
         hits = trusted[: self._wanted]

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _MOST_COMMON: Final = 0.95
+_ENOUGH_TO_COMPARE: Final = 10
+"""Vectors whose mean says what any text has in common with the query."""
 
 
 _SHORTEST_CORRECTED: Final = 5
@@ -120,7 +122,7 @@ class Lookup:
         keys = [place.key for place in places]
         found = await self._view.vectors.similarities(self._fingerprint, self._vector, keys)
         # What most records have in common with any query says nothing: 0.1 by one embedder, 0.8 by another.
-        common = min(sum(found.values()) / len(found), _MOST_COMMON) if found else 0.0
+        common = min(sum(found.values()) / len(found), _MOST_COMMON) if len(found) >= _ENOUGH_TO_COMPARE else 0.0
         return {key: (cosine - common) / (1 - common) for key, cosine in found.items()}
 
     async def _places(self, keys: "islice[int]", nearest: list[int]) -> Sequence[Place]:

@@ -113,7 +113,7 @@ class AskedWords(dict[str, Asked | None]):
         self._heads = {form[:2] for form in self._asked}
 
     def __missing__(self, word: str) -> Asked | None:
-        found = self._asked.get(stem(word)) if base_form(word)[:2] in self._heads else None
+        found = self._asked.get(stem(word)) if base_form(word.partition("'")[0])[:2] in self._heads else None
         self[word] = found
         return found
 

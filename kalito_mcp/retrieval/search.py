@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_Spoken = tuple[str | None, frozenset[str]]
 _DAY_MS: Final = 86_400_000
 _READ_CHARS: Final = 4_000
 """Of a longer query, the beginning is read: what follows adds no term that counts."""
 
+_TOLD: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY})
 _MOST_SAME: Final = 20
 """Ids of records that say the same, in a hit."""
 
@@ -190,7 +192,7 @@ class _Found:
         self.weak = 0
         self._min_score = min_score
         self._wanted = wanted
-        self._words: list[frozenset[str]] = []
+        self._spoken: list[_Spoken] = []
         self._same: dict[int, list[str]] = {}
 
     @property
@@ -206,11 +208,14 @@ class _Found:
         for scored in tier:
             if self.is_enough:
                 return
-            spoken = frozenset(words(scored.candidate.text))
-            told = next((at for at, before in enumerate(self._words) if _is_same(spoken, before)), None)
+            candidate = scored.candidate
+            # Two tasks or notes that say the same are two: each may be changed or done.
+            is_told = candidate.type in _TOLD
+            spoken = candidate.name, frozenset(words(candidate.text) if is_told else ())
+            told = next((at for at, before in enumerate(self._spoken) if _is_same(spoken, before)), None)
             if told is None:
                 self.kept.append(scored)
-                self._words.append(spoken)
+                self._spoken.append(spoken)
             else:
                 self._same.setdefault(self.kept[told].candidate.key, []).append(scored.candidate.record_id)
 
@@ -219,9 +224,13 @@ class _Found:
         return tuple(self._same.get(scored.candidate.key, ())[:_MOST_SAME])
 
 
-def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    least, most = sorted((len(one), len(other)))
-    return least >= _SAME * most and len(one & other) >= _SAME * len(one | other)
+def _is_same(one: _Spoken, other: _Spoken) -> bool:
+    """Whether the same speaker says the same; what has no word says nothing that could be compared."""
+    (speaker, said), (other_speaker, said_other) = one, other
+    if speaker != other_speaker or not said:
+        return False
+    least, most = sorted((len(said), len(said_other)))
+    return least >= _SAME * most and len(said & said_other) >= _SAME * len(said | said_other)
 
 
 def _hit(scored: Scored, same: tuple[str, ...], *, is_explained: bool) -> Hit:

@@ -51,7 +51,7 @@ async def visible(store: Store, scope: Scope) -> set[str]:
     async with store.read() as view:
         everything = range(0, 1_000)
         texts |= {c.text for c in await view.records.candidates(scope, everything, SearchFilters())}
-        for posting in await view.text.postings(scope, ["secret"], types=frozenset(), cap=1_000):
+        for posting in await view.text.postings(scope, [["secret"]], types=frozenset(), cap=1_000):
             found = await view.records.candidates(scope, posting.keys, SearchFilters())
             texts |= {c.text for c in found}
         session = await view.sessions.get(scope) if scope.session is not None else None

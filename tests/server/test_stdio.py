@@ -259,7 +259,9 @@ def test_what_was_asked_before_the_host_closed_stdin_is_still_done(tmp_path: Pat
 
 
 def test_answers_that_fill_the_pipe_come_out_whole_when_the_host_reads_late(tmp_path: Path) -> None:
-    messages = [{"role": "user", "text": f"word {other} " * 10_000} for other in ("one", "two", "three", "four", "five")]
+    messages = [
+        {"role": "user", "text": f"word {other} " * 10_000} for other in ("one", "two", "three", "four", "five")
+    ]
     with served(tmp_path / "memory.db") as wire:
         wire.send(call(1, "record_messages", session_id="s", messages=messages))
         wire.answer(1)

@@ -104,7 +104,7 @@ async def test_what_was_erased_is_in_no_file_whatever_field_it_was_in(database: 
     assert dict(swept.remaining) == {}
     assert files_with(database.parent, CANARY) == []
     async with idle.read() as view:
-        assert await view.text.postings(Scope(), [CANARY.lower()], types=frozenset(), cap=9)
+        assert await view.text.postings(Scope(), [[CANARY.lower()]], types=frozenset(), cap=9)
         assert await view.edits.record(TRIP, made[0].id) is None
     await store.close()
     await idle.close()

@@ -13,12 +13,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from kalito_mcp.domain.analysis import ANALYSIS_VERSION
 from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
-from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_FOR_INDEX, index_row
+from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_ANALYSIS, SELECT_FOR_INDEX, index_row
 from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
@@ -106,6 +107,7 @@ _SELECT_TERMS: Final = "SELECT term, doc FROM temp.terms_of ORDER BY term, doc"
 _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
+_ANALYSIS_SINCE: Final = 5
 # So that a database of an older release is looked over as it is, by the same statements.
 _VIEWS_OF_OLDER_RECORDS: Final = (
     """
@@ -302,6 +304,9 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
         wrong = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_VECTORS)]
         remedy = "run `kalito-mcp reindex --vectors --all`"
         yield _listed("vectors' records", wrong, "no vector is of a record that is gone, and none is missing", remedy)
+    if version < _ANALYSIS_SINCE or connection.execute(SELECT_ANALYSIS).fetchone()[0] != ANALYSIS_VERSION:
+        yield Finding("text index", Verdict.WARNING, "of an older release; the next `kalito-mcp serve` builds it anew")
+        return
     try:
         with intact_rows():
             differing = _differing_index_entries(connection) + _lost_terms(connection)

@@ -208,6 +208,10 @@ class TextIndexQueries:
 class TextIndexStatements(TextIndexQueries):
     """The index inside a write transaction."""
 
+    async def _of(self, scope: Scope, statement: str, asked: Mapping[str, Any]) -> Sequence[Any]:
+        """Read each time: what it answers changes within the transaction."""
+        return list(await self._connection.execute_fetchall(statement, asked))
+
     async def is_current(self) -> bool:
         """Whether the index is of this release's analysis."""
         [[version]] = await self._connection.execute_fetchall(SELECT_ANALYSIS)
