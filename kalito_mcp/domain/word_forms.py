@@ -18,7 +18,8 @@ def base_form(word: str) -> str:
 
 
 _VERBS: Final = """
-arise arose arisen; awake awoke awoken; beat beaten; become became; begin began begun; bend bent; bite bitten; bleed
+arise arose arisen; awake awoke awoken awaking; beat beaten; become became; begin began begun; bend bent; bite bitten;
+bleed
 bled bleeding; blow blew blown; break broke broken; breed bred breeding; bring brought; build built; burn burnt; buy
 bought; catch caught; choose chose chosen; cling clung; come came; creep crept; deal dealt; dig dug; draw drew drawn;
 dream dreamt; drink drank drunk; drive drove driven; dwell dwelt; eat ate eaten; fall fell fallen; feed fed; feel
@@ -29,7 +30,8 @@ knelt; know knew known; lay laid; lead led; lean leant; leap leapt; learn learnt
 lose lost; make made; mean meant; meet met; mislead misled; mistake mistook mistaken; misunderstand misunderstood; mow
 mown; outgrow outgrew outgrown; overcome overcame; overhear overheard; oversee oversaw overseen overseeing; oversleep
 overslept; overtake overtook overtaken; overthrow overthrew overthrown; pay paid; plead pled; prove proven; rebuild
-rebuilt; redo redid redone; repay repaid; resell resold; retake retook retaken; rethink rethought; rewrite rewrote
+rebuilt; redo redid redone redoes; repay repaid; resell resold; retake retook retaken; rethink rethought;
+rewrite rewrote
 rewritten; ride rode ridden; ring rang rung; rise risen; run ran; say said; see saw seen seeing; seek sought; sell
 sold; send sent; sew sewn; shake shook shaken; shine shone; show shown; shrink shrank shrunk; sing sang sung; sink
 sank sunk; sit sat; sleep slept; sling slung; smell smelt; sneak snuck; sow sown; speak spoke spoken; speed sped
@@ -37,7 +39,7 @@ speeding; spell spelt; spend spent; spill spilt; spin spun; spit spat; spoil spo
 sting stung; stink stank stunk; strike struck stricken; strive strove striven; swear swore sworn; sweep swept; swell
 swollen; swim swam swum; swing swung; take took taken; teach taught; tear tore torn; tell told; think thought; throw
 threw thrown; tread trod trodden; undergo underwent undergone; understand understood; undertake undertook undertaken;
-undo undid undone; uphold upheld; wake woke woken; wear wore worn; weave wove woven; weep wept; win won; withdraw
+undo undid undone undoes; uphold upheld; wake woke woken; wear wore worn; weave wove woven; weep wept; win won; withdraw
 withdrew withdrawn; withhold withheld; withstand withstood; wring wrung; write wrote written
 """
 _NOUNS: Final = """

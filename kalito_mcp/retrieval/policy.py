@@ -11,7 +11,8 @@ class SearchPolicy:
     records. `candidates` records are weighed by their places at a time, with the turns around the first `surrounded`;
     `filtered_candidates` are the most for one page, because a filter may admit few. `nearest` more come from an index
     of vectors. `read` texts are compared at a time, best promise first. Where not even the best hit reaches
-    `min_score`, nothing is told: it would be noise. An embedder that does not answer within `embedding_timeout_s` is
+    `min_score`, nothing is told: it would be noise; `min_score_by_meaning` where vectors are asked too, for likeness
+    alone gives few points. An embedder that does not answer within `embedding_timeout_s` is
     not waited for.
     """
 
@@ -26,4 +27,5 @@ class SearchPolicy:
     filtered_candidates: int = 4_000
     chunk: int = 400
     min_score: float = 0.12
+    min_score_by_meaning: float = 0.08
     embedding_timeout_s: float = 2.0

@@ -95,10 +95,11 @@ class Searcher:
         if not question.terms:
             return SearchPage(hits=(), next_cursor=None)
         vector, note = await self._vector(question.query.words)
-        found = _Found(self._policy.min_score, wanted=offset + request.k + 1)
         async with self._store.read() as view:
             if vector is not None and not await self._is_served(view, len(vector)):
                 vector, note = None, _OTHER_VECTORS
+            least = self._policy.min_score if vector is None else self._policy.min_score_by_meaning
+            found = _Found(least, wanted=offset + request.k + 1)
             lookup = Lookup(
                 view,
                 scope,

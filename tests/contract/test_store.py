@@ -94,8 +94,8 @@ async def test_a_write_cancelled_at_any_moment_is_whole_or_absent_and_the_next_o
         before = messages
     with anyio.fail_after(10):
         async with store.write() as transaction:
-            await write_everything(transaction, "kept")
-    assert (await seen(store, "kept"))[2] == 6
+            await write_everything(transaction, "harbour")
+    assert (await seen(store, "harbour"))[2] == 6
     assert outcomes[0] == 0
 
 

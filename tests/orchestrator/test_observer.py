@@ -119,7 +119,7 @@ def test_it_does_not_matter_in_how_many_parts_the_messages_come(roles: str, data
 
 def test_what_the_graph_refuses_is_left_out_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     graph = GraphStore()
-    texts = ["x" * 300_000, "Too long, sorry.", "Where is Ann?", "In Oslo."]
+    texts = ["x" * 600_000, "Too long, sorry.", "Where is Ann?", "In Oslo."]
     observe_messages(graph, messages_of("uaua", texts), 0, GraphPolicy())
     assert answers(graph) == {"Where is Ann?": ["In Oslo."]}
     assert "1 messages are not whole" in caplog.text
@@ -136,9 +136,9 @@ def test_a_full_graph_of_pinned_nodes_takes_no_more_and_observing_goes_on(caplog
 
 
 async def test_a_message_longer_than_a_node_may_be_blocks_nothing(database: Path) -> None:
-    limits = Settings(limits=LimitsPolicy(max_text_bytes=400_000))
+    limits = Settings(limits=LimitsPolicy(max_text_bytes=600_000))
     async with open_memory(database, limits) as memory:
-        await memory.record_messages("trip", said("word " * 70_000, "That was long.", "Where is Ann?", "In Oslo."))
+        await memory.record_messages("trip", said("word " * 110_000, "That was long.", "Where is Ann?", "In Oslo."))
         assert answers(await graph_of(memory)) == {"Where is Ann?": ["In Oslo."]}
         assert (await memory.finalize_session("trip")).session.state is SessionState.FINALIZED
 

@@ -312,8 +312,9 @@ def test_the_first_releases_database_is_looked_over_as_it_is(database: Path) -> 
     write_with_the_first_release(database)
     findings = {finding.check: finding for finding in inspect(database, is_deep=True)}
     assert findings.pop("schema").verdict is Verdict.WARNING
+    assert findings.pop("text index").verdict is Verdict.WARNING
     assert {finding.verdict for finding in findings.values()} == {Verdict.OK}
-    assert {"row hashes", "text index"} <= findings.keys()
+    assert "row hashes" in findings
 
 
 BEFORE_TYPES = migrations()[:2]
@@ -407,6 +408,7 @@ def test_the_second_releases_database_is_looked_over_as_it_is(database: Path) ->
     write_with_the_second_release(database)
     findings = {finding.check: finding for finding in inspect(database, is_deep=True)}
     assert findings.pop("schema").verdict is Verdict.WARNING
+    assert findings.pop("text index").verdict is Verdict.WARNING
     assert {finding.verdict for finding in findings.values()} == {Verdict.OK}
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE records SET text = 'forged' WHERE key = 5")
