@@ -27,7 +27,7 @@ class EvidenceWeights:
     own: float = 0.3
     context: float = 0.24
     session: float = 0.2
-    spelling: float = 0.25
+    spelling: float = 0.28
     kind: float = 0.36
     speaker: float = 0.05
     date: float = 0.1
