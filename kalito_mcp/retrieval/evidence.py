@@ -45,8 +45,9 @@ _DIGIT: Final = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A candidate, read: its words as one string between spaces, how many terms it has, how often the asked ones
-    are among them and the word that each was said by, and which instances of kinds are."""
+    """A candidate, read: its words as one string between spaces, how many terms it has, how often the asked ones are
+    among them, the word that each was said by (none where it is only the speaker's name), and which instances of kinds
+    are."""
 
     candidate: Candidate
     spoken: str
@@ -70,17 +71,19 @@ def inverse_document_frequencies(postings: Sequence[Posting], record_count: int,
 
 def reading(question: Question, candidate: Candidate) -> Reading:
     """Read a candidate as the question wants it."""
-    spoken = indexed_words(f"{candidate.name} {candidate.text}" if candidate.name else candidate.text)
+    named = indexed_words(candidate.name) if candidate.name else []
+    spoken = named + indexed_words(candidate.text)
     asked_by, credit = question.asked_by, question.credit
     counts: dict[str, float] = {}
     said: dict[str, str] = {}
     instances: dict[str, list[str]] = {}
-    for word in spoken:
+    for place, word in enumerate(spoken):
         asked = asked_by[word]
         if asked is None:
             continue
         if asked.term is not None:
-            said.setdefault(asked.term, word)
+            if place >= len(named):
+                said.setdefault(asked.term, word)
             counts[asked.term] = counts.get(asked.term, 0.0) + credit.get(asked.stem, 1.0)
         for kind in asked.kinds:
             instances.setdefault(kind, []).append(word)

@@ -56,6 +56,8 @@ class Lookup:
         self._fingerprint = fingerprint
         self._vector = vector
         self._seen: set[int] = set()
+        self.note: str | None = None
+        """What was asked for and given up; None where nothing was."""
 
     async def tiers(self, question: Question) -> AsyncIterator[Sequence[Scored]]:
         """The hits, a tier after the other: what comes later never moves what an earlier one has shown."""
@@ -80,7 +82,8 @@ class Lookup:
                 found = [one for one in candidates if not question.query.is_excluded(one.text)]
                 having = [one for one in found if question.query.phrase_match(one.text)] if asks_phrase else found
                 # A phrase that none of the most promising texts has was quoted from memory: then its words count.
-                asks_phrase = asks_phrase and bool(having)
+                if asks_phrase and not having:
+                    asks_phrase, self.note = False, "no record has the words in quotes as they stand: searched for each"
                 yield ranking.ranked(having if asks_phrase else found)
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:

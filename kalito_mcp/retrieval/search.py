@@ -113,6 +113,7 @@ class Searcher:
                 found.take(self._aged(tier, now_ms))
                 if found.is_enough or found.weak:
                     break
+        note = note or lookup.note
         hits = found.kept[offset : offset + request.k]
         if not hits and found.weak:
             note = f"nothing remembered speaks of this; weak hits left out: {found.weak}"
