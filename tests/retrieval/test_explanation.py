@@ -35,7 +35,7 @@ def test_every_feature_has_a_reason_of_its_own(feature: str) -> None:
         if other != feature and (other in AGAINST) == (feature in AGAINST)
     ]
     assert why not in others
-    assert why.startswith("less, for it ") == (feature in AGAINST)
+    assert why.startswith("lowered, for ") == (feature in AGAINST)
 
 
 def test_there_is_no_reason_without_a_feature() -> None:
@@ -52,7 +52,7 @@ def test_the_words_are_those_that_were_said_and_those_near_are_as_they_were_aske
 
 def test_a_mistyped_word_says_what_it_was_taken_for() -> None:
     why = explained(scored("frery", candidate("The ferries leave"), {"own": 0.3}, meant="ferry"))
-    assert '"ferries" (for "frery")' in why
+    assert '"ferries" for "frery"' in why
     assert "for" not in explained(scored("ferry", candidate("The ferries leave"), {"own": 0.3}))
 
 
@@ -72,19 +72,19 @@ def test_the_day_and_the_speaker_are_named() -> None:
 def test_the_largest_reason_comes_first_what_speaks_against_last_and_what_is_tiny_is_left_out() -> None:
     parts = {"time": 0.01, "assistant": -0.3, "own": 0.2, "first_person": 0.001, "session": 0.05}
     why = explained(scored("ferry", candidate("ferry", role=Role.ASSISTANT), parts)).split("; ")
-    assert [one.split()[0] for one in why] == ["says", "its", "tells", "less,"]
+    assert [one.split()[0] for one in why] == ["says", "other", "tells", "lowered,"]
 
 
 def test_a_context_without_a_term_near_by_says_nothing_empty() -> None:
     assert explained(scored("ferry", candidate("ferry"), {"context": 0.2})) == ""
     why = explained(scored("ferry", candidate("ferry"), {"context": 0.2, "own": 0.3}))
-    assert why == 'says "ferry"'
+    assert why == 'says "ferry" (+0.30)'
 
 
 def test_a_long_query_is_not_repeated_as_a_whole() -> None:
     text = " ".join(f"word{n}x" for n in range(30))
     why = explained(scored(text, candidate(text), {"own": 0.3}))
-    assert why.endswith(", ...")
+    assert why.endswith(", ... (+0.30)")
     assert why.count('"') == 12
 
 

@@ -37,7 +37,7 @@ async def test_a_mistyped_word_finds_what_was_meant_and_says_so(store: SqliteSto
     await remember(store, "She took up painting.", "nothing of that sort", "the recipe for bread")
     [hit] = await hits(store, "paintnig")
     assert hit.text == "She took up painting."
-    assert '"painting" (for "paintnig")' in (hit.why or "")
+    assert '"painting" for "paintnig"' in (hit.why or "")
     assert await texts(store, "xqzvw") == []
 
 
