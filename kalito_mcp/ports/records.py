@@ -16,6 +16,7 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.time_words import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,10 @@ class RecordReader(Protocol):
     ) -> Sequence[Place]:
         """Where these records stand, and the messages up to `reach` turns before and after those at `centres`, in no
         order. What the filters do not admit is there as well, and says so; forgotten records are not."""
+        ...
+
+    async def dated(self, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
+        """The keys of the newest `limit` messages of the span. Looks at the newest sessions of that time alone."""
         ...
 
     async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:

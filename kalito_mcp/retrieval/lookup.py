@@ -1,7 +1,8 @@
 """One search in one view of the store: candidates from the indexes, weighed by their places, read, ranked.
 
-Three generators with bounded work: the text index for the terms, for the instances of kinds and for what a mistyped
-word may have meant; the vectors, where there are any; and the turns around the best of these, as their context.
+Four generators with bounded work: the text index for the terms, for the instances of kinds and for what a mistyped
+word may have meant; the times that are named; the vectors, where there are any; and the turns around the best of these,
+as their context.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -30,6 +31,7 @@ _ENOUGH_TO_COMPARE: Final = 10
 """Vectors whose mean says what any text has in common with the query."""
 
 
+_MOST_SPANS: Final = 3
 _SHORTEST_CORRECTED: Final = 5
 """Letters. A shorter word is one mistake away from too many others: pets from gets."""
 
@@ -62,7 +64,8 @@ class Lookup:
     async def tiers(self, question: Question) -> AsyncIterator[Sequence[Scored]]:
         """The hits, a tier after the other: what comes later never moves what an earlier one has shown."""
         question, postings = await self._postings(question)
-        nearest = await self._nearest()
+        nearest = await self._nearest() + await self._dated(question)
+        others = frozenset(nearest)
         newest_key = max((posting.keys[0] for posting in postings if posting.keys), default=None)
         if newest_key is None and not nearest:
             return
@@ -74,7 +77,7 @@ class Lookup:
         asks_phrase = bool(question.query.phrases)
         while places := await self._places(keys, nearest):
             surroundings = Surroundings(holdings, len(question.terms), places)
-            ranking = Ranking(question, weights, surroundings, self._weights, await self._likeness(places))
+            ranking = Ranking(question, weights, surroundings, self._weights, await self._likeness(places), others)
             promising = ranking.by_promise()
             for start in range(0, len(promising), self._policy.read):
                 chosen = promising[start : start + self._policy.read]
@@ -110,7 +113,7 @@ class Lookup:
         return question, postings
 
     async def _held_by(self, asked: Sequence[tuple[str, ...]]) -> Sequence[Posting]:
-        cap = max(1, self._policy.postings // len(asked))
+        cap = max(1, self._policy.postings // max(1, len(asked)))
         return await self._view.text.postings(self._scope, asked, types=self._filters.types, cap=cap)
 
     async def _nearest(self) -> list[int]:
@@ -118,6 +121,13 @@ class Lookup:
             return []
         found = await self._view.vectors.nearest(self._scope, self._fingerprint, self._vector, k=self._policy.nearest)
         return [key for key, _ in found]
+
+    async def _dated(self, question: Question) -> list[int]:
+        """The newest records of the times that are named."""
+        found: list[int] = []
+        for span in question.spans[:_MOST_SPANS]:
+            found += await self._view.records.dated(self._scope, span, limit=self._policy.nearest)
+        return found
 
     async def _likeness(self, places: Sequence[Place]) -> Mapping[int, float]:
         if self._vector is None:

@@ -12,13 +12,21 @@ from typing import Final
 
 from kalito_mcp.domain.analysis import STOP_WORDS, query_terms, stem, words
 from kalito_mcp.domain.query import Query, parsed
-from kalito_mcp.domain.time_words import Dates, asks_when, named_dates
+from kalito_mcp.domain.time_words import Dates, Span, asks_when, named_dates, named_spans
 from kalito_mcp.domain.word_forms import base_form
 from kalito_mcp.retrieval.kinds import instances
 
 _SHORTEST, _LONGEST = 3, 5
 _MOST_GRAMS: Final = 400
 _MOST_INSTANCES: Final = 60
+_TIME_TERMS: Final = frozenset(
+    map(
+        stem,
+        """last next past recent week weekend month year day yesterday today tonight ago january february march april
+        june july august september october november december monday tuesday wednesday thursday friday saturday sunday
+        morning evening early late beginning end since until before during between""".split(),
+    )
+)
 _ASKS_NUMBER: Final = re.compile(
     r"\bhow (?:many|much|often|old|far|long|tall|big)\b|\bwhat (?:number|percentage|score)\b"
 )
@@ -33,7 +41,7 @@ class Question:
 
     `terms` are distinct and in order; `written` is a word of each, and `alternatives` are what it is looked up as,
     itself first; `credit` is how much a corrected one counts, 1 unless said. `kinds` are the instances of the
-    terms that name a kind.
+    terms that name a kind. `spans` are the stretches of time that it names: the words for them are no terms.
     """
 
     query: Query
@@ -43,6 +51,7 @@ class Question:
     credit: Mapping[str, float]
     kinds: Mapping[str, frozenset[str]]
     dates: Dates
+    spans: tuple[Span, ...]
 
     @cached_property
     def spoken(self) -> frozenset[str]:
@@ -121,7 +130,9 @@ class AskedWords(dict[str, Asked | None]):
 def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
     """The query as a question. Without `now_ms` it names no date that depends on now."""
     query = parsed(text)
-    terms = tuple(query_terms(query.words)[:most_terms])
+    spans = named_spans(query.words, now_ms)
+    asked = query_terms(query.words)
+    terms = tuple([term for term in asked if not spans or term not in _TIME_TERMS][:most_terms])
     written = {stem(word): word.partition("'")[0] for word in words(query.words)}
     kinds = {term: instances(term) - set(terms) for term in terms if term not in STOP_WORDS}
     return Question(
@@ -132,4 +143,5 @@ def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
         credit={},
         kinds={term: frozenset(sorted(members)[:_MOST_INSTANCES]) for term, members in kinds.items() if members},
         dates=named_dates(query.words, now_ms),
+        spans=spans,
     )

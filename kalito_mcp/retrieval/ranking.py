@@ -52,6 +52,7 @@ class Ranking:
         surroundings: Surroundings,
         weights: EvidenceWeights,
         likeness: Mapping[int, float],
+        others: Set[int] = frozenset(),
     ) -> None:
         self._question = question
         self._term_weights = term_weights
@@ -59,6 +60,7 @@ class Ranking:
         self._surroundings = surroundings
         self._places = {place.key: place for place in surroundings.places}
         self._likeness = likeness
+        self._others = others
         self._weights: dict[str, float] = asdict(weights)
         # A short text that holds every word comes near 1.
         self._full = weights.own + weights.context + weights.session + weights.spelling or 1.0
@@ -72,12 +74,12 @@ class Ranking:
         """The keys of the places that may be hits, the most promising first; equal ones newest first.
 
         Without any of what is asked for in it, a record is no hit, whatever is said around it: that would find 0.2
-        points more on LoCoMo, and show what nobody understands. By its meaning it is one.
+        points more on LoCoMo, and show what nobody understands. One of the `others`, near in meaning or in time, is.
         """
         promise = [
             (self._promise(place), place.key)
             for place in self._surroundings.places
-            if place.is_admitted and (self._surroundings.holds(place) or self._meaning(place) > 0)
+            if place.is_admitted and (self._surroundings.holds(place) or place.key in self._others)
         ]
         return [key for _, key in sorted(promise, reverse=True)]
 

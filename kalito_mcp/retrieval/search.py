@@ -92,13 +92,15 @@ class Searcher:
         offset = _offset(request.cursor, fingerprint)
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
         question = read(request.query[:_READ_CHARS], most_terms=self._policy.max_terms, now_ms=now_ms)
-        if not question.terms:
+        if not question.terms and not question.spans:
             return SearchPage(hits=(), next_cursor=None)
         vector, note = await self._vector(question.query.words)
         async with self._store.read() as view:
             if vector is not None and not await self._is_served(view, len(vector)):
                 vector, note = None, _OTHER_VECTORS
             least = self._policy.min_score if vector is None else self._policy.min_score_by_meaning
+            # Where only a time is asked about, whatever was said then is an answer.
+            least = least if question.terms else 0.0
             found = _Found(least, wanted=offset + request.k + 1)
             lookup = Lookup(
                 view,

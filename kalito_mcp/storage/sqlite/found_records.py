@@ -9,9 +9,11 @@ import aiosqlite
 from kalito_mcp.domain.records import message_record_id
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.search import Candidate, Place, SearchFilters
+from kalito_mcp.domain.time_words import Span
 from kalito_mcp.storage.sqlite import record_rows as rows
 
 _DEFAULT_AGENT_OR: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
+_SESSIONS_OF_A_TIME: Final = 50
 _ADMITTED: Final = """
     (:types IS NULL OR r.type IN (SELECT value FROM json_each(:types)))
     AND (:roles IS NULL OR r.role IN (SELECT value FROM json_each(:roles)))
@@ -40,6 +42,17 @@ WHERE r.key IN (
             AND n.seq BETWEEN m.seq - :reach AND m.seq + :reach
     WHERE m.type = 'message'
 ) AND {_IN_SCOPE}
+"""
+SELECT_DATED: Final = f"""
+SELECT r.key FROM (
+    SELECT s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
+    WHERE s.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
+        AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
+        AND s.newest_message_at >= :first AND s.oldest_message_at <= :last
+    ORDER BY s.newest_message_at DESC LIMIT {_SESSIONS_OF_A_TIME}
+) of_then JOIN records r ON r.session_key = of_then.key AND r.type = 'message'
+WHERE r.created_at BETWEEN :first AND :last AND r.deleted_at IS NULL
+ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
 SELECT_CANDIDATES: Final = f"""
 SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
@@ -72,6 +85,19 @@ async def places(
         Place(key, session, seq, tokens, role, name, bool(is_admitted) and _is_one_of(names, name))
         for key, session, seq, tokens, role, name, is_admitted in found
     ]
+
+
+async def dated(connection: aiosqlite.Connection, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
+    """`ports.records.RecordReader.dated`."""
+    asked = {
+        "owner": scope.owner,
+        "agent": scope.agent,
+        "session": scope.session,
+        "first": span.first,
+        "last": span.last,
+        "limit": limit,
+    }
+    return [row[0] for row in await connection.execute_fetchall(SELECT_DATED, asked)]
 
 
 async def candidates(

@@ -16,6 +16,7 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.time_words import Span
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
 from kalito_mcp.storage.sqlite import record_rows as rows
@@ -28,7 +29,7 @@ from kalito_mcp.storage.sqlite.edit_rows import (
     hashed,
     stored,
 )
-from kalito_mcp.storage.sqlite.found_records import candidates, places
+from kalito_mcp.storage.sqlite.found_records import candidates, dated, places
 from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, RECORD_COLUMNS
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
@@ -170,6 +171,9 @@ class RecordQueries:
         self, scope: Scope, keys: Sequence[int], centres: Sequence[int], *, reach: int, filters: SearchFilters
     ) -> Sequence[Place]:
         return await places(self._connection, scope, keys, centres, reach=reach, filters=filters)
+
+    async def dated(self, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
+        return await dated(self._connection, scope, span, limit=limit)
 
     async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
         return await candidates(self._connection, scope, keys, filters)
