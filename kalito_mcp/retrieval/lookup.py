@@ -64,8 +64,8 @@ class Lookup:
     async def tiers(self, question: Question) -> AsyncIterator[Sequence[Scored]]:
         """The hits, a tier after the other: what comes later never moves what an earlier one has shown."""
         question, postings = await self._postings(question)
-        nearest = await self._nearest() + await self._dated(question)
-        others = frozenset(nearest)
+        dated = await self._dated(question)
+        nearest = [*await self._nearest(), *dated]
         newest_key = max((posting.keys[0] for posting in postings if posting.keys), default=None)
         if newest_key is None and not nearest:
             return
@@ -77,7 +77,9 @@ class Lookup:
         asks_phrase = bool(question.query.phrases)
         while places := await self._places(keys, nearest):
             surroundings = Surroundings(holdings, len(question.terms), places)
-            ranking = Ranking(question, weights, surroundings, self._weights, await self._likeness(places), others)
+            ranking = Ranking(
+                question, weights, surroundings, self._weights, await self._likeness(places), frozenset(dated)
+            )
             promising = ranking.by_promise()
             for start in range(0, len(promising), self._policy.read):
                 chosen = promising[start : start + self._policy.read]

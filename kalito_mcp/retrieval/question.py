@@ -27,6 +27,7 @@ _TIME_TERMS: Final = frozenset(
         morning evening early late beginning end since until before during between""".split(),
     )
 )
+_DATE_NUMBER: Final = re.compile(r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|(?:19|20)\d\d")
 _ASKS_NUMBER: Final = re.compile(
     r"\bhow (?:many|much|often|old|far|long|tall|big)\b|\bwhat (?:number|percentage|score)\b"
 )
@@ -131,8 +132,7 @@ def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
     """The query as a question. Without `now_ms` it names no date that depends on now."""
     query = parsed(text)
     spans = named_spans(query.words, now_ms)
-    asked = query_terms(query.words)
-    terms = tuple([term for term in asked if not spans or term not in _TIME_TERMS][:most_terms])
+    terms = tuple(_without_times(query_terms(query.words)) if spans else query_terms(query.words))[:most_terms]
     written = {stem(word): word.partition("'")[0] for word in words(query.words)}
     kinds = {term: instances(term) - set(terms) for term in terms if term not in STOP_WORDS}
     return Question(
@@ -145,3 +145,9 @@ def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
         dates=named_dates(query.words, now_ms),
         spans=spans,
     )
+
+
+def _without_times(asked: list[str]) -> list[str]:
+    """The terms that are no words for a time; nor its numbers, where nothing else is asked for."""
+    kept = [term for term in asked if term not in _TIME_TERMS]
+    return kept if any(_DATE_NUMBER.fullmatch(term) is None for term in kept) else []

@@ -52,7 +52,7 @@ class Ranking:
         surroundings: Surroundings,
         weights: EvidenceWeights,
         likeness: Mapping[int, float],
-        others: Set[int] = frozenset(),
+        dated: Set[int] = frozenset(),
     ) -> None:
         self._question = question
         self._term_weights = term_weights
@@ -60,7 +60,7 @@ class Ranking:
         self._surroundings = surroundings
         self._places = {place.key: place for place in surroundings.places}
         self._likeness = likeness
-        self._others = others
+        self._dated = dated
         self._weights: dict[str, float] = asdict(weights)
         # A short text that holds every word comes near 1.
         self._full = weights.own + weights.context + weights.session + weights.spelling or 1.0
@@ -74,12 +74,12 @@ class Ranking:
         """The keys of the places that may be hits, the most promising first; equal ones newest first.
 
         Without any of what is asked for in it, a record is no hit, whatever is said around it: that would find 0.2
-        points more on LoCoMo, and show what nobody understands. One of the `others`, near in meaning or in time, is.
+        points more on LoCoMo, and show what nobody understands. By its meaning, or said when the query says, it is one.
         """
         promise = [
             (self._promise(place), place.key)
             for place in self._surroundings.places
-            if place.is_admitted and (self._surroundings.holds(place) or place.key in self._others)
+            if place.is_admitted and self._is_spoken_of(place)
         ]
         return [key for _, key in sorted(promise, reverse=True)]
 
@@ -88,6 +88,9 @@ class Ranking:
         readings = [evidence.reading(self._question, candidate) for candidate in candidates]
         spelled = evidence.spelling(self._question, readings) if self._weights["spelling"] else [0.0] * len(readings)
         return [self._scored(read, alike) for read, alike in zip(readings, spelled, strict=True)]
+
+    def _is_spoken_of(self, place: Place) -> bool:
+        return self._surroundings.holds(place) or self._meaning(place) > 0 or place.key in self._dated
 
     def _promise(self, place: Place) -> float:
         look, weights = self._surroundings, self._weights

@@ -1,0 +1,53 @@
+"""What was said at a time that the query names is found, whatever its words."""
+
+import pytest
+
+from kalito_mcp.domain.time import from_iso
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
+from tests.retrieval.memories import page_of, remember
+
+pytestmark = pytest.mark.anyio
+NOW_MS = from_iso("2026-11-21T10:00:00Z")
+SAID = {
+    "The audit will be in october, in some weeks.": "2026-08-12",
+    "We visited my niece in Bergen.": "2026-10-14",
+    "The rye bread failed again.": "2026-10-18",
+    "The plumber fixed the sink.": "2026-11-10",
+}
+
+
+@pytest.fixture
+async def diary(store: SqliteStore) -> SqliteStore:
+    messages = [drafts.message(text, created_at=from_iso(day)) for text, day in SAID.items()]
+    await remember(store, *messages)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("query", "days"),
+    [
+        ("what happened last week?", ["2026-11-10"]),
+        ("what happened in October?", ["2026-10-14", "2026-10-18"]),
+        ("on October 18", ["2026-10-18"]),
+        ("yesterday", []),
+    ],
+)
+async def test_where_only_a_time_is_asked_about_all_of_it_is_told(
+    diary: SqliteStore, query: str, days: list[str]
+) -> None:
+    page = await page_of(diary, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
+    assert sorted(SAID[hit.text] for hit in page.hits) == days
+
+
+async def test_the_words_for_a_time_are_no_words_to_look_for(diary: SqliteStore) -> None:
+    page = await page_of(diary, SearchRequest("the bread in October", now_ms=NOW_MS), policy=SearchPolicy())
+    assert page.hits[0].text == "The rye bread failed again."
+    assert "The audit will be in october, in some weeks." not in [hit.text for hit in page.hits]
+
+
+async def test_without_a_time_they_are_words(diary: SqliteStore) -> None:
+    page = await page_of(diary, SearchRequest("which weeks?", now_ms=NOW_MS), policy=SearchPolicy())
+    assert [hit.text for hit in page.hits] == ["The audit will be in october, in some weeks."]
