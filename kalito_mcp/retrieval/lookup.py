@@ -74,7 +74,7 @@ class Lookup:
         weights = inverse_document_frequencies(postings[: len(question.terms)], record_count, newest_key or 1)
         holdings = Holdings(postings, [weights[term] for term in (*question.terms, *question.kinds)])
         keys = islice(holdings.by_weight(), max(self._policy.filtered_candidates, self._policy.candidates))
-        asks_phrase = bool(question.query.phrases)
+        asks_phrase, is_first = bool(question.query.phrases), True
         while places := await self._places(keys, nearest):
             surroundings = Surroundings(holdings, len(question.terms), places)
             ranking = Ranking(
@@ -87,8 +87,9 @@ class Lookup:
                 found = [one for one in candidates if not question.query.is_excluded(one.text)]
                 having = [one for one in found if question.query.phrase_match(one.text)] if asks_phrase else found
                 # A phrase that none of the most promising texts has was quoted from memory: then its words count.
-                if asks_phrase and not having:
+                if asks_phrase and is_first and not having:
                     asks_phrase, self.note = False, "no record has the words in quotes as they stand: searched for each"
+                is_first = False
                 yield ranking.ranked(having if asks_phrase else found)
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:

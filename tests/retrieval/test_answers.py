@@ -201,3 +201,10 @@ async def test_vectors_of_another_embedder_are_not_compared_and_the_note_says_wh
     page = await page_of(store, SearchRequest("ferry"), embedder=ScriptedEmbedder())
     assert [hit.text for hit in page.hits] == ["the ferry"]
     assert "reindex" in (page.note or "")
+
+
+async def test_a_phrase_that_the_best_texts_have_stays_required_on_later_pages(store: SqliteStore) -> None:
+    await remember(store, *(f"ferry number {n} in the night" for n in range(90)), "the night ferry leaves at seven")
+    page = await page_of(store, SearchRequest('"night ferry"', k=100))
+    assert [hit.text for hit in page.hits] == ["the night ferry leaves at seven"]
+    assert page.note is None
