@@ -81,8 +81,10 @@ class Lookup:
                 question, weights, surroundings, self._weights, await self._likeness(places), frozenset(dated)
             )
             promising = ranking.by_promise()
-            for start in range(0, len(promising), self._policy.read):
-                chosen = promising[start : start + self._policy.read]
+            # A phrase may be in any of them.
+            size = max(1, len(promising)) if asks_phrase else self._policy.read
+            for start in range(0, len(promising), size):
+                chosen = promising[start : start + size]
                 candidates = await self._view.records.candidates(self._scope, chosen, self._filters)
                 found = [one for one in candidates if not question.query.is_excluded(one.text)]
                 having = [one for one in found if question.query.phrase_match(one.text)] if asks_phrase else found
