@@ -38,6 +38,8 @@ _UNSPACED: Final = re.compile(
     "\U00020000-\U0003ffff]+"
 )
 
+# Letters up to which a word keeps its final e.
+_KEEPS_E: Final = 5
 # Short roots that had a final e before -ing or -ed: after one vowel the consonant would be doubled else (hop, hopping).
 _LOST_E: Final = re.compile(r"[vcu]$|[^s]s$|[dr]g$|^[^aeiou]*[aeiouy][^aeiouwxy]$")
 # What is neither letter nor digit, as spaces: splitting takes half the time of matching.
@@ -131,13 +133,13 @@ def _without_participle(word: str) -> str:
             return root
         if root[-1] == root[-2] and root[-1] not in "aeflosz":
             return root[:-1]
-        return root + "e" if len(root) < 5 and _LOST_E.search(root) else root  # noqa: PLR2004 - as `_without_final_e`
+        return root + "e" if len(root) < _KEEPS_E and _LOST_E.search(root) else root
     return word
 
 
 def _without_final_e(word: str) -> str:
     # Of shorter words the e tells them apart: `note` and `not`, `plane` and `plan`, `theme` and `them`.
-    return word[:-1] if word.endswith("e") and len(word) > 5 else word  # noqa: PLR2004
+    return word[:-1] if word.endswith("e") and len(word) > _KEEPS_E else word
 
 
 def indexed_words(text: str) -> list[str]:

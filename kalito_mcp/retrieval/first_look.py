@@ -13,10 +13,10 @@ from typing import Final
 
 from kalito_mcp.domain.search import Place, Posting
 
-REACH: Final = 3
+_SHARES: Final = ((-2, 0.4), (-1, 0.5), (1, 0.3), (2, 0.2), (3, 0.1))
+REACH: Final = max(abs(offset) for offset, _ in _SHARES)
 """How many turns before and after a message are its surroundings."""
 
-_SHARES: Final = ((-2, 0.4), (-1, 0.5), (1, 0.3), (2, 0.2), (3, 0.1))
 _SESSION_SHARE: Final = 0.15
 _SPEAKS_FOR_ITSELF: Final = 60.0
 """Words at which the surroundings count half."""

@@ -1,7 +1,7 @@
 """What a query asks for, before anything is looked up. Pure.
 
-A query's term is found by any of its alternatives: its irregular forms (buy, bought), and what a mistyped word may
-have meant. Terms may name kinds (pets), whose instances (puppy) are weak evidence.
+A query's term is found by itself and, where nothing holds it, by what a mistyped word may have meant. Terms may name
+kinds (pets), whose instances (puppy) are weak evidence.
 """
 
 import re
