@@ -9,12 +9,20 @@ Kept although they have a second meaning, because the verb is what is mostly mea
 met, fell, spoke, won, lit, drunk.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping, Set
+from functools import cache
 from typing import Final
 
 
 def base_form(word: str) -> str:
     """The base of an irregular form; any other word as it is. The word is lower case and without `'s`."""
     return _BASES.get(word, word)
+
+
+def irregular_heads(head: str) -> Set[str]:
+    """The first two letters of the irregular forms of all words that begin with these two: go has we, of went."""
+    return _heads().get(head, frozenset())
 
 
 _VERBS: Final = """
@@ -72,3 +80,11 @@ def _bases(*tables: str) -> dict[str, str]:
 
 
 _BASES: Final = _bases(_VERBS, _NOUNS, _SHORT_OR_DOUBLED)
+
+
+@cache
+def _heads() -> Mapping[str, Set[str]]:
+    heads: defaultdict[str, set[str]] = defaultdict(set)
+    for form, base in _BASES.items():
+        heads[base[:2]].add(form[:2])
+    return dict(heads)

@@ -9,14 +9,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 from kalito_mcp.domain.analysis import indexed_words
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Posting
 from kalito_mcp.domain.time_words import date_match, tells_time
-from kalito_mcp.retrieval.question import Question
+from kalito_mcp.retrieval.question import Asked, Question, asked_words
 
 _SATURATION: Final = 0.3
 _LENGTH_WEIGHT: Final = 0.04
@@ -25,36 +25,49 @@ _QUESTION_MARKS: Final = ("?", "？", "؟")
 _READ_CHARS: Final = 8_000
 """Of a longer text, the beginning is looked at for what only orders the hits."""
 
-
-def _words(listed: str, separator: str = " ") -> tuple[str, ...]:
-    """Each between spaces, as in a reading."""
-    return tuple(f" {one} " for one in listed.split(separator))
-
-
-_FIRST_PERSON: Final = _words("i i'm i've i'd i'll my me myself we we're our")
-_STATEMENT: Final = _words(
-    "always, never, prefer, please, make sure, favorite, favourite, decided, plan to, planning to, going to, i'd like, "
-    "i'd rather, i like, i love, i hate, i want, i need, i enjoy, i don't like",
-    ", ",
+_FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my me myself we we're our".split())
+_STATEMENT: Final = frozenset("always never prefer please favorite favourite decided".split())
+_STATEMENTS: Final = tuple(
+    f" {phrase} "
+    for phrase in (
+        "make sure, plan to, planning to, going to, i'd like, i'd rather, i like, i love, i hate, i want, i need, "
+        "i enjoy, i don't like"
+    ).split(", ")
 )
-_NUMBER: Final = _words(
-    "one two three four five six seven eight nine ten twice once couple dozen few several many hundred thousand"
+_MANNERS: Final = _FIRST_PERSON | _STATEMENT | {phrase.split()[0] for phrase in _STATEMENTS}
+_NUMBER: Final = frozenset(
+    "one two three four five six seven eight nine ten twice once couple dozen few several many hundred thousand".split()
 )
 _DIGIT: Final = re.compile(r"\d")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A candidate, read: its words as one string between spaces, how many terms it has, how often the asked ones are
-    among them, the word that each was said by (none where it is only the speaker's name), and which instances of kinds
-    are."""
+class Reading(NamedTuple):
+    """A candidate, read: the words of its text, those with its speaker's name before them, and the latter as one string
+    between spaces; how often it has each of the asked terms, and instances of each of their kinds. A tuple, for dozens
+    are made for a search."""
 
     candidate: Candidate
+    text: Sequence[str]
+    words: Sequence[str]
     spoken: str
-    length: int
     counts: Mapping[str, float]
-    said: Mapping[str, str]
-    instances: Mapping[str, Sequence[str]]
+    kinds: Mapping[str, int]
+    asked: Mapping[str, Asked]
+
+    @property
+    def said(self) -> dict[str, str]:
+        """The word that each asked term was said by; none where it is only the speaker's name."""
+        found = [self.asked[word] for word in self.text if word in self.asked]
+        return {one.term: one.word for one in reversed(found) if one.term is not None}
+
+    @property
+    def instances(self) -> dict[str, list[str]]:
+        """The words that tell of an instance of each kind, in order."""
+        found: dict[str, list[str]] = {}
+        for word in self.words:
+            for kind in self.asked[word].kinds if word in self.asked else ():
+                found.setdefault(kind, []).append(word)
+        return found
 
 
 def inverse_document_frequencies(postings: Sequence[Posting], record_count: int, newest_key: int) -> dict[str, float]:
@@ -69,74 +82,102 @@ def inverse_document_frequencies(postings: Sequence[Posting], record_count: int,
     return weights
 
 
-def reading(question: Question, candidate: Candidate) -> Reading:
-    """Read a candidate as the question wants it."""
-    named = indexed_words(candidate.name) if candidate.name else []
-    spoken = named + indexed_words(candidate.text)
-    asked_by, credit = question.asked_by, question.credit
+def readings(question: Question, candidates: Sequence[Candidate]) -> list[Reading]:
+    """Read the candidates as the question wants it."""
+    texts = [indexed_words(one.text) for one in candidates]
+    names = [indexed_words(one.name) if one.name else [] for one in candidates]
+    # Texts share their words: what each is to the question is found out once.
+    asked = asked_words(question, set().union(*texts, *names))
+    wanted = frozenset(asked)
+    return [_reading(*one, asked, wanted) for one in zip(candidates, names, texts, strict=True)]
+
+
+def _reading(
+    candidate: Candidate, name: list[str], text: list[str], asked: Mapping[str, Asked], wanted: frozenset[str]
+) -> Reading:
+    words = name + text
     counts: dict[str, float] = {}
-    said: dict[str, str] = {}
-    instances: dict[str, list[str]] = {}
-    for place, word in enumerate(spoken):
-        asked = asked_by[word]
-        if asked is None:
-            continue
-        if asked.term is not None:
-            if place >= len(named):
-                said.setdefault(asked.term, word)
-            counts[asked.term] = counts.get(asked.term, 0.0) + credit.get(asked.stem, 1.0)
-        for kind in asked.kinds:
-            instances.setdefault(kind, []).append(word)
-    return Reading(candidate, f" {' '.join(spoken)} ", len(spoken), counts, said, instances)
+    kinds: dict[str, int] = {}
+    # Sorted: a sum's last bit depends on the order.
+    for word in sorted(wanted.intersection(words)):
+        one, often = asked[word], words.count(word)
+        if one.term is not None:
+            counts[one.term] = counts.get(one.term, 0.0) + one.credit * often
+        for kind in one.kinds:
+            kinds[kind] = kinds.get(kind, 0) + often
+    return Reading(candidate, text, words, f" {' '.join(words)} ", counts, kinds, asked)
+
+
+def damping(length: float) -> float:
+    """How many times a text of so many words must hold a term for half of its weight."""
+    return _SATURATION + _LENGTH_WEIGHT * length
 
 
 def own(read: Reading, weights: Mapping[str, float], mass: float) -> float:
     """The share of the weights of the asked terms that the text holds."""
-    damping = _SATURATION + _LENGTH_WEIGHT * read.length
-    return sum(weights[term] * count / (count + damping) for term, count in read.counts.items()) / mass
+    damped = damping(len(read.words))
+    return sum([weights[term] * count / (count + damped) for term, count in read.counts.items()]) / mass
 
 
 def kind(read: Reading, weights: Mapping[str, float], mass: float) -> float:
     """The same of the kinds that it has instances of."""
-    damping = _SATURATION + _LENGTH_WEIGHT * read.length
-    return sum(weights[named] / (1 + damping / len(found)) for named, found in read.instances.items()) / mass
+    damped = damping(len(read.words))
+    return sum([weights[named] * often / (often + damped) for named, often in read.kinds.items()]) / mass
 
 
 def spelling(question: Question, readings: Sequence[Reading]) -> list[float]:
     """For each text, how much it has of the runs of letters of the query, the rarer among these texts the more."""
-    grams = question.grams
     texts = [read.spoken[:_READ_CHARS] for read in readings]
-    held = [[gram for gram in grams if gram in text] for text in texts]
-    frequency = Counter(gram for found in held for gram in found)
-    weights = {gram: math.log1p(len(texts) / max(1, frequency[gram])) for gram in grams}
-    length = math.sqrt(sum(weight**2 for weight in weights.values())) or 1.0
-    mean = sum(weights.values()) / len(weights) if weights else 1.0
+    held = _held(question.grams, texts)
+    frequency = Counter(chain.from_iterable(held))
+    squares = {
+        gram: math.log1p(len(texts) / max(1, frequency[gram])) ** 2 for gram in chain.from_iterable(question.grams)
+    }
+    length = math.sqrt(sum(squares.values())) or 1.0
+    mean = sum(map(math.sqrt, squares.values())) / len(squares) if squares else 1.0
+    scale = length * mean * math.sqrt(_RUNS_PER_CHARACTER)
     return [
-        min(1.0, sum(weights[gram] ** 2 for gram in found) / length / mean / math.sqrt(_RUNS_PER_CHARACTER * len(text)))
+        min(1.0, math.fsum([squares[gram] for gram in found]) / scale / math.sqrt(len(text)))
         for found, text in zip(held, texts, strict=True)
     ]
 
 
-def manner(question: Question, read: Reading) -> dict[str, float]:
-    """What the text is like, as far as it matters to the question: 1 for each feature that it has."""
-    candidate, spoken = read.candidate, read.spoken
+def _held(grams: Sequence[Sequence[str]], texts: Sequence[str]) -> list[set[str]]:
+    """The runs that each text has. A longer one is looked for only where both that it is made of were found."""
+    shortest, *longer = grams
+    made = [[(gram, gram[:-1], gram[1:]) for gram in of_size] for of_size in longer]
+    found = []
+    for text in texts:
+        held = {gram for gram in shortest if gram in text}
+        for of_size in made:
+            held.update([gram for gram, head, tail in of_size if head in held and tail in held and gram in text])
+        found.append(held)
+    return found
+
+
+def setting(question: Question, read: Reading) -> dict[str, float]:
+    """When it was said, and whether it tells a time or a number, where the question asks for one."""
     found: dict[str, float] = {}
     if question.dates:
-        found["date"] = date_match(question.dates, candidate.created_at)
-    if question.asks_when and tells_time(candidate.text[:_READ_CHARS]):
+        found["date"] = date_match(question.dates, read.candidate.created_at)
+    if question.asks_when and tells_time(read.candidate.text[:_READ_CHARS]):
         found["time"] = 1.0
-    if question.asks_number and (_has_any(spoken, _NUMBER) or _DIGIT.search(spoken)):
+    if question.asks_number and (not _NUMBER.isdisjoint(read.words) or _DIGIT.search(read.spoken)):
         found["number"] = 1.0
-    if _has_any(spoken, _FIRST_PERSON):
+    return found
+
+
+def manner(question: Question, read: Reading) -> dict[str, float]:
+    """How it is said, and by whom: 1 for each feature that it has."""
+    candidate = read.candidate
+    found: dict[str, float] = {}
+    marks = _MANNERS.intersection(read.words)
+    if not marks.isdisjoint(_FIRST_PERSON):
         found["first_person"] = 1.0
-    if _has_any(spoken, _STATEMENT):
+    if not marks.isdisjoint(_STATEMENT) or (marks and any(phrase in read.spoken for phrase in _STATEMENTS)):
         found["statement"] = 1.0
     if candidate.text.rstrip().endswith(_QUESTION_MARKS):
         found["question"] = 1.0
     if candidate.role is Role.ASSISTANT and not candidate.name and not question.asks_assistant:
         found["assistant"] = 1.0
     return found
-
-
-def _has_any(spoken: str, listed: tuple[str, ...]) -> bool:
-    return any(one in spoken for one in listed)

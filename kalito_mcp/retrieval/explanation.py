@@ -27,19 +27,19 @@ def _own(scored: Scored) -> str:
     if not said:
         return ""
     return "says " + _listed(
-        f'"{word}"' + (f' for "{scored.written[term]}"' if term in scored.corrected else "")
+        f'"{word}"' + (f' for "{scored.question.written[term]}"' if term in scored.question.corrected_terms else "")
         for term, word in said.items()
     )
 
 
 def _context(scored: Scored) -> str:
-    near = _quoted(scored.written[term] for term in scored.near)
+    near = _quoted(scored.question.written[term] for term in scored.near)
     return f"{near} said just before or after" if near else ""
 
 
 def _kind(scored: Scored) -> str:
     return "tells of " + _listed(
-        f"{scored.written[kind]}: {_quoted(found)}" for kind, found in scored.reading.instances.items()
+        f"{scored.question.written[kind]}: {_quoted(found)}" for kind, found in scored.reading.instances.items()
     )
 
 

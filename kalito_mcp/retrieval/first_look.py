@@ -12,18 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kalito_mcp.domain.search import Place, Posting
+from kalito_mcp.retrieval.evidence import damping
 
-_SHARES: Final = ((-2, 0.4), (-1, 0.5), (1, 0.3), (2, 0.2), (3, 0.1))
-REACH: Final = max(abs(offset) for offset, _ in _SHARES)
+_OFFSETS: Final = (-2, -1, 1, 2, 3)
+_SHARES: Final = (0.4, 0.5, 0.3, 0.2, 0.1)
+REACH: Final = max(map(abs, _OFFSETS))
 """How many turns before and after a message are its surroundings."""
 
 _SESSION_SHARE: Final = 0.15
 _SPEAKS_FOR_ITSELF: Final = 60.0
 """Words at which the surroundings count half."""
 
-WORDS_PER_TOKEN: Final = 0.75
-_SATURATION: Final = 0.3
-_LENGTH_WEIGHT: Final = 0.04
+_WORDS_PER_TOKEN: Final = 0.75
 _BEST_OF_SESSION: Final = 3
 
 
@@ -67,17 +67,18 @@ class Surroundings:
     def __init__(self, holdings: Holdings, term_count: int, places: Iterable[Place]) -> None:
         self._holdings = holdings
         self._terms: Final = (1 << term_count) - 1
-        self.places: Final = list(places)
-        self._turns = {
-            (place.session_key, place.seq): self.mask(place) for place in self.places if place.seq is not None
-        }
-        self._keys = {(place.session_key, place.seq): place.key for place in self.places if place.seq is not None}
-        sessions: defaultdict[int, int] = defaultdict(int)
-        for place in self.places:
-            if place.session_key is not None:
-                sessions[place.session_key] |= self.mask(place)
-        self._sessions = sessions
         self._mass = sum(holdings.weights[:term_count]) or 1.0
+        self.places: Final = list(places)
+        self._masks = {place.key: self.mask(place) for place in self.places}
+        self._turns: defaultdict[int | None, dict[int, int]] = defaultdict(dict)
+        """The key of each turn, by session and place in it."""
+        self._sessions: defaultdict[int | None, int] = defaultdict(int)
+        for place in self.places:
+            self._sessions[place.session_key] |= self._masks[place.key]
+            if place.seq is not None:
+                self._turns[place.session_key][place.seq] = place.key
+        # Nothing is said in none.
+        self._sessions[None] = 0
         self._known: dict[tuple[int, ...], float] = {}
         self._shared: Final = {place.key: self._share(place) for place in self.places}
         self._best = self._best_of_sessions()
@@ -92,13 +93,12 @@ class Surroundings:
 
     def own(self, place: Place) -> float:
         """What the text will be worth where it holds each term once."""
-        damping = _SATURATION + _LENGTH_WEIGHT * place.tokens * WORDS_PER_TOKEN
-        return self._holdings.weight(self.mask(place)) / self._mass / (1 + damping)
+        return self._holdings.weight(self._masks[place.key]) / self._mass / (1 + damping(_length(place)))
 
     def kind(self, place: Place) -> float:
         """The same of instances of kinds."""
-        damping = _SATURATION + _LENGTH_WEIGHT * place.tokens * WORDS_PER_TOKEN
-        return self._holdings.weight(self._holdings.masks.get(place.key, 0) & ~self._terms) / self._mass / (1 + damping)
+        held = self._holdings.masks.get(place.key, 0) & ~self._terms
+        return self._holdings.weight(held) / self._mass / (1 + damping(_length(place))) if held else 0.0
 
     def session(self, place: Place) -> float:
         """The mean context of the best records of its session."""
@@ -107,44 +107,50 @@ class Surroundings:
     def around(self, place: Place) -> int:
         """The terms of the turns around it, as bits."""
         found = 0
-        for offset, _ in _SHARES if place.seq is not None else ():
-            found |= self._turns.get((place.session_key, (place.seq or 0) + offset), 0)
+        for mask in self._masks_around(place):
+            found |= mask
         return found
 
     def mean_around(self, place: Place, values: Mapping[int, float]) -> float:
         """The mean of the values of a record and of the turns around it, by their shares; not below 0."""
         total, shares = values.get(place.key, 0.0), 1.0
-        for offset, share in _SHARES if place.seq is not None else ():
-            value = values.get(self._keys.get((place.session_key, (place.seq or 0) + offset), 0))
+        for key, share in zip(self._keys_around(place), _SHARES, strict=False):
+            value = values.get(key)
             if value is not None:
                 total, shares = total + share * value, shares + share
         return max(0.0, total / shares)
 
-    def context(self, place: Place, length: float) -> float:
-        """The evidence of the text and its surroundings, for a text of so many words."""
-        return self._shared[place.key] / (1 + length / _SPEAKS_FOR_ITSELF)
+    def context(self, place: Place, length: float | None = None) -> float:
+        """The evidence of the text and its surroundings, for a text of so many words; of about as many as it has tokens
+        for, unless given."""
+        return self._shared[place.key] / (1 + (_length(place) if length is None else length) / _SPEAKS_FOR_ITSELF)
+
+    def _keys_around(self, place: Place) -> Sequence[int]:
+        """One for each offset, 0 where there is none; nothing around what is no turn."""
+        seq = place.seq
+        if seq is None:
+            return ()
+        turn = self._turns[place.session_key].get
+        return [turn(seq + offset, 0) for offset in _OFFSETS]
+
+    def _masks_around(self, place: Place) -> Sequence[int]:
+        mask = self._masks.get
+        return [mask(key, 0) for key in self._keys_around(place)]
 
     def _share(self, place: Place) -> float:
-        masks = [self.mask(place)]
-        session = 0
-        if place.session_key is not None:
-            session = self._sessions[place.session_key]
-        if place.seq is not None:
-            masks += [self._turns.get((place.session_key, place.seq + offset), 0) for offset, _ in _SHARES]
-        signature = (*masks, session)
+        own, session = self._masks[place.key], self._sessions[place.session_key]
+        # Hundreds of turns, and few ways to hold some of a few terms.
+        signature = (own, session, *self._masks_around(place))
         shared = self._known.get(signature)
         if shared is None:
-            shared = self._known[signature] = self._sum(masks, session)
+            shared = self._known[signature] = self._sum(*signature)
         return shared
 
-    def _sum(self, masks: Sequence[int], session: int) -> float:
-        own = masks[0]
+    def _sum(self, own: int, session: int, *around: int) -> float:
         total = self._holdings.weight(own)
         for bit in _bits(session & ~own):
             flag = 1 << bit
-            share = _SESSION_SHARE + sum(
-                share for (_, share), mask in zip(_SHARES, masks[1:], strict=False) if mask & flag
-            )
+            share = _SESSION_SHARE + sum(share for share, mask in zip(_SHARES, around, strict=False) if mask & flag)
             total += self._holdings.weights[bit] * min(share, 1.0)
         return total / self._mass
 
@@ -152,11 +158,16 @@ class Surroundings:
         by_session: defaultdict[int, list[float]] = defaultdict(list)
         for place in self.places:
             if place.session_key is not None:
-                by_session[place.session_key].append(self.context(place, place.tokens * WORDS_PER_TOKEN))
+                by_session[place.session_key].append(self.context(place))
         return {
             session: sum(sorted(found, reverse=True)[:_BEST_OF_SESSION]) / _BEST_OF_SESSION
             for session, found in by_session.items()
         }
+
+
+def _length(place: Place) -> float:
+    """About how many words it has."""
+    return place.tokens * _WORDS_PER_TOKEN
 
 
 def _bits(mask: int) -> Iterator[int]:

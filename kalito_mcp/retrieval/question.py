@@ -5,19 +5,20 @@ kinds (pets), whose instances (puppy) are weak evidence.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
-from kalito_mcp.domain.analysis import STOP_WORDS, query_terms, stem, words
+from kalito_mcp.domain.analysis import STOP_WORDS, heads_of, query_terms, stem, words
 from kalito_mcp.domain.query import Query, parsed
 from kalito_mcp.domain.time_words import Dates, Span, asks_when, named_dates, named_spans
-from kalito_mcp.domain.word_forms import base_form
 from kalito_mcp.retrieval.kinds import instances
 
 _SHORTEST, _LONGEST = 3, 5
-_MOST_GRAMS: Final = 400
+_MOST_RUN: Final = 140
+"""Characters of a query whose runs are looked for."""
+
 _MOST_INSTANCES: Final = 60
 _TIME_TERMS: Final = frozenset(
     map(
@@ -75,16 +76,11 @@ class Question:
         return _ASKS_ASSISTANT.search(self.query.words.lower()) is not None
 
     @cached_property
-    def grams(self) -> tuple[str, ...]:
-        """The distinct runs of three to five characters of its words, the spaces between them included."""
-        text = f" {' '.join(words(self.query.words))} "
-        runs = (text[at : at + size] for size in range(_SHORTEST, _LONGEST + 1) for at in range(len(text) - size + 1))
-        return tuple(dict.fromkeys(runs))[:_MOST_GRAMS]
-
-    @cached_property
-    def asked_by(self) -> "AskedWords":
-        """What each word of a text is to the question."""
-        return AskedWords(self)
+    def grams(self) -> tuple[tuple[str, ...], ...]:
+        """The distinct runs of three, of four and of five characters of its words, the spaces between them included."""
+        text = f" {' '.join(words(self.query.words))} "[:_MOST_RUN]
+        sizes = range(_SHORTEST, _LONGEST + 1)
+        return tuple(tuple(dict.fromkeys(text[at : at + n] for at in range(len(text) - n + 1))) for n in sizes)
 
     @cached_property
     def corrected_terms(self) -> frozenset[str]:
@@ -99,33 +95,31 @@ class Question:
         return replace(self, alternatives=alternatives, credit=dict(meant.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a word is to a question: a form of one of its terms, and an instance of some of its kinds."""
+class Asked(NamedTuple):
+    """What a word is to a question: a form of one of its terms, counting as much as `credit`, and an instance of some
+    of its kinds."""
 
-    stem: str
+    word: str
     term: str | None
+    credit: float
     kinds: tuple[str, ...]
 
 
-class AskedWords(dict[str, Asked | None]):
-    """Each word's, None for most; found once, for the texts of a search share their words."""
-
-    def __init__(self, question: Question) -> None:
-        super().__init__()
-        terms = {form: term for term in reversed(question.terms) for form in question.alternatives[term]}
-        kinds: dict[str, tuple[str, ...]] = {}
-        for kind, members in question.kinds.items():
-            for member in members:
-                kinds[member] = (*kinds.get(member, ()), kind)
-        self._asked = {form: Asked(form, terms.get(form), kinds.get(form, ())) for form in terms | kinds}
-        # No rule of the stemmer changes the first two letters: most words are told apart by them, ten times faster.
-        self._heads = {form[:2] for form in self._asked}
-
-    def __missing__(self, word: str) -> Asked | None:
-        found = self._asked.get(stem(word)) if base_form(word.partition("'")[0])[:2] in self._heads else None
-        self[word] = found
-        return found
+def asked_words(question: Question, vocabulary: Iterable[str]) -> dict[str, Asked]:
+    """Those of the words that the question asks for: forms of its terms, and instances of their kinds."""
+    terms = {form: term for term in reversed(question.terms) for form in question.alternatives[term]}
+    kinds: dict[str, tuple[str, ...]] = {}
+    for kind, members in question.kinds.items():
+        for member in members:
+            kinds[member] = (*kinds.get(member, ()), kind)
+    forms = terms | kinds
+    # Most words are told apart by how they begin, ten times faster than by their stems.
+    heads = heads_of(forms)
+    return {
+        word: Asked(word, terms.get(form), question.credit.get(form, 1.0), kinds.get(form, ()))
+        for word in vocabulary
+        if word[:2] in heads and (form := stem(word)) in forms
+    }
 
 
 def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:

@@ -8,38 +8,42 @@ from kalito_mcp.domain.analysis import words
 from kalito_mcp.domain.search import Candidate, Place
 from kalito_mcp.retrieval import evidence
 from kalito_mcp.retrieval.evidence import Reading
-from kalito_mcp.retrieval.first_look import WORDS_PER_TOKEN, Surroundings
+from kalito_mcp.retrieval.first_look import Surroundings
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.weights import AGAINST, EvidenceWeights
 
 DECIMALS: Final = 4
 """Of a score."""
 
-_ABOUT: Final = ("own", "context", "spelling", "kind", "meaning")
-_MANNERS: Final = frozenset({"first_person", "statement", "question", "assistant"})
-"""How a thing is said matters only where it is about what is asked: in full from `_ENOUGH` of the evidence for that."""
-
 _ENOUGH: Final = 0.1
+"""Of the weights' sum: how a thing is said matters only where it is about what is asked, and in full from here."""
+
 _LEAST_SCORE: Final = 0.0001
 
 
 @dataclass(slots=True)
 class Scored:
-    """A candidate as it was read, with the sum of its evidence and that sum's parts, by feature; age then takes some of
-    the sum. `near` are the terms of the turns around it that it has not itself; `written` is a word of the query for
-    each term, and `corrected` are those that were taken for another."""
+    """A candidate as it was read for a question, with the sum of its evidence and that sum's parts, by feature; age
+    then takes some of the sum."""
 
+    question: Question
     reading: Reading
+    place: Place
+    surroundings: Surroundings
     score: float
     parts: Mapping[str, float]
-    near: tuple[str, ...]
-    written: Mapping[str, str]
-    corrected: Set[str]
 
     @property
     def candidate(self) -> Candidate:
         """The candidate itself."""
         return self.reading.candidate
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """The terms of the turns around it that it has not itself."""
+        terms, around = self.question.terms, self.surroundings.around(self.place)
+        held = self.reading.counts
+        return tuple(term for bit, term in enumerate(terms) if around >> bit & 1 and term not in held)
 
 
 class Ranking:
@@ -61,9 +65,10 @@ class Ranking:
         self._places = {place.key: place for place in surroundings.places}
         self._likeness = likeness
         self._dated = dated
-        self._weights: dict[str, float] = asdict(weights)
         # A short text that holds every word comes near 1.
-        self._full = weights.own + weights.context + weights.session + weights.spelling or 1.0
+        full = weights.own + weights.context + weights.session + weights.spelling or 1.0
+        self._worth = {name: (-1 if name in AGAINST else 1) * weight / full for name, weight in asdict(weights).items()}
+        self._enough = _ENOUGH / full
         self._speakers = {
             name
             for name in {place.name for place in surroundings.places if place.name}
@@ -85,55 +90,57 @@ class Ranking:
 
     def ranked(self, candidates: Sequence[Candidate]) -> list[Scored]:
         """The candidates with their evidence, in no order."""
-        readings = [evidence.reading(self._question, candidate) for candidate in candidates]
-        spelled = evidence.spelling(self._question, readings) if self._weights["spelling"] else [0.0] * len(readings)
+        readings = evidence.readings(self._question, candidates)
+        spelled = evidence.spelling(self._question, readings) if self._worth["spelling"] else [0.0] * len(readings)
         return [self._scored(read, alike) for read, alike in zip(readings, spelled, strict=True)]
 
     def _is_spoken_of(self, place: Place) -> bool:
         return self._surroundings.holds(place) or self._meaning(place) > 0 or place.key in self._dated
 
     def _promise(self, place: Place) -> float:
-        look, weights = self._surroundings, self._weights
-        return (
-            weights["own"] * look.own(place)
-            + weights["context"] * look.context(place, place.tokens * WORDS_PER_TOKEN)
-            + weights["session"] * look.session(place)
-            + weights["kind"] * look.kind(place) * self._is_from_the_asked(place.name)
-            + weights["speaker"] * (place.name in self._speakers)
-            + weights["meaning"] * self._meaning(place)
-            + weights["gist"] * self._gist(place)
+        look = self._surroundings
+        parts = self._parts(
+            {
+                "own": look.own(place),
+                "context": look.context(place),
+                "session": look.session(place),
+                "kind": look.kind(place) * self._is_from_the_asked(place.name),
+                "speaker": float(place.name in self._speakers),
+                "meaning": self._meaning(place),
+                "gist": self._gist(place),
+            }
         )
+        return sum(parts.values())
 
     def _scored(self, read: Reading, alike: float) -> Scored:
-        candidate = read.candidate
-        place = self._places[candidate.key]
-        features = {
+        name = read.candidate.name
+        place = self._places[read.candidate.key]
+        topic = {
             "own": evidence.own(read, self._term_weights, self._mass),
-            "context": self._surroundings.context(place, read.length),
-            "session": self._surroundings.session(place),
+            "context": self._surroundings.context(place, len(read.words)),
             "spelling": alike,
-            "kind": evidence.kind(read, self._term_weights, self._mass) * self._is_from_the_asked(candidate.name),
-            "speaker": float(candidate.name in self._speakers),
+            "kind": evidence.kind(read, self._term_weights, self._mass) * self._is_from_the_asked(name),
             "meaning": self._meaning(place),
-            "gist": self._gist(place),
-            **evidence.manner(self._question, read),
         }
-        about = sum(self._weights[name] * features[name] for name in _ABOUT)
-        parts = {
-            name: self._part(name, value) * (min(1.0, about / _ENOUGH) if name in _MANNERS else 1.0)
-            for name, value in features.items()
-        }
-        parts = {name: part for name, part in parts.items() if part}
+        parts = self._parts(topic)
+        about = min(1.0, sum(parts.values()) / self._enough)
+        parts |= self._parts(
+            {
+                "session": self._surroundings.session(place),
+                "gist": self._gist(place),
+                "speaker": float(name in self._speakers),
+                **evidence.setting(self._question, read),
+            }
+        )
+        manner = self._parts(evidence.manner(self._question, read))
+        parts |= {feature: part * about for feature, part in manner.items()}
         # Never down to nothing: the index knows that the text, or one beside it, holds a term.
         score = min(1.0, max(round(sum(parts.values()), DECIMALS), _LEAST_SCORE))
-        around = self._surroundings.around(place)
-        near = tuple(
-            term for bit, term in enumerate(self._question.terms) if around >> bit & 1 and term not in read.counts
-        )
-        return Scored(read, score, parts, near, self._question.written, self._question.corrected_terms)
+        return Scored(self._question, read, place, self._surroundings, score, parts)
 
-    def _part(self, name: str, value: float) -> float:
-        return (-1 if name in AGAINST else 1) * self._weights[name] * value / self._full
+    def _parts(self, features: Mapping[str, float]) -> dict[str, float]:
+        """What those that are not 0 add to the score."""
+        return {name: self._worth[name] * value for name, value in features.items() if value and self._worth[name]}
 
     def _meaning(self, place: Place) -> float:
         """How alike the vectors of the query and the text are, as far as that says anything."""

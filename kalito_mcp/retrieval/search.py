@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from kalito_mcp.domain.analysis import words
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -215,7 +214,7 @@ class _Found:
             candidate = scored.candidate
             # Two tasks or notes that say the same are two: each may be changed or done.
             is_told = candidate.type in _TOLD
-            spoken = candidate.name, frozenset(words(candidate.text) if is_told else ())
+            spoken = candidate.name, frozenset(scored.reading.text if is_told else ())
             told = next((at for at, before in enumerate(self._spoken) if _is_same(spoken, before)), None)
             if told is None:
                 self.kept.append(scored)

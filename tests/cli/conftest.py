@@ -12,6 +12,7 @@ import pytest
 from kalito_mcp.cli.main import main
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.wiring import open_memory
+from tests.empty_database import lay_empty_database
 from tests.server.wire import clean_environment
 
 
@@ -56,7 +57,7 @@ def remembered(tmp_path: Path) -> Path:
     database = tmp_path / "memory.db"
 
     async def remember() -> None:
-        async with open_memory(database) as memory:
+        async with open_memory(lay_empty_database(database)) as memory:
             await memory.record_messages("trip/oslo", [NewMessage(Role.USER, "We fly on May 3.")])
             await memory.create_pin(CreatePinRequest("trip/oslo", "Prefers the window seat."))
             await memory.record_messages("tax", [NewMessage(Role.USER, "Filed."), NewMessage(Role.ASSISTANT, "Good.")])

@@ -8,6 +8,7 @@ import pytest
 
 from kalito_mcp.ports.store import Store
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.empty_database import lay_empty_database
 
 
 class Backend(Protocol):
@@ -26,7 +27,7 @@ class SqliteBackend:
     """A file in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "memory.db"
+        self._path = lay_empty_database(folder / "memory.db")
         self._opened: list[SqliteStore] = []
 
     async def open(self) -> Store:

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,10 +13,12 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
+from kalito_mcp.memory import Memory
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
+from tests.empty_database import lay_empty_database
 
 ERAS: Final = ("legacy", "2026-07-28")
 """The client's modes: the handshake of 2025-11-25, and the requests of 2026-07-28 that stand by themselves."""
@@ -82,6 +84,19 @@ class House:
         await (await self.server.opened.memory()).settled()
 
 
+class _Opener:
+    """Opens the memory of the house that a server stands in now."""
+
+    opens: Callable[[], AbstractAsyncContextManager[Memory]]
+
+    def __call__(self) -> AbstractAsyncContextManager[Memory]:
+        return self.opens()
+
+
+_IDLE: Final[list[tuple[KalitoServer, _Opener]]] = []
+"""Servers whose house was left in order. Making one takes longer than most of what is asked of it."""
+
+
 @asynccontextmanager
 async def house(
     database: Path,
@@ -93,11 +108,15 @@ async def house(
     settings: Settings | None = None,
 ) -> AsyncIterator[House]:
     """A memory, served to a client of the given era."""
-    server = build_server(
-        lambda: open_memory(database, settings, clock=clock, ids=ids), default_session=default_session
-    )
+    if _IDLE:
+        server, opener = _IDLE.pop()
+    else:
+        server = build_server(opener := _Opener())
+    opener.opens = lambda: open_memory(lay_empty_database(database), settings, clock=clock, ids=ids)
+    server.opened.default_session = default_session
     async with Client(server, mode=era) as client:
         yield House(client, server)
+    _IDLE.append((server, opener))
 
 
 def said(*texts: str, role: str = "user") -> list[dict[str, Any]]:

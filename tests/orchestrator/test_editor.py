@@ -25,6 +25,7 @@ from kalito_mcp.errors import (
 )
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
+from tests.empty_database import lay_empty_database
 from tests.scripted import START_MS, CountedIds, ScriptedClock
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +56,7 @@ def stored(database: Path) -> dict[str, list[tuple[Any, ...]]]:
 async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
     """With a note, a task, a forgotten and an erased one, a thought, an open session and a closed one."""
     settings = replace(Settings(), limits=LIMITS)
-    async with open_memory(database, settings, clock=clock, ids=CountedIds()) as opened:
+    async with open_memory(lay_empty_database(database), settings, clock=clock, ids=CountedIds()) as opened:
         for session in ("trip", "closed"):
             await opened.record_messages(session, [NewMessage(Role.USER, "Hello.")])
         await opened.remember("note", {"text": "The keys are in the blue box."})

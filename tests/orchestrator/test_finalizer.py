@@ -16,6 +16,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
 from kalito_mcp.errors import InvalidInput, SessionFinalized
+from tests.empty_database import lay_empty_database
 from tests.orchestrator.stored import content, said, tables, talk, texts_of
 from tests.scripted import CountedIds, ScriptedClock
 
@@ -28,7 +29,7 @@ SLEEPY = Settings(sleep=SleepCycleOptions(min_rank=1.0))
 @pytest.fixture
 async def memory(database: Path) -> AsyncIterator[Memory]:
     """A session with many similar questions, feedback and a pin; nothing is owed."""
-    async with open_memory(database, SLEEPY, clock=ScriptedClock(), ids=CountedIds()) as opened:
+    async with open_memory(lay_empty_database(database), SLEEPY, clock=ScriptedClock(), ids=CountedIds()) as opened:
         await opened.record_messages("home", talk(3))
         await opened.finalize_session("home", FinalizeOptions(checkpoint=False))
         recorded = await opened.record_messages("trip", talk(20))

@@ -26,6 +26,7 @@ from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
+from tests.empty_database import lay_empty_database
 from tests.orchestrator.stored import said, tables, texts_of
 from tests.scripted import START_MS, CharacterCounter, CountedIds, ScriptedClock
 
@@ -38,7 +39,7 @@ SMALL = Settings(window=SummaryWindowPolicy(threshold=4, dense_threshold=4, is_a
 
 @pytest.fixture
 async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
-    async with open_memory(database, SMALL, clock=clock, ids=CountedIds()) as opened:
+    async with open_memory(lay_empty_database(database), SMALL, clock=clock, ids=CountedIds()) as opened:
         await opened.record_messages("trip", said(*TALK))
         await opened.settled()
         yield opened

@@ -17,6 +17,7 @@ from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.observer import observe_messages
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.empty_database import lay_empty_database
 from tests.orchestrator.stored import content, said, talk, texts_of
 from tests.scripted import START_MS, CountedIds, ScriptedClock
 
@@ -27,7 +28,7 @@ ROLES = {"u": Role.USER, "a": Role.ASSISTANT, "s": Role.SYSTEM}
 
 @pytest.fixture
 async def memory(database: Path) -> AsyncIterator[Memory]:
-    async with open_memory(database, clock=ScriptedClock(), ids=CountedIds()) as opened:
+    async with open_memory(lay_empty_database(database), clock=ScriptedClock(), ids=CountedIds()) as opened:
         yield opened
 
 

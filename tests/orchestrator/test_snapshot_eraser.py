@@ -10,6 +10,7 @@ import pytest
 from kalito_mcp import Memory, open_memory
 from kalito_mcp.graph import files
 from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
+from tests.empty_database import lay_empty_database
 from tests.orchestrator.stored import said, texts_of
 from tests.scripted import CountedIds, ScriptedClock
 
@@ -20,7 +21,7 @@ TRAM = ("Which tram goes to Quahog harbour?", "Number 12, every ten minutes.")
 
 @pytest.fixture
 async def memory(database: Path) -> AsyncIterator[Memory]:
-    async with open_memory(database, clock=ScriptedClock(), ids=CountedIds()) as opened:
+    async with open_memory(lay_empty_database(database), clock=ScriptedClock(), ids=CountedIds()) as opened:
         await opened.record_messages("talk", said(*BREAD, *TRAM))
         await opened.finalize_session("talk")
         yield opened

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.search import Candidate, Place, Posting
-from kalito_mcp.retrieval.evidence import Reading, reading
+from kalito_mcp.retrieval.evidence import Reading, readings
 from kalito_mcp.retrieval.first_look import Holdings, Surroundings
 from kalito_mcp.retrieval.question import Question, read
 from kalito_mcp.retrieval.ranking import Ranking
@@ -51,6 +51,11 @@ def reading_of(query: str, text: str, *, role: Role | None = Role.USER, name: st
     return reading(question(query), candidate(text, role=role, name=name))
 
 
+def reading(asked: Question, said: Candidate) -> Reading:
+    [read] = readings(asked, [said])
+    return read
+
+
 def ranking(
     asked: Question,
     *candidates: Candidate,
@@ -59,14 +64,14 @@ def ranking(
     admitted: frozenset[int] | None = None,
 ) -> Ranking:
     """A ranking of candidates that are turns of one session; each term and kind weighs 1."""
-    readings = [reading(asked, one) for one in candidates]
+    found = readings(asked, candidates)
     postings = [
         *(
-            Posting(term, tuple(read.candidate.key for read in readings if term in read.counts), is_complete=True)
+            Posting(term, tuple(read.candidate.key for read in found if term in read.counts), is_complete=True)
             for term in asked.terms
         ),
         *(
-            Posting(kind, tuple(read.candidate.key for read in readings if kind in read.instances), is_complete=True)
+            Posting(kind, tuple(read.candidate.key for read in found if kind in read.kinds), is_complete=True)
             for kind in asked.kinds
         ),
     ]

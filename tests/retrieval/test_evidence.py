@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Posting
-from kalito_mcp.retrieval.evidence import inverse_document_frequencies, kind, manner, own, reading, spelling
-from tests.retrieval.searched import candidate, question, reading_of
+from kalito_mcp.retrieval.evidence import inverse_document_frequencies, kind, manner, own, readings, setting, spelling
+from tests.retrieval.searched import candidate, question, reading, reading_of
 
 WORDS = st.sampled_from(["ferry", "moss", "oslo", "ticket", "ferries", "filler", "other", "Ann's", "東京"])
 TEXTS = st.lists(WORDS, max_size=60).map(" ".join)
@@ -70,7 +70,8 @@ def test_a_reading_has_the_counts_the_words_that_were_said_and_the_instances_of_
     assert read.said == {"ferry": "ferries"}
     assert read.instances == {"pet": ["kittens"]}
     assert read.spoken == " ann the ferries and a ferry my kittens "
-    assert read.length == 8
+    assert read.kinds == {"pet": 1}
+    assert (len(read.words), len(read.text)) == (8, 7)
 
 
 def test_a_corrected_word_counts_as_much_as_it_is_alike() -> None:
@@ -78,6 +79,14 @@ def test_a_corrected_word_counts_as_much_as_it_is_alike() -> None:
     exact, taken = reading(asked, candidate("frery")), reading(asked, candidate("ferry"))
     assert (exact.counts, taken.counts) == ({"frery": 1.0}, {"frery": 0.5})
     assert own(exact, {"frery": 1.0}, 1.0) > own(taken, {"frery": 1.0}, 1.0) > 0
+
+
+def test_what_is_read_together_is_read_as_it_is_alone() -> None:
+    asked = question("Which pets were on the ferry?")
+    said = [candidate(text, key) for key, text in enumerate(("ferries", "my puppy", "", "a ferry and a kitten"), 1)]
+    together = [(read.counts, read.kinds, read.said, read.instances) for read in readings(asked, said)]
+    apart = [reading(asked, one) for one in said]
+    assert together == [(read.counts, read.kinds, read.said, read.instances) for read in apart]
 
 
 def test_more_instances_of_a_kind_are_more_and_the_kind_itself_is_none() -> None:
@@ -93,22 +102,22 @@ SPELLED = st.text("abcdefgh iy", min_size=3, max_size=30).filter(lambda text: bo
 @given(SPELLED, st.lists(SPELLED, max_size=4))
 def test_the_likeness_of_letters_lies_in_zero_to_one(query: str, texts: list[str]) -> None:
     asked = question(query)
-    found = spelling(asked, [reading(asked, candidate(text)) for text in (query, *texts)])
+    found = spelling(asked, readings(asked, [candidate(text) for text in (query, *texts)]))
     assert all(0.0 <= alike <= 1.0 for alike in found)
 
 
 @pytest.mark.parametrize("text", ["the ferry leaves for Moss at seven", "painting", "東京に行きました"])
 def test_the_text_itself_is_spelled_most_alike_and_nearly_one(text: str) -> None:
     asked = question(text)
-    readings = [reading(asked, candidate(other)) for other in (text, "something else entirely", text[: len(text) // 2])]
-    itself, nothing, half = spelling(asked, readings)
+    others = text, "something else entirely", text[: len(text) // 2]
+    itself, nothing, half = spelling(asked, readings(asked, [candidate(other) for other in others]))
     assert itself >= 0.8
     assert itself > half > nothing
 
 
 def test_a_mistyped_word_is_spelled_more_alike_than_another() -> None:
     asked = question("paintnig")
-    close, far = spelling(asked, [reading(asked, candidate(text)) for text in ("her painting", "her sailing")])
+    close, far = spelling(asked, readings(asked, [candidate(text) for text in ("her painting", "her sailing")]))
     assert close > far
 
 
@@ -136,7 +145,8 @@ def test_no_texts_and_no_query_are_like_nothing() -> None:
     ],
 )
 def test_the_manner_of_a_text_is_what_matters_to_the_question(query: str, text: str, expected: set[str]) -> None:
-    found = manner(question(query), reading_of(query, text))
+    asked, read = question(query), reading_of(query, text)
+    found = setting(asked, read) | manner(asked, read)
     assert {name for name, value in found.items() if value} == expected
     assert all(0.0 <= value <= 1.0 for value in found.values())
 
@@ -155,7 +165,7 @@ def test_an_assistants_words_count_less_unless_they_are_asked_for_or_it_has_a_na
 def test_the_date_of_a_text_counts_the_more_the_nearer_it_is() -> None:
     asked = question("ferry on 3 March 2026")
     found = [
-        manner(asked, reading(asked, candidate("ferry", created_at=int(day.timestamp() * 1000))))["date"]
+        setting(asked, reading(asked, candidate("ferry", created_at=int(day.timestamp() * 1000))))["date"]
         for day in (datetime(2026, 3, day, 12, tzinfo=UTC) for day in (3, 5, 28))
     ]
     assert 1.0 == found[0] > found[1] > found[2] > 0

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 import pytest
 
 from kalito_mcp.domain.records import Role
-from kalito_mcp.domain.search import Candidate
+from kalito_mcp.domain.search import Candidate, Posting
 from kalito_mcp.retrieval import explanation
-from kalito_mcp.retrieval.evidence import reading
 from kalito_mcp.retrieval.explanation import explained
+from kalito_mcp.retrieval.first_look import Holdings, Surroundings
 from kalito_mcp.retrieval.ranking import Scored
 from kalito_mcp.retrieval.weights import AGAINST, FEATURES
-from tests.retrieval.searched import candidate, question, ranking
+from tests.retrieval.searched import candidate, place, question, ranking, reading
 
 
 def scored(
@@ -20,7 +20,10 @@ def scored(
     asked = question(query)
     if meant is not None:
         asked = asked.corrected({asked.terms[0]: (meant, 0.8)})
-    return Scored(reading(asked, said), 0.5, parts, near, asked.written, asked.corrected_terms)
+    at, beside = place(said.key), place(said.key + 1)
+    held = [Posting(term, (beside.key,) if term in near else (), is_complete=True) for term in asked.terms]
+    around = Surroundings(Holdings(held, [1.0] * len(held)), len(held), [at, beside])
+    return Scored(asked, reading(asked, said), at, around, 0.5, parts)
 
 
 @pytest.mark.parametrize("feature", FEATURES)

@@ -11,6 +11,7 @@ from kalito_mcp.engine.importance import ImportancePolicy
 from kalito_mcp.engine.recorder import LimitsPolicy, Recorder
 from kalito_mcp.ports.tokens import TokenPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.empty_database import lay_empty_database
 from tests.scripted import CharacterCounter, CountedIds, ScriptedClock
 
 
@@ -18,7 +19,7 @@ from tests.scripted import CharacterCounter, CountedIds, ScriptedClock
 async def memory(database: Path, clock: ScriptedClock, ids: CountedIds) -> AsyncIterator[Memory]:
     """As it comes, but that only the test makes pins; it has looked for debts when the test begins."""
     settings = Settings(pins=AutoPinPolicy(enabled=False))
-    async with open_memory(database, settings, clock=clock, ids=ids) as opened:
+    async with open_memory(lay_empty_database(database), settings, clock=clock, ids=ids) as opened:
         await opened.settled()
         yield opened
 
@@ -27,7 +28,7 @@ async def memory(database: Path, clock: ScriptedClock, ids: CountedIds) -> Async
 async def counting_chars(database: Path, clock: ScriptedClock, ids: CountedIds) -> AsyncIterator[Memory]:
     """Like `memory`, with the specification's estimate of tokens: ceil(characters x 0.75)."""
     settings = Settings(pins=AutoPinPolicy(enabled=False), tokens=TokenPolicy(counter="chars"))
-    async with open_memory(database, settings, clock=clock, ids=ids) as opened:
+    async with open_memory(lay_empty_database(database), settings, clock=clock, ids=ids) as opened:
         await opened.settled()
         yield opened
 
