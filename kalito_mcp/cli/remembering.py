@@ -3,17 +3,15 @@
 Who runs `remember` is whose words a note, a task or a thought are; a document has those of its source.
 """
 
-import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from kalito_mcp.cli.opened import tell, tell_json, this_person, typed_fields, with_memory
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import hit_line, nothing_lines, remembered_line, why_lines
-from kalito_mcp.domain.importance import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
+from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchPage
 from kalito_mcp.domain.time import from_iso
@@ -25,13 +23,6 @@ from kalito_mcp.retrieval.search import SearchRequest
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
-
-_LEAST: Final[Mapping[str, float]] = {
-    "low": 0.0,
-    "medium": MEDIUM_FROM,
-    "high": HIGH_FROM,
-    "critical": CRITICAL_FROM,
-}
 
 with_session = click.option("--session", "session_id", metavar="ID", help="Only in this conversation.")
 with_agent = click.option("--agent", "agent_id", metavar="ID", help="Whose memory; `default` unless given.")
@@ -89,14 +80,10 @@ def remember(
 
 
 def _least_importance(_context: click.Context, _option: click.Parameter, value: str) -> float:
-    """A score in [0, 1], or the least one of a level."""
     try:
-        score = _LEAST[value] if value in _LEAST else float(value)
-    except ValueError:
-        score = math.nan
-    if not 0.0 <= score <= 1.0:
-        raise click.BadParameter(f"{value!r} is neither a number from 0 to 1 nor one of {', '.join(_LEAST)}")
-    return score
+        return least_score(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not {error}") from error
 
 
 @click.command()

@@ -1,14 +1,11 @@
 """How important a record is: a score in [0, 1], which is what is stored, and its four named levels. Pure."""
 
+import math
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
 from kalito_mcp.errors import InvalidInput
-
-MEDIUM_FROM: Final = 0.4
-HIGH_FROM: Final = 0.7
-CRITICAL_FROM: Final = 0.9
 
 
 class ImportanceLevel(StrEnum):
@@ -20,6 +17,12 @@ class ImportanceLevel(StrEnum):
     CRITICAL = "critical"
 
 
+_FROM: Final[Mapping[ImportanceLevel, float]] = {
+    ImportanceLevel.LOW: 0.0,
+    ImportanceLevel.MEDIUM: 0.4,
+    ImportanceLevel.HIGH: 0.7,
+    ImportanceLevel.CRITICAL: 0.9,
+}
 _SCORES: Final[Mapping[ImportanceLevel, float]] = {
     ImportanceLevel.LOW: 0.2,
     ImportanceLevel.MEDIUM: 0.5,
@@ -46,13 +49,24 @@ def importance_level(score: float) -> ImportanceLevel:
         InvalidInput: not a number.
     """
     score = clamp_importance(score)
-    if score < MEDIUM_FROM:
-        return ImportanceLevel.LOW
-    if score < HIGH_FROM:
-        return ImportanceLevel.MEDIUM
-    if score < CRITICAL_FROM:
-        return ImportanceLevel.HIGH
-    return ImportanceLevel.CRITICAL
+    return next(level for level in reversed(ImportanceLevel) if score >= _FROM[level])
+
+
+def least_score(asked: object) -> float:
+    """The least score that passes: of a level its lower bound, `"high"` being 0.7; a number in [0, 1] is itself.
+
+    Raises:
+        ValueError: neither; the words say what is.
+    """
+    if isinstance(asked, str) and asked in _FROM:
+        return _FROM[ImportanceLevel(asked)]
+    try:
+        score = math.nan if isinstance(asked, bool) else float(asked)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if not 0.0 <= score <= 1.0:
+        raise ValueError(f"a number from 0 to 1, or {', '.join(ImportanceLevel)}")
+    return score
 
 
 def score_of_level(level: str) -> float:

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.importance import ImportanceLevel, clamp_importance, importance_level, score_of_level
+from kalito_mcp.domain.importance import (
+    ImportanceLevel,
+    clamp_importance,
+    importance_level,
+    least_score,
+    score_of_level,
+)
 from kalito_mcp.errors import InvalidInput
 
 
@@ -40,3 +46,21 @@ def test_any_number_is_clamped_and_has_the_level_of_what_it_becomes(value: float
 def test_not_a_number_is_refused() -> None:
     with pytest.raises(InvalidInput, match="NaN"):
         importance_level(math.nan)
+
+
+@pytest.mark.parametrize("level", list(ImportanceLevel))
+def test_the_least_score_of_a_level_is_where_it_begins(level: ImportanceLevel) -> None:
+    least = least_score(str(level))
+    assert importance_level(least) is level
+    assert least == 0.0 or importance_level(math.nextafter(least, 0)) is not level
+
+
+@pytest.mark.parametrize(("asked", "least"), [(0, 0.0), (1, 1.0), (0.25, 0.25), ("0.5", 0.5), ("0", 0.0)])
+def test_a_number_is_its_own_least_score(asked: object, least: float) -> None:
+    assert least_score(asked) == least
+
+
+@pytest.mark.parametrize("asked", [True, None, "urgent", "", -0.1, 1.1, math.nan, "inf", [0.5], 10**400])
+def test_what_is_no_score_and_no_level_is_refused_with_what_is(asked: object) -> None:
+    with pytest.raises(ValueError, match=r"a number from 0 to 1, or low, medium, high, critical"):
+        least_score(asked)

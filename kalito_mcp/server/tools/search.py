@@ -1,14 +1,13 @@
 """The tool of search: search_memory."""
 
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from mcp.types import CallToolResult
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from kalito_mcp.domain.importance import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM, ImportanceLevel
+from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.time import from_iso
@@ -19,39 +18,14 @@ from kalito_mcp.server.tools.answers import answer, plural
 from kalito_mcp.server.tools.graph import past_lines, past_question
 from kalito_mcp.server.tools.shapes import AgentId, OriginName, RecordTypeName, RoleName, SearchHit, SearchResult
 
-_LEAST: Final[Mapping[str, float]] = {
-    ImportanceLevel.LOW: 0.0,
-    ImportanceLevel.MEDIUM: MEDIUM_FROM,
-    ImportanceLevel.HIGH: HIGH_FROM,
-    ImportanceLevel.CRITICAL: CRITICAL_FROM,
-}
 _CURSOR: Final = re.compile(r"(?P<place>.*)@(?P<now_ms>-?\d{1,15})", re.ASCII | re.DOTALL)
 _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")
 _DECIMALS: Final = 4
 
 
-def _least_importance(value: Any) -> float:
-    """A score, or the least one of a level; null is 0.
-
-    Raises:
-        ValueError: neither; the words that pydantic shows.
-    """
-    if value is None:
-        return 0.0
-    if isinstance(value, str) and value in _LEAST:
-        return _LEAST[value]
-    try:
-        score = float(value)
-    except (TypeError, ValueError, OverflowError):
-        score = math.nan
-    if isinstance(value, bool) or not 0.0 <= score <= 1.0:
-        raise ValueError(f"a number from 0 to 1, or {', '.join(ImportanceLevel)}")
-    return score
-
-
 LeastImportance = Annotated[
     float,
-    PlainValidator(_least_importance),
+    PlainValidator(lambda asked: 0.0 if asked is None else least_score(asked)),
     WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "enum": list(map(str, ImportanceLevel))}]}),
 ]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
