@@ -83,7 +83,7 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
     try:
         return least_score(value)
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not {error}") from error
+        raise click.BadParameter(f"{value!r}: use {error}") from error
 
 
 @click.command()

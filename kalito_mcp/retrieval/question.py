@@ -15,8 +15,8 @@ from kalito_mcp.domain.query import Query, parsed
 from kalito_mcp.domain.time_words import Dates, Span, asks_when, named_dates, named_spans
 from kalito_mcp.retrieval.kinds import instances
 
-_SHORTEST, _LONGEST = 3, 5
-_MOST_RUN: Final = 140
+_RUN: Final = 4
+_READ_CHARS: Final = 400
 """Characters of a query whose runs are looked for."""
 
 _MOST_INSTANCES: Final = 60
@@ -76,11 +76,10 @@ class Question:
         return _ASKS_ASSISTANT.search(self.query.words.lower()) is not None
 
     @cached_property
-    def grams(self) -> tuple[tuple[str, ...], ...]:
-        """The distinct runs of three, of four and of five characters of its words, the spaces between them included."""
-        text = f" {' '.join(words(self.query.words))} "[:_MOST_RUN]
-        sizes = range(_SHORTEST, _LONGEST + 1)
-        return tuple(tuple(dict.fromkeys(text[at : at + n] for at in range(len(text) - n + 1))) for n in sizes)
+    def runs(self) -> tuple[str, ...]:
+        """The distinct runs of four characters of its words, the spaces between them included."""
+        text = f" {' '.join(words(self.query.words))} "[:_READ_CHARS]
+        return tuple(dict.fromkeys(text[at : at + _RUN] for at in range(len(text) - _RUN + 1)))
 
     @cached_property
     def corrected_terms(self) -> frozenset[str]:

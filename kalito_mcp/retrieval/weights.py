@@ -15,7 +15,7 @@ class EvidenceWeights:
     """The weight of each feature, the names of a hit's `parts`. 0 switches one off.
 
     `own`: the query's terms in the text. `context`: in what was said just before and after, and in its session.
-    `session`: how much the session's best records have of them. `spelling`: the query's letters in threes to fives,
+    `session`: how much the session's best records have of them. `spelling`: the query's letters in fours,
     which sees other forms, order and typos. `kind`: instances of a kind that the query names. `speaker`: said by
     whom the query names. `date`: said when the query says. `time`, `number`: tells a time or a number, where one is
     asked for. `first_person`: somebody tells of themselves. `statement`: a preference, plan or instruction. `meaning`
@@ -27,7 +27,7 @@ class EvidenceWeights:
     own: float = 0.3
     context: float = 0.24
     session: float = 0.2
-    spelling: float = 0.28
+    spelling: float = 0.32
     kind: float = 0.36
     speaker: float = 0.05
     date: float = 0.1

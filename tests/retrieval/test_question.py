@@ -101,12 +101,12 @@ def test_a_moment_in_the_query_is_read_against_now_and_left_out_without_it() -> 
     assert question("in March 2025", now_ms=None).dates
 
 
-def test_grams_are_distinct_runs_of_three_to_five_and_bounded() -> None:
-    assert question("Ab!").grams == ((" ab", "ab "), (" ab ",), ())
-    grams = question(" ".join(f"word{n}" for n in range(900))).grams
-    for size, of_size in zip((3, 4, 5), grams, strict=True):
-        assert {len(gram) for gram in of_size} == {size}
-        assert len(of_size) == len(set(of_size)) <= 140
+def test_runs_are_distinct_of_four_characters_and_bounded() -> None:
+    assert question("Ab!").runs == (" ab ",)
+    assert question("a").runs == ()
+    runs = question(" ".join(f"word{n}" for n in range(900))).runs
+    assert {len(run) for run in runs} == {4}
+    assert len(runs) == len(set(runs)) <= 400
 
 
 @given(WORDS.filter(bool))
