@@ -161,7 +161,7 @@ def manner(question: Question, read: Reading) -> dict[str, float]:
     marks = _MANNERS.intersection(read.words)
     if not marks.isdisjoint(_FIRST_PERSON):
         found["first_person"] = 1.0
-    if not marks.isdisjoint(_STATEMENT) or (marks and any(phrase in read.spoken for phrase in _STATEMENTS)):
+    if marks and (not marks.isdisjoint(_STATEMENT) or any(phrase in read.spoken for phrase in _STATEMENTS)):
         found["statement"] = 1.0
     if candidate.text.rstrip().endswith(_QUESTION_MARKS):
         found["question"] = 1.0

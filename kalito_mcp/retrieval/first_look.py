@@ -147,11 +147,13 @@ class Surroundings:
         return shared
 
     def _sum(self, own: int, session: int, *around: int) -> float:
-        total = self._holdings.weight(own)
-        for bit in _bits(session & ~own):
-            flag = 1 << bit
-            share = _SESSION_SHARE + sum(share for share, mask in zip(_SHARES, around, strict=False) if mask & flag)
-            total += self._holdings.weights[bit] * min(share, 1.0)
+        weights = self._holdings.weights
+        elsewhere = session & ~own
+        total = self._holdings.weight(own) + _SESSION_SHARE * self._holdings.weight(elsewhere)
+        beside = [(share, mask) for share, mask in zip(_SHARES, around, strict=False) if mask & elsewhere]
+        for bit in _bits(elsewhere) if beside else ():
+            share = sum([share for share, mask in beside if mask >> bit & 1])
+            total += weights[bit] * min(share, 1 - _SESSION_SHARE)
         return total / self._mass
 
     def _best_of_sessions(self) -> dict[int, float]:

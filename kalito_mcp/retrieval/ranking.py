@@ -1,7 +1,7 @@
 """The order of records: by promise before their texts are read, by evidence after. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 from kalito_mcp.domain.analysis import words
@@ -10,7 +10,7 @@ from kalito_mcp.retrieval import evidence
 from kalito_mcp.retrieval.evidence import Reading
 from kalito_mcp.retrieval.first_look import Surroundings
 from kalito_mcp.retrieval.question import Question
-from kalito_mcp.retrieval.weights import AGAINST, EvidenceWeights
+from kalito_mcp.retrieval.weights import EvidenceWeights
 
 DECIMALS: Final = 4
 """Of a score."""
@@ -65,10 +65,8 @@ class Ranking:
         self._places = {place.key: place for place in surroundings.places}
         self._likeness = likeness
         self._dated = dated
-        # A short text that holds every word comes near 1.
-        full = weights.own + weights.context + weights.session + weights.spelling or 1.0
-        self._worth = {name: (-1 if name in AGAINST else 1) * weight / full for name, weight in asdict(weights).items()}
-        self._enough = _ENOUGH / full
+        self._worth = weights.worth()
+        self._enough = _ENOUGH / weights.full
         self._speakers = {
             name
             for name in {place.name for place in surroundings.places if place.name}
@@ -98,19 +96,16 @@ class Ranking:
         return self._surroundings.holds(place) or self._meaning(place) > 0 or place.key in self._dated
 
     def _promise(self, place: Place) -> float:
-        look = self._surroundings
-        parts = self._parts(
-            {
-                "own": look.own(place),
-                "context": look.context(place),
-                "session": look.session(place),
-                "kind": look.kind(place) * self._is_from_the_asked(place.name),
-                "speaker": float(place.name in self._speakers),
-                "meaning": self._meaning(place),
-                "gist": self._gist(place),
-            }
+        look, worth = self._surroundings, self._worth
+        return (
+            worth["own"] * look.own(place)
+            + worth["context"] * look.context(place)
+            + worth["session"] * look.session(place)
+            + worth["kind"] * look.kind(place) * self._is_from_the_asked(place.name)
+            + worth["speaker"] * (place.name in self._speakers)
+            + worth["meaning"] * self._meaning(place)
+            + worth["gist"] * self._gist(place)
         )
-        return sum(parts.values())
 
     def _scored(self, read: Reading, alike: float) -> Scored:
         name = read.candidate.name

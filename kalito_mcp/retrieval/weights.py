@@ -6,7 +6,7 @@ weights for chat between people and for long answers of an assistant. What each 
 ARCHITECTURE.md; `python -m bench.recall --ablate` measures it again.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Final
 
 
@@ -29,16 +29,26 @@ class EvidenceWeights:
     session: float = 0.2
     spelling: float = 0.32
     kind: float = 0.36
-    speaker: float = 0.05
-    date: float = 0.1
+    speaker: float = 0.06
+    date: float = 0.15
     time: float = 0.045
     number: float = 0.05
-    first_person: float = 0.025
+    first_person: float = 0.03
     statement: float = 0.01
     meaning: float = 0.2
     gist: float = 0.12
     question: float = 0.013
     assistant: float = 0.06
+
+    @property
+    def full(self) -> float:
+        """What a short text that holds every word comes near."""
+        return self.own + self.context + self.session + self.spelling or 1.0
+
+    def worth(self) -> dict[str, float]:
+        """What each feature adds to a score where it is 1."""
+        weights: dict[str, float] = asdict(self)
+        return {name: (-1 if name in AGAINST else 1) * weight / self.full for name, weight in weights.items()}
 
 
 WEIGHTS: Final = EvidenceWeights()
