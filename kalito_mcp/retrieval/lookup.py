@@ -31,6 +31,7 @@ _ENOUGH_TO_COMPARE: Final = 10
 """Vectors whose mean says what any text has in common with the query."""
 
 
+_TENTH: Final = 9
 _MOST_SPANS: Final = 3
 _SHORTEST_CORRECTED: Final = 5
 """Letters. A shorter word is one mistake away from too many others: pets from gets."""
@@ -81,10 +82,10 @@ class Lookup:
                 question, weights, surroundings, self._weights, await self._likeness(places), frozenset(dated)
             )
             promising = ranking.by_promise()
+            keys_of_it = [key for _, key in promising]
             # A phrase may be in any of them.
-            size = max(1, len(promising)) if asks_phrase else self._policy.read
-            for start in range(0, len(promising), size):
-                chosen = promising[start : start + size]
+            first = len(promising) if asks_phrase else self._worth_reading(promising)
+            for chosen in filter(None, (keys_of_it[:first], keys_of_it[first:])):
                 candidates = await self._view.records.candidates(self._scope, chosen, self._filters)
                 found = [one for one in candidates if not question.query.is_excluded(one.text)]
                 having = [one for one in found if question.query.phrase_match(one.text)] if asks_phrase else found
@@ -93,6 +94,12 @@ class Lookup:
                     asks_phrase, self.note = False, "no record has the words in quotes as they stand: searched for each"
                 is_first = False
                 yield ranking.ranked(having if asks_phrase else found)
+
+    def _worth_reading(self, promising: Sequence[tuple[float, int]]) -> int:
+        """How many of these are compared first: those that promise nearly as much as the tenth."""
+        tenth, _ = promising[min(_TENTH, len(promising) - 1)] if promising else (0.0, 0)
+        near = sum(promise >= self._policy.worth_reading * tenth for promise, _ in promising)
+        return max(self._policy.read, near)
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:
         """The postings of the terms, then those of the kinds; and the question, terms that nothing holds corrected."""

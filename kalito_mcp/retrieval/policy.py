@@ -10,7 +10,8 @@ class SearchPolicy:
     At most `postings` entries of the index are looked at, rare terms being complete and common ones cut to their newest
     records. `candidates` records are weighed by their places at a time, with the turns around the first `surrounded`;
     `filtered_candidates` are the most for one page, because a filter may admit few. `nearest` more come from an index
-    of vectors. `read` texts are compared at a time, best promise first. Where not even the best hit reaches
+    of vectors. Their texts are compared by promise: first those that promise at least `worth_reading` of what the tenth
+    does, and at least `read`; the others where more hits are wanted. Where not even the best hit reaches
     `min_score`, nothing is told: it would be noise; `min_score_by_meaning` where vectors are asked too, for likeness
     alone gives few points. An embedder that does not answer within `embedding_timeout_s` is
     not waited for.
@@ -23,7 +24,8 @@ class SearchPolicy:
     candidates: int = 120
     surrounded: int = 24
     nearest: int = 64
-    read: int = 64
+    read: int = 16
+    worth_reading: float = 0.7
     filtered_candidates: int = 4_000
     chunk: int = 400
     min_score: float = 0.12

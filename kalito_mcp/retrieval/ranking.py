@@ -73,8 +73,8 @@ class Ranking:
             if not question.spoken.isdisjoint(words(name))
         }
 
-    def by_promise(self) -> list[int]:
-        """The keys of the places that may be hits, the most promising first; equal ones newest first.
+    def by_promise(self) -> list[tuple[float, int]]:
+        """What the places that may be hits promise, and their keys, the best first; equal ones newest first.
 
         Without any of what is asked for in it, a record is no hit, whatever is said around it: that would find 0.2
         points more on LoCoMo, and show what nobody understands. By its meaning, or said when the query says, it is one.
@@ -84,7 +84,7 @@ class Ranking:
             for place in self._surroundings.places
             if place.is_admitted and self._is_spoken_of(place)
         ]
-        return [key for _, key in sorted(promise, reverse=True)]
+        return sorted(promise, reverse=True)
 
     def ranked(self, candidates: Sequence[Candidate]) -> list[Scored]:
         """The candidates with their evidence, in no order."""

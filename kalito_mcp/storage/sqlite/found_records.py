@@ -26,16 +26,20 @@ _ADMITTED: Final = """
     ) IN (SELECT value FROM json_each(:origins)))
     AND r.importance >= :min_importance
 """
+# Subqueries that are answered once, where joins would be for every record.
 _IN_SCOPE: Final = f"""
     r.deleted_at IS NULL
     AND (r.is_internal = 0 OR :include_internal OR (r.type = 'thought' AND :types IS NOT NULL))
-    AND a.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
-    AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
+    AND CASE WHEN :session IS NULL
+        THEN r.agent_key = (SELECT key FROM agents WHERE owner = :owner AND id = {_DEFAULT_AGENT_OR})
+        ELSE r.session_key = (
+            SELECT s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
+            WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+        ) END
 """
 SELECT_PLACES: Final = f"""
 SELECT r.key, r.session_key, CASE WHEN r.type = 'message' THEN r.seq END, r.tokens, r.role, r.name, {_ADMITTED}
-FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
-WHERE r.key IN (
+FROM records r WHERE r.key IN (
     SELECT value FROM json_each(:keys)
     UNION SELECT n.key FROM json_each(:centres) c JOIN records m ON m.key = c.value
         JOIN records n ON n.session_key = m.session_key AND n.type = 'message'
@@ -57,8 +61,7 @@ ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 SELECT_CANDIDATES: Final = f"""
 SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
     r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END
-FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
-    LEFT JOIN record_usage u ON u.record_key = r.key
+FROM records r LEFT JOIN sessions s ON s.key = r.session_key LEFT JOIN record_usage u ON u.record_key = r.key
 WHERE r.key IN (SELECT value FROM json_each(:keys)) AND {_IN_SCOPE} AND {_ADMITTED}
 """
 
