@@ -1,4 +1,4 @@
-"""Answers, not noise: does the score of the best hit tell a question that has an answer here from one that has none?
+"""Answers, not noise: does a search tell a question that has an answer here from one that has none?
 
 Each question of the data sets (see `bench.recall`) is asked in the memory of its own conversation, where it has an
 answer, and where it has none:
@@ -8,26 +8,31 @@ answer, and where it has none:
 - `unanswered`: in its own memory, the questions that their authors say have no answer. What they ask about was spoken
   of, so its words are there: they are hard, and no score of words will tell them all.
 
-A memory answers when its best score reaches the threshold. `precision` is the share of its answers that had one to
-give, `recall` the share of questions with an answer that got one, `silent` the share of those without that got none;
-precision depends on how many there are of each, and `always` says what answering everything would have. `roc_area` is
-the chance that a question with an answer scores above one without. `shipped` is the setting's threshold, `best` the one
-with the highest F1 over these questions.
+A memory answers when the strength of what it found (`retrieval.noise`) reaches the threshold. `precision` is the share
+of its answers that had one to give, `recall` the share of questions with an answer that got one, `silent` the share of
+those without that got none; precision depends on how many there are of each, and `always` says what answering
+everything of which anything is about the subject would have. `roc_area` is the chance that a question with an answer is
+stronger than one without. `shipped` is the setting's threshold, `best` the one with the highest F1 here.
 """
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from anyio.from_thread import start_blocking_portal
 
 from bench.recall import Memories, conversations_wanted, pairs, shelf_named, shelf_options
 from bench.report import emit, progress
-from kalito_mcp.retrieval.search import SearchPolicy
+from kalito_mcp.retrieval import search as search_module
+from kalito_mcp.retrieval.noise import strength
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.ranking import Scored
 from kalito_mcp.settings import checked_section
 
 _SETS: Final = ("foreign", "renamed", "unanswered")
@@ -38,7 +43,7 @@ _K: Final = 10
 
 @dataclass(slots=True)
 class Scores:
-    """The best score of each question, 0 where nothing was found."""
+    """The strength of what was found for each question, 0 where nothing was, or nothing about its subject."""
 
     answered: list[float] = field(default_factory=list)
     without: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in _SETS})
@@ -52,7 +57,7 @@ class Scores:
 def decided(threshold: float, answered: Sequence[float], without: Sequence[float]) -> dict[str, float]:
     """What answering from this score on comes to. Nothing answered is precise; no question at all has 0.
 
-    A score of 0 is none: where nothing is found, nothing is answered.
+    A score of 0 is none: where nothing is found, or nothing about the subject, nothing is answered.
     """
     right = sum(score > 0 and score >= threshold for score in answered)
     wrong = sum(score > 0 and score >= threshold for score in without)
@@ -102,6 +107,19 @@ def speakers(conversation: Mapping[str, Any]) -> list[str]:
     return [name for name in found if name not in ("user", "assistant")]
 
 
+@contextmanager
+def strengths() -> Iterator[list[float]]:
+    """What the searches in the block decide by, in their order. One that asks for a time alone decides nothing."""
+    seen: list[float] = []
+
+    def seen_strength(found: Sequence[Scored]) -> float:
+        seen.append(strength(found))
+        return seen[-1]
+
+    with patch.object(search_module, "strength", seen_strength):
+        yield seen
+
+
 def scores(memories: Memories, conversations: Sequence[Mapping[str, Any]], search: SearchPolicy) -> Scores:
     """Ask everything."""
     asked = Scores()
@@ -110,8 +128,9 @@ def scores(memories: Memories, conversations: Sequence[Mapping[str, Any]], searc
         with memories.opened(here["turns"], search) as memory:
 
             def top(text: str, memory: Any = memory) -> float:
-                page, _ = memories.search(memory, text, _K)
-                return page.hits[0].score if page.hits else 0.0
+                with strengths() as seen:
+                    page, _ = memories.search(memory, text, _K)
+                return seen[0] if seen else float(bool(page.hits))
 
             for question in here["questions"]:
                 if question["category"] in _UNANSWERED:

@@ -20,7 +20,7 @@ _NOTHING: Final = "nothing remembered speaks of the query"
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """`hits` best first; `neighbours` are the messages right before and after them, in no order. `withheld` is how many
-    hits are left out because of where they came from. `note` says that the memory was asked and had nothing."""
+    hits are left out because of where they came from. `note` says why there is nothing, or what could not be asked."""
 
     hits: Sequence[Hit] = ()
     neighbours: Sequence[Candidate] = ()
@@ -51,7 +51,7 @@ class Recaller:
                 include_internal=is_internal_asked,
             ),
         )
-        older = [hit for hit in found if hit.record_id not in in_sight]
+        older = [hit for hit in found.hits if hit.record_id not in in_sight]
         trusted = [hit for hit in older if _is_shown(hit, include)]
         hits = trusted[: self._wanted]
         neighbours = await self._neighbours(scope, hits, is_internal_asked=is_internal_asked)
@@ -59,7 +59,7 @@ class Recaller:
             hits=hits,
             neighbours=[one for one in neighbours if one.record_id not in in_sight and _is_shown(one, include)],
             withheld=len(older) - len(trusted),
-            note=None if found else _NOTHING,
+            note=found.note or (None if found.hits else _NOTHING),
         )
 
     async def _neighbours(self, scope: Scope, hits: Sequence[Hit], *, is_internal_asked: bool) -> Sequence[Candidate]:

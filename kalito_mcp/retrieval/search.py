@@ -1,11 +1,12 @@
 """`search_memory`: a question, its lookup, and a page of hits.
 
-What a lookup ranks is aged, near-duplicates are told once, and what is below the score that was found to mean nothing
-is left out: an empty page is an answer.
+What a lookup ranks is aged, near-duplicates are told once, and what was found to be noise (`retrieval.noise`) is left
+out: an empty page is an answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.explanation import explained
 from kalito_mcp.retrieval.lookup import Lookup
+from kalito_mcp.retrieval.noise import missing, strength
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import read
 from kalito_mcp.retrieval.ranking import DECIMALS, Scored
@@ -39,6 +41,9 @@ _READ_CHARS: Final = 4_000
 _TOLD: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY})
 _MOST_SAME: Final = 20
 """Ids of records that say the same, in a hit."""
+
+_MOST_MISSING: Final = 6
+"""Words of the query that a note names."""
 
 _OTHER_VECTORS: Final = "searched by words alone: the vectors are another embedder's; run kalito-mcp reindex"
 _SAME: Final = 0.9
@@ -97,10 +102,8 @@ class Searcher:
         async with self._store.read() as view:
             if vector is not None and not await self._is_served(view, len(vector)):
                 vector, note = None, _OTHER_VECTORS
-            least = self._policy.min_score if vector is None else self._policy.min_score_by_meaning
-            # Where only a time is asked about, whatever was said then is an answer.
-            least = least if question.terms else 0.0
-            found = _Found(least, wanted=offset + request.k + 1)
+            is_noise = partial(self._is_noise, is_by_meaning=vector is not None)
+            found = _Found(is_noise, wanted=offset + request.k + 1)
             lookup = Lookup(
                 view,
                 scope,
@@ -117,20 +120,20 @@ class Searcher:
         note = note or lookup.note
         hits = found.kept[offset : offset + request.k]
         if not hits and found.weak:
-            note = f"nothing remembered speaks of this; weak hits left out: {found.weak}"
+            note = _nothing(found.weak)
         return SearchPage(
             hits=tuple(_hit(scored, found.same(scored), is_explained=request.explain) for scored in hits),
             next_cursor=f"{offset + request.k}-{fingerprint}" if found.is_enough else None,
             note=note,
         )
 
-    async def best(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> Sequence[Hit]:
+    async def best(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
         """Up to `wanted` hits for whatever is asked: what `search` would refuse is cut to what it takes."""
         asked = query.strip()[: self._policy.max_query_chars]
         k = min(wanted, self._policy.max_k)
         if not asked or k < 1:
-            return ()
-        return (await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))).hits
+            return SearchPage(hits=(), next_cursor=None)
+        return await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))
 
     async def _vector(self, text: str) -> "tuple[NDArray[np.float32] | None, str | None]":
         """The query's vector, where there is an embedder and it answers; what to say where it does not."""
@@ -150,6 +153,16 @@ class Searcher:
         active = [index for index in await view.vectors.indexes() if index.is_active]
         ours = None if self._embedder is None else (self._embedder.fingerprint, dimension)
         return not active or (active[0].fingerprint, active[0].dimension) == ours
+
+    def _is_noise(self, ranked: Sequence[Scored], *, is_by_meaning: bool) -> bool:
+        """Whether the best hits are no answer."""
+        if not ranked[0].question.terms:
+            # Where only a time is asked about, whatever was said then is an answer.
+            return False
+        if is_by_meaning and ranked[0].score >= self._policy.min_score_by_meaning:
+            # Other words may say the same: those that are missing mean nothing.
+            return False
+        return strength(ranked) < self._policy.min_score
 
     def _aged(self, ranked: Sequence[Scored], now_ms: int) -> Sequence[Scored]:
         """The scores less what age takes, best first."""
@@ -190,10 +203,10 @@ class Searcher:
 class _Found:
     """What a search has found so far: what is told, what says the same as something told before, and what is weak."""
 
-    def __init__(self, min_score: float, *, wanted: int) -> None:
+    def __init__(self, is_noise: Callable[[Sequence[Scored]], bool], *, wanted: int) -> None:
         self.kept: list[Scored] = []
-        self.weak = 0
-        self._min_score = min_score
+        self.weak: list[Scored] = []
+        self._is_noise = is_noise
         self._wanted = wanted
         self._spoken: list[_Spoken] = []
         self._same: dict[int, list[str]] = {}
@@ -204,9 +217,9 @@ class _Found:
         return len(self.kept) >= self._wanted
 
     def take(self, tier: Sequence[Scored]) -> None:
-        """Add the hits of a tier, best first, until there are enough; nothing at all where the first tier is weak."""
-        if not self.kept and (self.weak or (tier and tier[0].score < self._min_score)):
-            self.weak += len(tier)
+        """Add the hits of a tier, best first, until there are enough; nothing at all where the first tier is noise."""
+        if not self.kept and tier and self._is_noise(tier):
+            self.weak.extend(tier)
             return
         for scored in tier:
             if self.is_enough:
@@ -234,6 +247,12 @@ def _is_same(one: _Spoken, other: _Spoken) -> bool:
         return False
     least, most = sorted((len(said), len(said_other)))
     return least >= _SAME * most and len(said & said_other) >= _SAME * len(said | said_other)
+
+
+def _nothing(weak: Sequence[Scored]) -> str:
+    note = f"nothing remembered speaks of this; weak hits left out: {len(weak)}"
+    unsaid = missing(weak)[:_MOST_MISSING]
+    return note + ("; none says " + ", ".join(f'"{word}"' for word in unsaid) if unsaid else "")
 
 
 def _hit(scored: Scored, same: tuple[str, ...], *, is_explained: bool) -> Hit:
