@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Tests start the command a hundred times, and would compile it each time where this is set.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test check format lint types imports coverage package bench campaigns lock clean
 
@@ -10,7 +12,7 @@ demo: $(VENV)/.runtime
 	@$(BIN)/kalito-mcp demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # What has to hold before a change is taken. The floor of the coverage only ever rises.
 check: lint types imports coverage package
@@ -31,7 +33,7 @@ imports: $(VENV)/.dev
 
 coverage: $(VENV)/.dev
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -16,6 +16,7 @@ def lay_empty_database(path: Path) -> Path:
     How a database comes to be is shown by the tests of the storage, and by every process that a test starts.
     """
     if not path.exists():
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
         path.touch(0o600)
         path.write_bytes(_closed())
     return path

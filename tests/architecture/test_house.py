@@ -14,30 +14,34 @@ from kalito_mcp.inference.registry import ModelServer
 from kalito_mcp.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "kalito_mcp").rglob("*.py"))
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "kalito_mcp").rglob("*.py")
+}
+"""What each module says."""
 MAX_LINES = 400
+WORK_MUST_GO_ON = ("owed_worker.py", "vector_worker.py", "sleep.py", "subscriptions.py")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_file_is_longer_than_four_hundred_lines(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+def test_no_file_is_longer_than_four_hundred_lines() -> None:
+    lengths = {name: len(text.splitlines()) for name, text in SOURCES.items()}
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_module_says_what_it_is(path: Path) -> None:
-    assert path.read_text(encoding="utf-8").lstrip().startswith('"""')
+def test_every_module_says_what_it_is() -> None:
+    assert [name for name, text in SOURCES.items() if not text.lstrip().startswith('"""')] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_broad_excepts_raise_again_except_where_work_must_go_on(path: Path) -> None:
+def test_broad_excepts_raise_again_except_where_work_must_go_on() -> None:
     swallowing = [
-        handler.lineno
-        for handler in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        (name, handler.lineno)
+        for name, text in SOURCES.items()
+        if name.rpartition("/")[2] not in WORK_MUST_GO_ON
+        for handler in ast.walk(ast.parse(text))
         if isinstance(handler, ast.ExceptHandler)
         and (handler.type is None or getattr(handler.type, "id", "") in ("Exception", "BaseException"))
         and not any(isinstance(inner, ast.Raise) for inner in ast.walk(handler))
     ]
-    assert path.name in ("owed_worker.py", "vector_worker.py", "sleep.py", "subscriptions.py") or swallowing == []
+    assert swallowing == []
 
 
 def test_every_exported_name_can_be_imported() -> None:

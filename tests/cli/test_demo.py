@@ -1,6 +1,5 @@
 """The demonstration: its screen as pure functions, its script, and the real command in a process of its own."""
 
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.cli import demo_screen as ds
 from kalito_mcp.cli.demo_conversation import CONVERSATION, PINS, QUESTIONS, SEARCHES
+from tests.server.wire import COVERED, clean_environment
 
 ROOT = Path(__file__).parents[2]
 BUDGET_LINE = re.compile(r"([\d,]+) of ([\d,]+) tokens")
@@ -180,7 +180,7 @@ def run_demo(*options: str, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(
         [sys.executable, "-m", "kalito_mcp", "demo", *options],
         cwd=ROOT,
-        env={**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", **environment},
+        env=clean_environment(**{"COLUMNS": "80", "PYTHONUTF8": "1", **environment}),
         capture_output=True,
         encoding="utf-8",
         timeout=90,
@@ -191,9 +191,19 @@ def run_demo(*options: str, **environment: str) -> subprocess.CompletedProcess[s
 @pytest.fixture(scope="module")
 def shown() -> str:
     """What one run of the demonstration prints."""
-    run = run_demo()
+    run = run_demo(**COVERED)
     assert (run.returncode, run.stderr) == (0, "")
     return run.stdout
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What one with a small budget prints to an ASCII terminal, and its database."""
+    database = tmp_path_factory.mktemp("small") / "kept.db"
+    ascii_only = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    run = run_demo("--budget", "500", "--database", str(database), **ascii_only, **COVERED)
+    assert run.returncode == 0, run.stderr
+    return run.stdout, database
 
 
 def beside_the_conversation(shown: str) -> str:
@@ -246,26 +256,25 @@ def test_the_demo_ends_with_how_to_add_the_server_to_a_host(shown: str) -> None:
     assert shown.rstrip().endswith("claude mcp add kalito -- kalito-mcp serve")
 
 
-def test_a_small_budget_holds_too_and_a_named_database_stays(tmp_path: Path) -> None:
-    database = tmp_path / "kept.db"
-    run = run_demo("--budget", "500", "--database", str(database))
-    assert run.returncode == 0, run.stderr
-    assert all(int(used.replace(",", "")) <= 500 for used, _ in BUDGET_LINE.findall(run.stdout))
+def test_a_small_budget_holds_too_and_a_named_database_stays(small: tuple[str, Path]) -> None:
+    shown, database = small
+    figures = [(int(used.replace(",", "")), budget) for used, budget in BUDGET_LINE.findall(shown)]
+    assert len(figures) > len(QUESTIONS) + 7
+    assert all(0 < used <= 500 and budget == "500" for used, budget in figures)
     assert database.stat().st_size > 0
 
 
 def test_a_server_that_cannot_start_is_one_sentence_and_exit_1(tmp_path: Path) -> None:
     damaged = tmp_path / "notes.txt"
     damaged.write_text("this is not a database, " * 400)
-    run = run_demo("--database", str(damaged))
+    run = run_demo("--database", str(damaged), **COVERED)
     assert run.returncode == 1
     assert run.stderr.startswith("kalito-mcp: the demonstration's server failed: ")
     assert len(run.stderr.splitlines()) == 1
     assert damaged.read_text().startswith("this is not a database")
 
 
-def test_an_ascii_terminal_gets_an_ascii_demonstration() -> None:
-    run = run_demo(PYTHONUTF8="0", PYTHONIOENCODING="ascii")
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.isascii()
-    assert "[####" in run.stdout
+def test_an_ascii_terminal_gets_an_ascii_demonstration(small: tuple[str, Path]) -> None:
+    shown, _ = small
+    assert shown.isascii()
+    assert "[####" in shown

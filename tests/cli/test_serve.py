@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Invoke
 from tests.server.web import web
-from tests.server.wire import PATIENCE_S, call, clean_environment, request, served
+from tests.server.wire import COVERED, PATIENCE_S, call, clean_environment, request, served
 
 
 def serve(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -62,7 +62,9 @@ def can_listen(host: str) -> bool:
 def test_a_port_that_is_taken_is_said_so_in_one_line(tmp_path: Path, transport: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        outcome = serve("--transport", transport, "--port", port, KALITO_DATABASE=str(tmp_path / "memory.db"))
+        outcome = serve(
+            "--transport", transport, "--port", port, KALITO_DATABASE=str(tmp_path / "memory.db"), **COVERED
+        )
     assert (outcome.returncode, outcome.stdout) == (1, "")
     assert outcome.stderr == (
         f"kalito-mcp: cannot listen on 127.0.0.1, port {port}: Address already in use; use another --port\n"
@@ -79,7 +81,7 @@ def test_a_database_that_cannot_be_opened_is_said_so_in_one_line(tmp_path: Path,
     else:
         path.write_bytes(b"Dear diary, " * 1000)
     database = path / "memory.db" if kind == "below a file" else path
-    outcome = serve("--transport", transport, "--port", "0", KALITO_DATABASE=str(database))
+    outcome = serve("--transport", transport, "--port", "0", KALITO_DATABASE=str(database), **COVERED)
     assert (outcome.returncode, outcome.stdout) == (1, "")
     assert outcome.stderr.startswith("kalito-mcp: ")
     assert str(database) in outcome.stderr
@@ -95,7 +97,7 @@ def test_a_database_that_cannot_be_opened_is_said_so_in_one_line(tmp_path: Path,
     ],
 )
 def test_a_wrong_setting_is_said_so_in_one_line(tmp_path: Path, environment: dict[str, str], words: str) -> None:
-    outcome = serve(KALITO_DATABASE=str(tmp_path / "memory.db"), **environment)
+    outcome = serve(KALITO_DATABASE=str(tmp_path / "memory.db"), **environment, **COVERED)
     assert (outcome.returncode, outcome.stdout) == (1, "")
     assert outcome.stderr.startswith("kalito-mcp: ")
     assert words in outcome.stderr

@@ -65,14 +65,14 @@ def inflected(chance: random.Random) -> list[str]:
 def test_nine_of_ten_mistyped_words_find_their_term_among_the_first_three() -> None:
     chance = random.Random(1)
     asked, found = 0, 0
-    for word in inflected(chance) * 3:
+    for word in inflected(chance):
         place, letter = chance.randrange(len(word) - 1), chance.choice(LETTERS)
         wrong = chance.choice(MISTAKES)(word, place, letter)
         if stem(wrong) == stem(word) or len(wrong) < 4:
             continue
         asked += 1
         found += stem(word) in [term for term, _ in near(wrong, COUNTS, limit=3)]
-    assert asked > 1_000
+    assert asked > 300
     assert found >= 0.95 * asked
 
 

@@ -118,7 +118,7 @@ def pack(parts: ContextParts, budget: int, counter: TokenCounter, policy: Contex
     return Packer(counter, policy or ContextPolicy()).pack(parts, max_tokens=budget, fence=FENCE)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), COUNTERS, st.integers(1, 6_000), st.integers(1, 6))
 def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_is_named(
     data: st.DataObject, counter: TokenCounter, budget: int, min_recent: int
@@ -149,7 +149,7 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
     assert list(context.relevant_messages) == list(parts.hits)[: len(context.relevant_messages)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(COUNTERS, st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=2))
 def test_one_token_below_the_minimum_is_refused_where_the_stored_counts_are_this_counters(
     counter: TokenCounter, texts: list[str], pinned: list[str]
@@ -166,7 +166,7 @@ def test_one_token_below_the_minimum_is_refused_where_the_stored_counts_are_this
     assert below.value.minimum == minimum
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(1, 9_000))
 def test_the_budget_holds_even_for_a_counter_that_does_not_add_up(data: st.DataObject, budget: int) -> None:
     counter = RisingCounter()

@@ -122,13 +122,14 @@ def test_flags_and_joiners_of_honest_text_are_no_signs() -> None:
     assert not is_instruction_like(f"{england * 3} 👨‍👩‍👧‍👦 می‌خواهم \u2067שלום\u2069 ❤️")
 
 
-@pytest.mark.parametrize("text", [*_all(TUNED), *_all(HELD_OUT), *HONEST])
-def test_the_cheap_choice_of_signs_to_try_hides_none(text: str) -> None:
-    best: dict[str, int] = {}
-    for sign in (*ENGLISH, *OTHER_LANGUAGES, *UNSPACED):
-        if sign.pattern().search(text.lower()):
-            best[sign.name] = max(sign.weight, best.get(sign.name, 0))
-    assert sum(best.values()) < 3 or is_instruction_like(text)
+def test_the_cheap_choice_of_signs_to_try_hides_none() -> None:
+    patterns = [(sign, sign.pattern()) for sign in (*ENGLISH, *OTHER_LANGUAGES, *UNSPACED)]
+    for text in (*_all(TUNED), *_all(HELD_OUT), *HONEST):
+        best: dict[str, int] = {}
+        for sign, pattern in patterns:
+            if pattern.search(text.lower()):
+                best[sign.name] = max(sign.weight, best.get(sign.name, 0))
+        assert sum(best.values()) < 3 or is_instruction_like(text), text
 
 
 @given(st.text(max_size=300))

@@ -70,7 +70,7 @@ def hit(number: int, text: str) -> Hit:
     counter=st.sampled_from(COUNTERS),
     counted_by=st.sampled_from(COUNTERS),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_text_never_exceeds_the_budget_whoever_counted_its_parts(
     recent, pins, summaries, hits, budget, counter, counted_by
 ) -> None:  # type: ignore[no-untyped-def]

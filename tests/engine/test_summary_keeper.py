@@ -138,7 +138,7 @@ async def test_summaries_tile_the_conversation_however_it_came_in(store: SqliteS
 async def test_what_is_in_view_grows_with_the_logarithm_of_the_conversation(store: SqliteStore) -> None:
     keeping = keeper(store, window=SummaryWindowPolicy(threshold=2, dense_threshold=2, is_adaptive=False))
     sizes = {0: 0}
-    for total in (8, 32, 128, 512):
+    for total in (4, 16, 64, 256):
         await record(store, total - max(sizes))
         await keeping.summarize_all(TRIP)
         in_view = await uncovered(store)
@@ -147,8 +147,8 @@ async def test_what_is_in_view_grows_with_the_logarithm_of_the_conversation(stor
         levels = [summary.level for summary in in_view]
         assert levels == sorted(levels, reverse=True)
         assert max(levels.count(level) for level in levels) <= 3
-    assert sizes[512] <= 3 * 5
-    assert sizes[512] - sizes[128] <= 3
+    assert sizes[256] <= 3 * 4
+    assert sizes[256] - sizes[64] <= 3
 
 
 async def test_a_dense_conversation_is_summarised_in_windows_of_ten(store: SqliteStore) -> None:

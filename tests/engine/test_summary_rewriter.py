@@ -255,14 +255,14 @@ async def test_an_erased_message_counts_as_gone_before_it_is(store: SqliteStore)
 
 
 async def test_no_summary_is_trusted_more_than_its_least_trusted_part(store: SqliteStore) -> None:
-    """Of messages of any origin, and of every summary above them: 10^3 trees."""
+    """Of messages of any origin, and of every summary above them: 3 x 10^2 trees."""
     draw = random.Random(20_260_304)
     weights = [30, 30, 1, 1, 1]
-    origins = [draw.choices(list(Origin), weights)[0] for _ in range(1_020)]
-    await record(store, [f"Fact {n}." for n in range(1_020)], origins)
+    origins = [draw.choices(list(Origin), weights)[0] for _ in range(320)]
+    await record(store, [f"Fact {n}." for n in range(320)], origins)
     await keeper(store, window=2, summaries=1).summarize_all(TRIP)
     levels = await all_summaries(store)
-    assert sum(map(len, levels.values())) > 1_000
+    assert sum(map(len, levels.values())) > 300
     for level, summaries in levels.items():
         for one in summaries:
             assert one.origin is least_trusted(origins[one.start_seq - 1 : one.end_seq]), (level, one)

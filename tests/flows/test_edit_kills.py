@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from tests.server.wire import clean_environment
 
 PROGRAM: Final = Path(__file__).with_name("edits_until_killed.py")
 ROOT: Final = Path(__file__).parents[2]
@@ -19,7 +20,10 @@ def test_whenever_editors_are_killed_the_database_is_whole(tmp_path: Path) -> No
     for seed in range(0, 8, 2):
         editors = [
             subprocess.Popen(
-                [sys.executable, str(PROGRAM), str(database), str(seed + one)], stdout=subprocess.PIPE, cwd=ROOT
+                [sys.executable, str(PROGRAM), str(database), str(seed + one)],
+                stdout=subprocess.PIPE,
+                cwd=ROOT,
+                env=clean_environment(),
             )
             for one in range(2)
         ]

@@ -1,6 +1,5 @@
 """`finalize_session` killed with SIGKILL at each of its stages: called again, it ends where it would have ended."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from kalito_mcp.errors import SessionFinalized
 from kalito_mcp.orchestrator.crash_points import VARIABLE
 from tests.orchestrator.stored import tables, talk
 from tests.scripted import CountedIds, ScriptedClock
+from tests.server.wire import clean_environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 ROOT: Final = Path(__file__).parents[2]
@@ -99,7 +99,7 @@ def killed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     def kill(point: str) -> tuple[Path, int]:
         folder = shutil.copytree(prepared, tmp_path_factory.mktemp("killed") / "copy")
         command = [sys.executable, "-c", PROGRAM, str(folder / "memory.db")]
-        environment = {**os.environ, VARIABLE: point}
+        environment = clean_environment(**{VARIABLE: point})
         ended = subprocess.run(command, cwd=ROOT, env=environment, timeout=60, check=False, capture_output=True)
         return folder / "memory.db", ended.returncode
 

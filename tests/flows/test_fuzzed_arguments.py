@@ -135,7 +135,7 @@ async def survives(database: Path, era: str, sequence: list[tuple[str, dict[str,
 
 
 @pytest.mark.parametrize("era", ERAS)
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(sequence=st.lists(calls(), min_size=10, max_size=30))
 def test_no_call_ends_in_an_internal_failure(era: str, sequence: list[tuple[str, dict[str, Any]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -45,6 +45,17 @@ async def test_what_is_remembered_can_be_found_corrected_and_taken_back(tmp_path
         assert history["edits"][0]["editor_type"] == "agent"
 
 
+async def test_a_record_is_told_as_it_was_in_a_version_or_at_a_time_but_not_by_both(tmp_path: Path, era: str) -> None:
+    async with house(tmp_path / "memory.db", era) as h:
+        recorded = await h.facts("record_messages", session_id="s", messages=said("The key hangs in the shed."))
+        [record_id] = recorded["message_ids"]
+        for asked in ({"version": 1}, {"as_of": "9999-12-30"}):
+            told = await h.facts("memory_history", record_id=record_id, **asked)
+            assert (told["record"]["text"], told["edits"]) == ("The key hangs in the shed.", [])
+        refusal = await h.refusal("memory_history", record_id=record_id, version=1, as_of="9999-12-30")
+        assert "send as_of or version, not both" in refusal
+
+
 async def test_what_is_forgotten_is_in_no_context_and_no_search_until_it_is_restored(tmp_path: Path, era: str) -> None:
     async with house(tmp_path / "memory.db", era) as h:
         await h.text("record_messages", session_id="s", messages=said("We fly to Oslo.", "The cat is called Moss."))

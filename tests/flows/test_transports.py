@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextResourceContents
 
 from tests.flows.house import assert_states, said, stats_uri, text_of
 from tests.server.web import Web, web
-from tests.server.wire import MODERN, PATIENCE_S, clean_environment
+from tests.server.wire import COVERED, MODERN, PATIENCE_S, clean_environment
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +84,7 @@ async def test_a_conversation_over_http_and_sse(serving: Web, mode: str) -> None
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_conversation_over_stdio(tmp_path: Path, mode: str) -> None:
-    async with Client(stdio(tmp_path / "memory.db"), mode=mode) as connected:
+    async with Client(stdio(tmp_path / "memory.db", **COVERED), mode=mode) as connected:
         assert connected.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
         assert connected.instructions is not None
         await converses(connected, "talk")

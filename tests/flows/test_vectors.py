@@ -21,7 +21,7 @@ from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests.orchestrator.stored import talk
 from tests.scripted_embedder import hashed_vector
-from tests.server.wire import PATIENCE_S, Wire, call, clean_environment, served
+from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
 
 SMALL, LARGE = "ollama:small", "ollama:large"
 _DIMENSIONS: Final = {"small": 64, "large": 96}
@@ -160,20 +160,20 @@ def indexes(database: Path) -> dict[str, tuple[str, int]]:
         return {row[0]: (row[1], row[2]) for row in rows}
 
 
-def command(database: Path, configuration: str, *arguments: str) -> subprocess.Popen[str]:
+def command(database: Path, configuration: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """`kalito-mcp` with these arguments, begun."""
     return subprocess.Popen(
         [sys.executable, "-m", "kalito_mcp", *arguments],
-        env=clean_environment(KALITO_DATABASE=str(database), KALITO_CONFIG=configuration),
+        env=clean_environment(KALITO_DATABASE=str(database), KALITO_CONFIG=configuration, **environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
 
 
-def said(database: Path, configuration: str, *arguments: str) -> tuple[int | None, str]:
+def said(database: Path, configuration: str, *arguments: str, **environment: str) -> tuple[int | None, str]:
     """Exit code and words of a command."""
-    with command(database, configuration, *arguments) as process:
+    with command(database, configuration, *arguments, **environment) as process:
         return process.wait(PATIENCE_S), process.stdout.read() if process.stdout else ""
 
 
@@ -210,7 +210,7 @@ def test_without_its_embedder_it_records_and_finds_words_and_pays_when_it_is_bac
     assert len(warnings(database)) == 1
     assert indexes(database) == {}
     embeddings.is_down = False
-    code, report = said(database, small, "doctor")
+    code, report = said(database, small, "doctor", **COVERED)
     assert (code, "vectors: none yet" in report) == (0, True)
     with memory(database, small) as one:
         one.until(lambda: indexes(database) == {SMALL: ("active", 4)})
@@ -238,7 +238,7 @@ def test_another_embedders_vectors_take_over_when_they_are_complete_also_after_a
         old.until(lambda: indexes(database)[SMALL] == ("active", 6))
         assert old.found("gloaming")[0] == FACTS[0]
         embeddings.texts.clear()
-        code, report = said(database, large, "reindex", "--vectors")
+        code, report = said(database, large, "reindex", "--vectors", **COVERED)
         assert (code, report) == (0, "6 records have their vectors\n")
         assert len(embeddings.texts) == 1 + 4, "what was made before the kill is not made again"
         assert indexes(database) == {LARGE: ("active", 6)}

@@ -223,7 +223,7 @@ WORDS = st.lists(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(WORDS, st.randoms(use_true_random=False))
 def test_noise_in_case_space_and_punctuation_keeps_the_key(words: list[str], chance: random.Random) -> None:
     noisy = chance.choice(["", " ", "\n", "¿", "“"])

@@ -180,5 +180,5 @@ class AnyUseAndForgetting(AnyUse):
 
 TestAnyUseAndForgetting = AnyUseAndForgetting.TestCase
 TestAnyUseAndForgetting.settings = settings(
-    max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )

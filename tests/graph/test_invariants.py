@@ -215,5 +215,5 @@ class AnyUse(RuleBasedStateMachine):
 
 TestAnyUse = AnyUse.TestCase
 TestAnyUse.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

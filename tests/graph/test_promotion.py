@@ -200,7 +200,7 @@ def test_questions_linked_by_hand_may_become_one_in_the_agents_graph() -> None:
     assert len(promote(session, agent, PromotionPolicy()).query_ids) == 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(QUESTIONS), st.sampled_from(["In Oslo.", "Ann.", "Yes."])), max_size=12))
 def test_an_empty_agents_graph_becomes_the_sessions_answered_part(turns: list[tuple[str, str]]) -> None:
     session, agent = graph(), graph()

@@ -73,7 +73,7 @@ def test_near_is_every_vector_of_that_cosine_and_no_other(
         assert key not in found or abs(found[key] - cosine) < 2e-6
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.randoms(use_true_random=False), st.integers(1, 400), st.integers(0, 400), THRESHOLDS)
 def test_with_and_without_an_inverted_index_the_same_is_near_in_any_order(
     chance: random.Random, count: int, removed: int, at_least: float
@@ -158,14 +158,14 @@ def test_a_key_added_again_has_the_new_vector_only(many: list[SparseVector]) -> 
 
 def test_adding_and_removing_for_long_leaves_as_much_as_is_alive(many: list[SparseVector]) -> None:
     index = filled(many[:1_000])
-    for step in range(20_000):
+    for step in range(6_000):
         index.remove(f"n{step}")
         index.add(f"n{step + 1_000}", many[step % 4_000])
     segments = list(index._segments.values())
     assert len(index) == 1_000
     assert sum(len(segment.rows) for segment in segments) <= 1_000 * 4 / 3 + 1
     assert len(segments) <= 8
-    assert ("n20999", 1.0) in index.near(many[19_999 % 4_000], 1.0)
+    assert ("n6999", 1.0) in index.near(many[5_999 % 4_000], 1.0)
 
 
 def test_an_unknown_key_is_nothing_to_remove_and_has_no_vector() -> None:

@@ -1,5 +1,6 @@
 """What the editor and the eraser refuse, in words that say what to do, and that nothing is written then."""
 
+import shutil
 import sqlite3
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -8,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
 import pytest
 
 from kalito_mcp import KalitoError, Memory, NewMessage, Role, Settings, open_memory
@@ -25,7 +27,6 @@ from kalito_mcp.errors import (
 )
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.empty_database import lay_empty_database
 from tests.scripted import START_MS, CountedIds, ScriptedClock
 
 pytestmark = pytest.mark.anyio
@@ -52,11 +53,14 @@ def stored(database: Path) -> dict[str, list[tuple[Any, ...]]]:
         return {name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall() for name in TABLES}
 
 
-@pytest.fixture
-async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
-    """With a note, a task, a forgotten and an erased one, a thought, an open session and a closed one."""
-    settings = replace(Settings(), limits=LIMITS)
-    async with open_memory(lay_empty_database(database), settings, clock=clock, ids=CountedIds()) as opened:
+SETTINGS: Final = replace(Settings(), limits=LIMITS)
+
+
+async def remember_some(database: Path) -> int:
+    """A note, a task, a forgotten and an erased one, a thought, an open session and a closed one; how many ids that
+    took."""
+    ids = CountedIds()
+    async with open_memory(database, SETTINGS, clock=ScriptedClock(), ids=ids) as opened:
         for session in ("trip", "closed"):
             await opened.record_messages(session, [NewMessage(Role.USER, "Hello.")])
         await opened.remember("note", {"text": "The keys are in the blue box."})
@@ -67,6 +71,23 @@ async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
         await opened.forget(FORGOTTEN)
         await opened.purge([ERASED])
         await opened.finalize_session("closed")
+        await opened.settled()
+    return ids.first
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A folder with such a memory, and the ids that it took."""
+    folder = tmp_path_factory.mktemp("prepared")
+    return folder, anyio.run(remember_some, folder / "memory.db")
+
+
+@pytest.fixture
+async def memory(prepared: tuple[Path, int], database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
+    """A copy of it, opened."""
+    folder, taken = prepared
+    shutil.copytree(folder, database.parent, dirs_exist_ok=True)
+    async with open_memory(database, SETTINGS, clock=clock, ids=CountedIds(taken)) as opened:
         await opened.settled()
         yield opened
 

@@ -91,7 +91,7 @@ async def check(memory: Memory, witness: Witness) -> None:
         assert dict(content) == dict((await memory.version(witness.id, number)).content)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**32))
 async def test_history_replays_to_what_is_there_whoever_edits(
     seed: int, tmp_path_factory: pytest.TempPathFactory

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.wire import PATIENCE_S, Wire, call, clean_environment, line, request, served
+from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, line, request, served
 
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
@@ -152,7 +152,7 @@ def test_a_strange_line_is_answered_once_or_needs_no_answer(connected: Connected
 
 def test_messages_are_found_however_they_are_cut(tmp_path: Path) -> None:
     messages = [request(number, "prompts/list") for number in range(1, 6)]
-    with served(tmp_path / "memory.db") as wire:
+    with served(tmp_path / "memory.db", **COVERED) as wire:
         wire.send(messages[0], messages[1])
         assert {wire.answer(1)["id"], wire.answer(2)["id"]} == {1, 2}
         for byte in messages[2] + messages[3]:
@@ -242,7 +242,7 @@ search.plural = reading
 
 def test_what_was_asked_before_the_host_closed_stdin_is_still_done(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
-    with served(database) as wire:
+    with served(database, **COVERED) as wire:
         wire.send(
             *(
                 call(n, "record_messages", session_id="s", messages=[{"role": "user", "text": f"line {n}"}])
@@ -280,7 +280,7 @@ async def endless(self, *arguments, **more):
     await anyio.sleep(3600)
 Memory.search_memory = endless
 """
-    with served(tmp_path / "memory.db", code=endless) as wire:
+    with served(tmp_path / "memory.db", code=endless, **COVERED) as wire:
         wire.send(call(1, "search_memory", query="x"), call(2, "build_context", session_id="nobody"))
         wire.answer(2)
         wire.close_stdin()
@@ -290,7 +290,7 @@ Memory.search_memory = endless
 
 def test_a_thread_that_does_not_end_does_not_keep_the_process(tmp_path: Path) -> None:
     stuck = "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,)).start()"
-    with served(tmp_path / "memory.db", code=stuck) as wire:
+    with served(tmp_path / "memory.db", code=stuck, **COVERED) as wire:
         wire.send(request(1, "prompts/list"))
         wire.answer(1)
         wire.close_stdin()
@@ -299,7 +299,7 @@ def test_a_thread_that_does_not_end_does_not_keep_the_process(tmp_path: Path) ->
 
 def test_the_process_ends_when_the_host_closes_stdout(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
-    with served(database) as wire:
+    with served(database, **COVERED) as wire:
         wire.send(request(1, "prompts/list"))
         wire.answer(1)
         assert wire.process.stdout is not None
@@ -362,7 +362,7 @@ def test_a_database_that_cannot_be_opened_is_told_at_every_call_and_once_on_stde
     database = tmp_path / "memory.db"
     database.mkdir()
     why = f"{database} is a folder; name a file in it, such as {database}/memory.db"
-    with served(database) as wire:
+    with served(database, **COVERED) as wire:
         wire.send(request(1, "tools/list"), call(2, "search_memory", query="Oslo"))
         assert len(wire.answer(1)["result"]["tools"]) == 13
         assert wire.answer(2)["result"]["content"][0]["text"] == f"storage_damaged: {why}"

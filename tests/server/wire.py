@@ -14,6 +14,10 @@ from typing import Any
 PATIENCE_S = 30.0
 """How long an answer may take on a busy machine. Nothing waits that long unless it fails."""
 
+COVERED = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+"""For a process that shows what no other test runs. Being traced makes a start half as long again, and of a process
+that is killed nothing is kept."""
+
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
@@ -22,8 +26,10 @@ MODERN = {
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """The environment of this process, without what names a memory, a session or settings; and these variables."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("KALITO_", "CLAUDE"))}
+    """The environment of this process, without what names a memory, a session or settings, and without what has a
+    process traced; and these variables."""
+    left_out = ("KALITO_", "CLAUDE", "COVERAGE_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return inherited | {"KALITO_CONFIG": os.devnull} | variables
 
 

@@ -19,7 +19,7 @@ OTHER = "session_456"
 
 async def test_a_context_does_not_grow_with_its_conversation(memory: Memory) -> None:
     """memory-manager-reference, Best Practices 2: without summaries, context grows unbounded; with them it does not."""
-    for first in range(1, 900, 100):
+    for first in range(1, 500, 100):
         await say(memory, turns(100, first=first))
         context = await memory.build_context(SESSION)
         assert context.total_tokens <= 3000

@@ -55,7 +55,7 @@ async def _replayed(path: Path, changes: list[Mapping[str, Any]]) -> None:
     assert {finding.verdict for finding in inspect(path, is_deep=True)} == {Verdict.OK}
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.lists(CHANGES, max_size=6))
 def test_every_version_is_told_as_it_was_whatever_was_changed(
     tmp_path_factory: pytest.TempPathFactory, changes: list[Mapping[str, Any]]

@@ -21,6 +21,7 @@ from kalito_mcp.storage.sqlite.inspection import Verdict, inspect, wal_reset_exp
 from kalito_mcp.storage.sqlite.surroundings import access, users
 from tests import drafts
 from tests.scripted import START_MS
+from tests.server.wire import clean_environment
 
 TRIP = Scope(session="trip")
 
@@ -367,7 +368,11 @@ print("open", flush=True)
 sys.stdin.read()
 """
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        env=clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "open\n"

@@ -25,6 +25,7 @@ from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, is_curre
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
 from tests import drafts
 from tests.scripted import START_MS
+from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -236,7 +237,10 @@ steps = [*migrations(), Fatal({NEXT}, "notes", {ADDS_A_TABLE.sql!r})]
 anyio.run(SqliteStore.open, pathlib.Path({str(copy)!r}), None, steps)
 """
     assert (
-        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30
+        ).returncode
+        == -signal.SIGKILL
     )
     assert version(copy) == NEXT - 1
     assert anyio.run(open_and_close, copy, [*migrations(), ADDS_A_TABLE]) == [NEXT]
@@ -252,7 +256,10 @@ connection.execute({statement!r})
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert (
-        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30).returncode == -signal.SIGKILL
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30
+        ).returncode
+        == -signal.SIGKILL
     )
     wal = path.with_name(f"{path.name}-wal")
     assert wal.stat().st_size > 0
@@ -439,7 +446,7 @@ steps = migrations()
 steps[2] = Fatal(*astuple(steps[2]))
 anyio.run(SqliteStore.open, pathlib.Path({str(database)!r}), None, steps)
 """
-    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30)
+    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30)
     assert killed.returncode == -signal.SIGKILL
     assert (query(database, "SELECT * FROM records ORDER BY key"), schema(database)) == before
     assert anyio.run(open_and_close, database) == list(range(3, NEXT))

@@ -20,6 +20,7 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from tests import drafts
 from tests.scripted import START_MS
+from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -74,7 +75,12 @@ anyio.run(main)
 def another_process(program: str, path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that has taken the lock, until the block ends."""
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(path)],
+        cwd=ROOT,
+        env=clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
@@ -136,7 +142,7 @@ async def test_a_writer_killed_inside_its_transaction_frees_the_lock_and_leaves_
 async def test_writers_in_several_processes_lose_nothing(database: Path) -> None:
     await (await SqliteStore.open(database)).close()
     writers = [
-        subprocess.Popen([sys.executable, "-c", _APPEND, str(database), name, "40"], cwd=ROOT)  # noqa: ASYNC220
+        subprocess.Popen([sys.executable, "-c", _APPEND, str(database), name, "40"], cwd=ROOT, env=clean_environment())  # noqa: ASYNC220
         for name in "abc"
     ]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]

@@ -20,6 +20,7 @@ from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.text_index import DELETE_ALL_TERMS, INSERT_TERMS, TextIndexStatements, index_entry
 from tests import drafts
 from tests.scripted import START_MS, ScriptedClock
+from tests.server.wire import clean_environment
 from tests.storage.conftest import MESSAGES, ROOT, Disk
 
 pytestmark = pytest.mark.anyio
@@ -159,7 +160,7 @@ text_index.index_row = until_killed
 text_index.TextIndexStatements.rebuild = rebuild_and_die
 anyio.run(SqliteStore.open, pathlib.Path({str(old)!r}))
 """
-    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=30)
+    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30)
     assert killed.returncode == -signal.SIGKILL
     assert analysis(old) == 1
 

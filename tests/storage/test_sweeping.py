@@ -21,6 +21,7 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests import drafts
 from tests.scripted import START_MS
+from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT, Disk
 
 pytestmark = pytest.mark.anyio
@@ -251,7 +252,12 @@ async def main():
 anyio.run(main)
 """
     with subprocess.Popen(  # noqa: ASYNC220 - the test drives both sides, one after the other
-        [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stdin is not None

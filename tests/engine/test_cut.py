@@ -1,0 +1,22 @@
+"""`cut`: at a space where there is one, and nowhere inside what is one character to its reader."""
+
+import pytest
+
+from kalito_mcp.engine.sentences import ELLIPSIS, cut
+
+
+@pytest.mark.parametrize(
+    ("text", "max_chars", "shown"),
+    [
+        ("one two", 7, "one two"),
+        ("one two three", 8, f"one two{ELLIPSIS}"),
+        ("one, two three", 6, f"one{ELLIPSIS}"),
+        ("x" * 500, 11, "x" * 10 + ELLIPSIS),
+        ("猫" * 500, 11, "猫" * 10 + ELLIPSIS),
+        ("e" * 9 + "e\u0301" * 200, 11, "e" * 9 + ELLIPSIS),
+        ("one two", 1, ELLIPSIS),
+        ("one two", 0, ""),
+    ],
+)
+def test_a_text_is_cut_where_a_reader_would(text: str, max_chars: int, shown: str) -> None:
+    assert cut(text, max_chars) == shown
