@@ -61,6 +61,11 @@ class Question:
         return frozenset(word.partition("'")[0] for word in words(self.query.words))
 
     @cached_property
+    def asks_time_alone(self) -> bool:
+        """Whether it names a time and asks for nothing else: whatever was said then is an answer."""
+        return bool(self.spans) and all(map(_DATE_NUMBER.fullmatch, self.terms))
+
+    @cached_property
     def asks_when(self) -> bool:
         """Whether the answer is a time."""
         return asks_when(self.query.words)
@@ -141,6 +146,7 @@ def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
 
 
 def _without_times(asked: list[str]) -> list[str]:
-    """The terms that are no words for a time; nor its numbers, where nothing else is asked for."""
+    """The terms that are no words for a time; nor its numbers, where nothing else is asked for. A number alone may be a
+    year, and may be what was said."""
     kept = [term for term in asked if term not in _TIME_TERMS]
-    return kept if any(_DATE_NUMBER.fullmatch(term) is None for term in kept) else []
+    return kept if len(asked) == 1 or not all(map(_DATE_NUMBER.fullmatch, kept)) else []

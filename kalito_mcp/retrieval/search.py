@@ -156,8 +156,7 @@ class Searcher:
 
     def _is_noise(self, ranked: Sequence[Scored], *, is_by_meaning: bool) -> bool:
         """Whether the best hits are no answer."""
-        if not ranked[0].question.terms:
-            # Where only a time is asked about, whatever was said then is an answer.
+        if ranked[0].question.asks_time_alone:
             return False
         if is_by_meaning and ranked[0].score >= self._policy.min_score_by_meaning:
             # Other words may say the same: those that are missing mean nothing.

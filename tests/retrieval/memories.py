@@ -1,6 +1,7 @@
 """Real memories for the tests of the search: written, then searched."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
@@ -15,6 +16,7 @@ from tests.scripted import START_MS, ScriptedClock
 
 TRIP = Scope(session="trip")
 ANYTHING = SearchPolicy(min_score=0)
+"""What is found is looked at, whatever its score; what is told of it, in test_answers."""
 
 
 async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope = TRIP) -> list[int]:
@@ -45,6 +47,31 @@ async def page_of(
 ) -> SearchPage:
     searcher = Searcher(store, policy, clock or ScriptedClock(), embedder=embedder)
     return await searcher.search(scope or Scope(), request)
+
+
+async def pages(store: SqliteStore, request: SearchRequest, policy: SearchPolicy = ANYTHING) -> list[list[Hit]]:
+    """The hits of every page, to the last."""
+    found: list[list[Hit]] = []
+    while True:
+        page = await page_of(store, request, policy=policy)
+        found.append(list(page.hits))
+        if page.next_cursor is None:
+            return found
+        request = replace(request, cursor=page.next_cursor)
+
+
+async def search(
+    store: SqliteStore,
+    query: str,
+    *,
+    scope: Scope | None = None,
+    k: int = 10,
+    filters: SearchFilters | None = None,
+    policy: SearchPolicy = ANYTHING,
+) -> Sequence[Hit]:
+    """The first page."""
+    request = SearchRequest(query, k, filters or SearchFilters())
+    return (await page_of(store, request, scope=scope, policy=policy)).hits
 
 
 async def hits(

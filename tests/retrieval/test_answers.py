@@ -6,29 +6,18 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from kalito_mcp.domain.search import Hit
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.retrieval.weights import FEATURES
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import ANYTHING, hits, page_of, remember
+from tests.retrieval.memories import ANYTHING, hits, page_of, pages, remember
 from tests.scripted import START_MS, ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder
 
 pytestmark = pytest.mark.anyio
 DAY_MS = 86_400_000
-
-
-async def pages(store: SqliteStore, request: SearchRequest, policy: SearchPolicy = ANYTHING) -> list[Sequence[Hit]]:
-    found: list[Sequence[Hit]] = []
-    cursor: str | None = None
-    while cursor is not None or not found:
-        page = await page_of(store, replace(request, cursor=cursor), policy=policy)
-        found.append(page.hits)
-        cursor = page.next_cursor
-    return found
 
 
 async def test_what_says_the_same_is_told_once_with_the_ids_of_the_others(store: SqliteStore) -> None:

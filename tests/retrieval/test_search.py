@@ -1,8 +1,6 @@
-"""`Searcher` on a real store: what is found, in which order, page by page, and how much work that is."""
+"""`Searcher` on a real store: what is found, and in which order."""
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,54 +8,18 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, Hit, Place, SearchFilters
+from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.ports.records import MessageDraft
-from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.records import RecordQueries
 from tests import drafts
-from tests.scripted import START_MS, ScriptedClock
+from tests.retrieval.memories import TRIP, remember, search
+from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
-TRIP = Scope(session="trip")
-EVERYTHING = SearchPolicy(min_score=0)
-"""What is found is looked at here, whatever its score; what is told of it, in test_answers."""
-
-
-async def remember(store: SqliteStore, *texts: str | MessageDraft, scope: Scope = TRIP) -> list[int]:
-    batch = [drafts.message(text) if isinstance(text, str) else text for text in texts]
-    async with store.write() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-        return [a.id for a in await transaction.records.append_messages(session, batch, now_ms=START_MS)]
-
-
-async def search(
-    store: SqliteStore,
-    query: str,
-    *,
-    scope: Scope | None = None,
-    k: int = 10,
-    filters: SearchFilters | None = None,
-    policy: SearchPolicy | None = None,
-) -> Sequence[Hit]:
-    searcher = Searcher(store, policy or EVERYTHING, ScriptedClock())
-    return (await searcher.search(scope or Scope(), SearchRequest(query, k, filters or SearchFilters()))).hits
 
 
 async def found(store: SqliteStore, query: str, **asked: Scope | SearchFilters | int) -> list[str]:
     return [hit.text for hit in await search(store, query, **asked)]  # type: ignore[arg-type]
-
-
-async def pages(store: SqliteStore, request: SearchRequest, policy: SearchPolicy | None = None) -> list[list[Hit]]:
-    searcher = Searcher(store, policy or EVERYTHING, ScriptedClock())
-    all_pages: list[list[Hit]] = []
-    while True:
-        page = await searcher.search(Scope(), request)
-        all_pages.append(list(page.hits))
-        if page.next_cursor is None:
-            return all_pages
-        request = replace(request, cursor=page.next_cursor)
 
 
 async def test_the_text_with_more_of_the_query_comes_first(store: SqliteStore) -> None:
@@ -244,30 +206,6 @@ async def test_a_text_is_found_by_itself_unless_it_has_no_word(store: SqliteStor
         assert key in {hit.key for hit in await search(store, text, k=100)}
 
 
-@pytest.mark.parametrize("query", ["", " ", "\n\t", "\u3000"])
-async def test_an_empty_query_is_refused(store: SqliteStore, query: str) -> None:
-    with pytest.raises(InvalidInput, match="empty"):
-        await search(store, query)
-
-
-async def test_a_query_longer_than_the_policy_takes_is_refused_by_its_length(store: SqliteStore) -> None:
-    with pytest.raises(InvalidInput, match="100,000"):
-        await search(store, "ferry " * 20_000)
-    with pytest.raises(InvalidInput, match="the limit is 10"):
-        await search(store, "eleven chars"[:11], policy=SearchPolicy(max_query_chars=10))
-
-
-@pytest.mark.parametrize("k", [0, -1, 101, 10**9])
-async def test_a_k_out_of_range_is_refused_and_the_range_is_named(store: SqliteStore, k: int) -> None:
-    with pytest.raises(InvalidInput, match="1 to 100"):
-        await search(store, "ferry", k=k)
-
-
-async def test_a_time_span_that_is_turned_around_is_refused(store: SqliteStore) -> None:
-    with pytest.raises(InvalidInput, match="swap"):
-        await search(store, "ferry", filters=SearchFilters(since=2, until=1))
-
-
 async def test_function_words_are_dropped_unless_there_is_nothing_else(store: SqliteStore) -> None:
     await remember(store, "to be or not to be", "the ferry")
     assert await found(store, "what is the ferry to me") == ["the ferry"]
@@ -304,135 +242,3 @@ async def test_a_session_of_any_agent_scores_its_hits(store: SqliteStore) -> Non
     hits = await search(store, "ferry moss", scope=Scope(session="gym"))
     assert [hit.text for hit in hits] == ["the ferry to Moss", "the ferry"]
     assert hits[0].score > hits[1].score > 0
-
-
-@pytest.mark.parametrize("k", [1, 7, 50, 100])
-async def test_pages_join_to_the_whole_ranking_without_repeats(store: SqliteStore, k: int) -> None:
-    texts = [f"ferry {'moss ' * (n % 3)}{'filler ' * (n * 7 % 13)}number{n}" for n in range(130)]
-    keys = await remember(store, *texts)
-    joined = [hit.key for page in await pages(store, SearchRequest("ferry moss", k)) for hit in page]
-    assert len(joined) == len(set(joined)) == 130
-    assert set(joined) == set(keys)
-    first = [hit.key for hit in (await pages(store, SearchRequest("ferry moss", 100)))[0]]
-    assert joined[:100] == first
-
-
-async def test_pages_far_beyond_the_texts_that_one_page_compares_repeat_nothing(store: SqliteStore) -> None:
-    texts = [f"ferry {'filler ' * ((n * 37) % 29)}number{n}" for n in range(300)]
-    keys = await remember(store, *texts)
-    policy = SearchPolicy(min_score=0, candidates=20, filtered_candidates=400, chunk=15)
-    for filters in (SearchFilters(), SearchFilters(roles=frozenset({Role.USER}))):
-        all_pages = await pages(store, SearchRequest("ferry", 9, filters), policy)
-        joined = [hit.key for page in all_pages for hit in page]
-        assert len(joined) == len(set(joined))
-        assert set(joined) == set(keys)
-        few = replace(policy, filtered_candidates=60, surrounded=0)
-        bounded = [hit.key for page in await pages(store, SearchRequest("ferry", 9, filters), few) for hit in page]
-        assert len(bounded) == len(set(bounded)) == 60
-
-
-async def test_the_last_page_has_no_cursor_and_a_full_one_before_nothing_has_none_either(store: SqliteStore) -> None:
-    await remember(store, *(f"ferry {tree}" for tree in ("ash", "elm", "fir", "oak")))
-    assert [len(page) for page in await pages(store, SearchRequest("ferry", 2))] == [2, 2]
-    assert [len(page) for page in await pages(store, SearchRequest("ferry", 3))] == [3, 1]
-    assert [len(page) for page in await pages(store, SearchRequest("ferry", 4))] == [4]
-    assert [len(page) for page in await pages(store, SearchRequest("quince", 4))] == [0]
-
-
-async def test_a_cursor_of_another_search_is_refused(store: SqliteStore) -> None:
-    await remember(store, *(f"ferry moss {tree}" for tree in ("ash", "elm", "fir", "oak", "yew")))
-    searcher = Searcher(store, EVERYTHING, ScriptedClock())
-    request = SearchRequest("ferry", 2)
-    cursor = (await searcher.search(Scope(), request)).next_cursor
-    assert cursor is not None
-    others = [
-        (Scope(), replace(request, query="moss")),
-        (Scope(), replace(request, filters=SearchFilters(since=1))),
-        (Scope(), replace(request, filters=SearchFilters(roles=frozenset({Role.USER})))),
-        (TRIP, request),
-        (Scope(agent="default"), request),
-    ]
-    for scope, other in others:
-        with pytest.raises(InvalidInput, match="cursor"):
-            await searcher.search(scope, replace(other, cursor=cursor))
-    fingerprint = cursor.partition("-")[2]
-    for forged in (
-        "",
-        "-",
-        "2",
-        "x",
-        f"-1-{fingerprint}",
-        f"x-{fingerprint}",
-        f"٣-{fingerprint}",
-        f"{10**9}-{fingerprint}",
-    ):
-        with pytest.raises(InvalidInput, match="cursor"):
-            await searcher.search(Scope(), replace(request, cursor=forged))
-    assert (await searcher.search(Scope(), replace(request, cursor=cursor, k=1))).hits != ()
-
-
-@dataclass
-class Looked:
-    """What one search read."""
-
-    keys: int = 0
-    candidates: int = 0
-
-
-@pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
-    """Counts the places that are weighed and the texts that are read, at the store's own methods."""
-    counts = Looked()
-    original, standing = RecordQueries.candidates, RecordQueries.places
-
-    async def placing(
-        self: RecordQueries,
-        scope: Scope,
-        keys: Sequence[int],
-        centres: Sequence[int],
-        *,
-        reach: int,
-        filters: SearchFilters,
-    ) -> Sequence[Place]:
-        counts.keys += len(keys)
-        return await standing(self, scope, keys, centres, reach=reach, filters=filters)
-
-    async def counting(
-        self: RecordQueries, scope: Scope, keys: Sequence[int], filters: SearchFilters
-    ) -> Sequence[Candidate]:
-        answer = await original(self, scope, keys, filters)
-        counts.candidates += len(answer)
-        return answer
-
-    monkeypatch.setattr(RecordQueries, "places", placing)
-    monkeypatch.setattr(RecordQueries, "candidates", counting)
-    return counts
-
-
-async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_allows(
-    store: SqliteStore, looked: Looked
-) -> None:
-    for part in range(4):
-        await remember(store, *(f"the data of today {part}x{n}" for n in range(5_000)))
-    policy = EVERYTHING
-    assert len(await search(store, "data today", k=10)) == 10
-    assert looked.candidates <= policy.candidates + policy.chunk
-    looked.keys = 0
-    none = SearchFilters(roles=frozenset({Role.SYSTEM}))
-    assert await search(store, "data today", filters=none) == ()
-    assert 0 < looked.keys <= policy.filtered_candidates
-
-
-async def test_a_session_is_searched_behind_newer_records_of_others(store: SqliteStore) -> None:
-    old = await remember(store, *(f"ferry x{n}" for n in range(30)), scope=Scope(session="old"))
-    await remember(store, *["ferry"] * 60, scope=Scope(session="new"))
-    policy = SearchPolicy(min_score=0, postings=10)
-    hits = await search(store, "ferry", scope=Scope(session="old"), policy=policy)
-    assert {hit.key for hit in hits} <= set(old)
-    assert len(hits) == 10
-
-
-async def test_a_rare_old_record_is_found_among_many_newer_ones(store: SqliteStore) -> None:
-    [key] = await remember(store, "the heron took the ferry")
-    await remember(store, *["the ferry left"] * 3_000)
-    assert (await search(store, "heron ferry"))[0].key == key

@@ -51,3 +51,11 @@ async def test_the_words_for_a_time_are_no_words_to_look_for(diary: SqliteStore)
 async def test_without_a_time_they_are_words(diary: SqliteStore) -> None:
     page = await page_of(diary, SearchRequest("which weeks?", now_ms=NOW_MS), policy=SearchPolicy())
     assert [hit.text for hit in page.hits] == ["The audit will be in october, in some weeks."]
+
+
+async def test_a_number_alone_may_be_a_year_or_what_was_said(store: SqliteStore) -> None:
+    this_year = drafts.message("the ferry", created_at=from_iso("2026-03-01"))
+    await remember(store, this_year, drafts.message("a budget of 2026", created_at=from_iso("2025-03-01")))
+    for query, found in (("2026", {"the ferry", "a budget of 2026"}), ("2025", {"a budget of 2026"})):
+        page = await page_of(store, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
+        assert {hit.text for hit in page.hits} == found

@@ -1,0 +1,83 @@
+"""How much work one search is: bounded, however common the words and however many the records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Candidate, Place, SearchFilters
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.records import RecordQueries
+from tests.retrieval.memories import ANYTHING, remember, search
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Looked:
+    """What one search read."""
+
+    keys: int = 0
+    candidates: int = 0
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
+    """Counts the places that are weighed and the texts that are read, at the store's own methods."""
+    counts = Looked()
+    original, standing = RecordQueries.candidates, RecordQueries.places
+
+    async def placing(
+        self: RecordQueries,
+        scope: Scope,
+        keys: Sequence[int],
+        centres: Sequence[int],
+        *,
+        reach: int,
+        filters: SearchFilters,
+    ) -> Sequence[Place]:
+        counts.keys += len(keys)
+        return await standing(self, scope, keys, centres, reach=reach, filters=filters)
+
+    async def counting(
+        self: RecordQueries, scope: Scope, keys: Sequence[int], filters: SearchFilters
+    ) -> Sequence[Candidate]:
+        answer = await original(self, scope, keys, filters)
+        counts.candidates += len(answer)
+        return answer
+
+    monkeypatch.setattr(RecordQueries, "places", placing)
+    monkeypatch.setattr(RecordQueries, "candidates", counting)
+    return counts
+
+
+async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_allows(
+    store: SqliteStore, looked: Looked
+) -> None:
+    for part in range(4):
+        await remember(store, *(f"the data of today {part}x{n}" for n in range(5_000)))
+    policy = ANYTHING
+    assert len(await search(store, "data today", k=10)) == 10
+    assert looked.candidates <= policy.candidates + policy.chunk
+    looked.keys = 0
+    none = SearchFilters(roles=frozenset({Role.SYSTEM}))
+    assert await search(store, "data today", filters=none) == ()
+    assert 0 < looked.keys <= policy.filtered_candidates
+
+
+async def test_a_session_is_searched_behind_newer_records_of_others(store: SqliteStore) -> None:
+    old = await remember(store, *(f"ferry x{n}" for n in range(30)), scope=Scope(session="old"))
+    await remember(store, *["ferry"] * 60, scope=Scope(session="new"))
+    policy = SearchPolicy(min_score=0, postings=10)
+    hits = await search(store, "ferry", scope=Scope(session="old"), policy=policy)
+    assert {hit.key for hit in hits} <= set(old)
+    assert len(hits) == 10
+
+
+async def test_a_rare_old_record_is_found_among_many_newer_ones(store: SqliteStore) -> None:
+    [key] = await remember(store, "the heron took the ferry")
+    await remember(store, *["the ferry left"] * 3_000)
+    assert (await search(store, "heron ferry"))[0].key == key
