@@ -9,6 +9,7 @@ were fitted on LoCoMo and BEAM together (own measurements); pasting the neighbou
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from kalito_mcp.domain.search import Place, Posting
@@ -69,14 +70,16 @@ class Surroundings:
         self._terms: Final = (1 << term_count) - 1
         self._mass = sum(holdings.weights[:term_count]) or 1.0
         self.places: Final = list(places)
-        self._masks = {place.key: self.mask(place) for place in self.places}
+        held = holdings.masks.get
+        self._masks = {place.key: held(place.key, 0) & self._terms for place in self.places}
         self._turns: defaultdict[int | None, dict[int, int]] = defaultdict(dict)
-        """The key of each turn, by session and place in it."""
+        """The terms that each turn holds, by its session and its place there."""
         self._sessions: defaultdict[int | None, int] = defaultdict(int)
-        for place in self.places:
-            self._sessions[place.session_key] |= self._masks[place.key]
-            if place.seq is not None:
-                self._turns[place.session_key][place.seq] = place.key
+        for key, session, seq, *_ in self.places:
+            mask = self._masks[key]
+            self._sessions[session] |= mask
+            if seq is not None:
+                self._turns[session][seq] = mask
         # Nothing is said in none.
         self._sessions[None] = 0
         self._known: dict[tuple[int, ...], float] = {}
@@ -85,7 +88,7 @@ class Surroundings:
 
     def mask(self, place: Place) -> int:
         """The terms that the record holds; kinds are not among them."""
-        return self._holdings.masks.get(place.key, 0) & self._terms
+        return self._masks[place.key]
 
     def holds(self, place: Place) -> bool:
         """Whether the record itself has any of what is asked for."""
@@ -114,8 +117,8 @@ class Surroundings:
     def mean_around(self, place: Place, values: Mapping[int, float]) -> float:
         """The mean of the values of a record and of the turns around it, by their shares; not below 0."""
         total, shares = values.get(place.key, 0.0), 1.0
-        for key, share in zip(self._keys_around(place), _SHARES, strict=False):
-            value = values.get(key)
+        for offset, share in zip(_OFFSETS, _SHARES, strict=True) if place.seq is not None else ():
+            value = values.get(self._keys.get((place.session_key, (place.seq or 0) + offset), 0))
             if value is not None:
                 total, shares = total + share * value, shares + share
         return max(0.0, total / shares)
@@ -125,17 +128,17 @@ class Surroundings:
         for, unless given."""
         return self._shared[place.key] / (1 + (_length(place) if length is None else length) / _SPEAKS_FOR_ITSELF)
 
-    def _keys_around(self, place: Place) -> Sequence[int]:
-        """One for each offset, 0 where there is none; nothing around what is no turn."""
+    @cached_property
+    def _keys(self) -> Mapping[tuple[int | None, int], int]:
+        return {(place.session_key, place.seq): place.key for place in self.places if place.seq is not None}
+
+    def _masks_around(self, place: Place) -> Sequence[int]:
+        """One for each offset; nothing is around what is no turn."""
         seq = place.seq
         if seq is None:
             return ()
         turn = self._turns[place.session_key].get
         return [turn(seq + offset, 0) for offset in _OFFSETS]
-
-    def _masks_around(self, place: Place) -> Sequence[int]:
-        mask = self._masks.get
-        return [mask(key, 0) for key in self._keys_around(place)]
 
     def _share(self, place: Place) -> float:
         own, session = self._masks[place.key], self._sessions[place.session_key]

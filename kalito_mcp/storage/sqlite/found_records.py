@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import aiosqlite
 
-from kalito_mcp.domain.records import message_record_id
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.domain.time_words import Span
@@ -110,7 +109,7 @@ async def candidates(
     asked = {**_asked_for(scope, filters), "keys": json.dumps(list(keys))}
     found: list[Any] = list(await connection.execute_fetchall(SELECT_CANDIDATES, asked))
     names = _folded(filters)
-    return [rows.candidate(row, row[2] or message_record_id(row[0])) for row in found if _is_one_of(names, row[5])]
+    return rows.candidates(row for row in found if _is_one_of(names, row[5]))
 
 
 def _asked_for(scope: Scope, filters: SearchFilters) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from kalito_mcp.domain.records import (
     SemanticPin,
     SummaryMethod,
     Visibility,
+    message_record_id,
     origin_of_role,
 )
 from kalito_mcp.domain.search import Candidate
@@ -34,6 +35,7 @@ INSERT INTO records (
     source, document_id
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_TYPES: Final = {str(of_type): of_type for of_type in RecordType}
 _ROLES: Final = {str(role): role for role in Role}
 _ORIGINS: Final = {str(origin): origin for origin in Origin}
 _ORIGINS_OF_ROLES: Final = {str(role): origin_of_role(role) for role in Role}
@@ -173,30 +175,34 @@ def summaries(session: Session, rows: Iterable[Row], *, include_internal: bool =
         ]
 
 
-def candidate(row: Row, record_id: str) -> Candidate:
-    """A row of SELECT_CANDIDATES."""
+def candidates(rows: Iterable[Row]) -> list[Candidate]:
+    """Rows of SELECT_CANDIDATES."""
     with intact_rows():
-        task = {} if row[16] is None else json.loads(row[16])
-        return Candidate(
-            key=row[0],
-            record_id=record_id,
-            type=RecordType(row[1]),
-            session_id=row[3],
-            role=None if row[4] is None else _ROLES[row[4]],
-            name=row[5],
-            text=_text(row[6]),
-            created_at=_moment(row[7]),
-            seq=row[8],
-            client_key=row[9],
-            origin=origin_of(row[4], row[10]),
-            importance=row[11],
-            is_critical=bool(row[12]),
-            usage_count=row[13] or 0,
-            last_used=row[14],
-            revision=row[15],
-            status=task.get("status"),
-            due_date=task.get("due_date"),
-        )
+        return [_candidate(row) for row in rows]
+
+
+def _candidate(row: Row) -> Candidate:
+    task = {} if row[16] is None else json.loads(row[16])
+    return Candidate(
+        key=row[0],
+        record_id=row[2] or message_record_id(row[0]),
+        type=_TYPES[row[1]],
+        session_id=row[3],
+        role=None if row[4] is None else _ROLES[row[4]],
+        name=row[5],
+        text=_text(row[6]),
+        created_at=_moment(row[7]),
+        seq=row[8],
+        client_key=row[9],
+        origin=origin_of(row[4], row[10]),
+        importance=row[11],
+        is_critical=bool(row[12]),
+        usage_count=row[13] or 0,
+        last_used=row[14],
+        revision=row[15],
+        status=task.get("status"),
+        due_date=task.get("due_date"),
+    )
 
 
 def origin_of(role: str | None, origin: str | None) -> Origin:
