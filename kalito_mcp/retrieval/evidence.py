@@ -26,14 +26,15 @@ _READ_CHARS: Final = 8_000
 
 _FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my me myself we we're our".split())
 _STATEMENT: Final = frozenset("always never prefer please favorite favourite decided".split())
-_STATEMENTS: Final = tuple(
-    f" {phrase} "
-    for phrase in (
-        "make sure, plan to, planning to, going to, i'd like, i'd rather, i like, i love, i hate, i want, i need, "
-        "i enjoy, i don't like"
-    ).split(", ")
-)
-_MANNERS: Final = _FIRST_PERSON | _STATEMENT | {phrase.split()[0] for phrase in _STATEMENTS}
+_STATEMENTS: Final = {
+    "i": (" i like ", " i love ", " i hate ", " i want ", " i need ", " i enjoy ", " i don't like "),
+    "i'd": (" i'd like ", " i'd rather "),
+    "make": (" make sure ",),
+    "plan": (" plan to ",),
+    "planning": (" planning to ",),
+    "going": (" going to ",),
+}
+_MANNERS: Final = _FIRST_PERSON.union(_STATEMENT, _STATEMENTS)
 _NUMBER: Final = frozenset(
     "one two three four five six seven eight nine ten twice once couple dozen few several many hundred thousand".split()
 )
@@ -161,7 +162,9 @@ def manner(question: Question, read: Reading) -> dict[str, float]:
     marks = _MANNERS.intersection(read.words)
     if not marks.isdisjoint(_FIRST_PERSON):
         found["first_person"] = 1.0
-    if marks and (not marks.isdisjoint(_STATEMENT) or any(phrase in read.spoken for phrase in _STATEMENTS)):
+    if not marks.isdisjoint(_STATEMENT) or any(
+        phrase in read.spoken for word in marks for phrase in _STATEMENTS.get(word, ())
+    ):
         found["statement"] = 1.0
     if candidate.text.rstrip().endswith(_QUESTION_MARKS):
         found["question"] = 1.0
