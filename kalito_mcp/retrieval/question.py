@@ -5,9 +5,10 @@ kinds (pets), whose instances (puppy) are weak evidence.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kalito_mcp.domain.analysis import STOP_WORDS, heads_of, query_terms, stem, words
@@ -31,6 +32,13 @@ _TIME_TERMS: Final = frozenset(
 _DATE_NUMBER: Final = re.compile(r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|(?:19|20)\d\d")
 _ASKS_NUMBER: Final = re.compile(
     r"\bhow (?:many|much|often|old|far|long|tall|big)\b|\bwhat (?:number|percentage|score)\b"
+)
+_KIND_OF: Final = re.compile(r"\b(?:kind|sort|type)s? of\b", re.IGNORECASE)
+_ASKED_NOUN: Final = 5
+"""Words after `what` or `which` among which its noun is, and what comes behind that: what two big old ferries are."""
+
+_BEHIND_NOUN: Final = frozenset(
+    "are can could did do does had has have is may might must of shall should was were will would".split()
 )
 _ASKS_ASSISTANT: Final = re.compile(
     r"\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|said|told|mention|propos|advis|gave|explain|show|list)"
@@ -74,6 +82,16 @@ class Question:
     def asks_number(self) -> bool:
         """Whether the answer is a number."""
         return _ASKS_NUMBER.search(self.query.words.lower()) is not None
+
+    @cached_property
+    def asks_several(self) -> bool:
+        """Whether the answer is a list or a count: which ferries, how many ferries. English only."""
+        asked = words(self.query.words)
+        return any(
+            (word in ("what", "which") and _is_of_several(asked[place + 1 : place + 1 + _ASKED_NOUN]))
+            or (word == "how" and asked[place + 1 : place + 2] == ["many"])
+            for place, word in enumerate(asked)
+        )
 
     @cached_property
     def asks_assistant(self) -> bool:
@@ -130,7 +148,8 @@ def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
     """The query as a question. Without `now_ms` it names no date that depends on now."""
     query = parsed(text)
     spans = named_spans(query.words, now_ms)
-    terms = tuple(_without_times(query_terms(query.words)) if spans else query_terms(query.words))[:most_terms]
+    asked = _asked_terms(query.words)
+    terms = tuple(_without_times(asked) if spans else asked)[:most_terms]
     written = {stem(word): word.partition("'")[0] for word in words(query.words)}
     kinds = {term: instances(term) - set(terms) for term in terms if term not in STOP_WORDS}
     return Question(
@@ -143,6 +162,22 @@ def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
         dates=named_dates(query.words, now_ms),
         spans=spans,
     )
+
+
+def _asked_terms(text: str) -> list[str]:
+    """The terms of the text; `what kind of moss` asks for moss, not for kinds."""
+    kept = _KIND_OF.sub(" ", text)
+    return query_terms(kept if words(kept) else text)
+
+
+def _is_of_several(following: Sequence[str]) -> bool:
+    """Whether the noun that comes first is in the plural. A verb ends in -s too: which ferry leaves at seven?"""
+    for word, behind in pairwise(following):
+        if word in _BEHIND_NOUN:
+            return False
+        if behind in _BEHIND_NOUN:
+            return word.endswith("s") and not word.endswith(("ss", "us", "is", "'s"))
+    return False
 
 
 def _without_times(asked: list[str]) -> list[str]:

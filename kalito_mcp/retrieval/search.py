@@ -49,6 +49,9 @@ _OTHER_VECTORS: Final = "searched by words alone: the vectors are another embedd
 _SAME: Final = 0.9
 """The share of all words of two texts that both must have for the second to say nothing new."""
 
+_COPIES: Final = frozenset({RecordType.PIN, RecordType.SUMMARY})
+"""What may say what a message says; then the message is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
@@ -209,6 +212,7 @@ class _Found:
         self._wanted = wanted
         self._spoken: list[_Spoken] = []
         self._same: dict[int, list[str]] = {}
+        self._words: dict[int, frozenset[str]] = {}
 
     @property
     def is_enough(self) -> bool:
@@ -224,19 +228,42 @@ class _Found:
             if self.is_enough:
                 return
             candidate = scored.candidate
+            if candidate.type in _COPIES and (message := self._message_of(scored, tier)) is not None:
+                self._same.setdefault(message, []).append(candidate.record_id)
+                continue
             # Two tasks or notes that say the same are two: each may be changed or done.
-            is_told = candidate.type in _TOLD
-            spoken = candidate.name, frozenset(scored.reading.text if is_told else ())
+            spoken = candidate.name, self._said(scored) if candidate.type in _TOLD else frozenset[str]()
             told = next((at for at, before in enumerate(self._spoken) if _is_same(spoken, before)), None)
             if told is None:
                 self.kept.append(scored)
                 self._spoken.append(spoken)
             else:
-                self._same.setdefault(self.kept[told].candidate.key, []).append(scored.candidate.record_id)
+                same = self._same.setdefault(self.kept[told].candidate.key, [])
+                same += [candidate.record_id, *self._same.pop(candidate.key, ())]
 
     def same(self, scored: Scored) -> tuple[str, ...]:
         """The ids of further records that say what this one does."""
         return tuple(self._same.get(scored.candidate.key, ())[:_MOST_SAME])
+
+    def _message_of(self, copy: Scored, tier: Sequence[Scored]) -> int | None:
+        """The key of the best message of the tier that says what a pin or a summary says, with all of it that is asked
+        for: it tells by whom and when it was said, and what was said around it."""
+        asked, said = copy.reading.counts.keys(), (None, self._said(copy))
+        for one in tier:
+            if (
+                one.candidate.type is RecordType.MESSAGE
+                and asked <= one.reading.counts.keys()
+                and len(one.reading.text) <= 2 * len(copy.reading.text)
+                and _is_same(said, (None, self._said(one)))
+            ):
+                return one.candidate.key
+        return None
+
+    def _said(self, scored: Scored) -> frozenset[str]:
+        found = self._words.get(scored.candidate.key)
+        if found is None:
+            found = self._words[scored.candidate.key] = frozenset(scored.reading.text)
+        return found
 
 
 def _is_same(one: _Spoken, other: _Spoken) -> bool:

@@ -135,6 +135,7 @@ def test_terms_are_distinct_and_in_order_and_have_the_speakers_name() -> None:
 def test_function_words_are_dropped_from_a_query_unless_nothing_else_is_left() -> None:
     assert query_terms("What is the name of the ferry?") == ["name", "ferry"]
     assert query_terms("to be or not to be") == ["to", "be", "or", "not"]
+    assert query_terms("how many ferries are done") == ["ferry"]
     assert query_terms("I'm") == ["i"]
     assert query_terms("") == []
 

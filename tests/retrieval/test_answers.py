@@ -6,18 +6,26 @@ from dataclasses import replace
 import anyio
 import pytest
 
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.retrieval.weights import FEATURES
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import ANYTHING, hits, page_of, pages, remember
+from tests.retrieval.memories import ANYTHING, TRIP, hits, page_of, pages, remember
 from tests.scripted import START_MS, ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder
 
 pytestmark = pytest.mark.anyio
 DAY_MS = 86_400_000
+
+
+async def pin(store: SqliteStore, *contents: str) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        await transaction.records.add_pins(session, [drafts.pin(content) for content in contents])
 
 
 async def test_what_says_the_same_is_told_once_with_the_ids_of_the_others(store: SqliteStore) -> None:
@@ -39,6 +47,39 @@ async def test_one_word_that_differs_in_a_short_text_is_something_new(store: Sql
 async def test_the_same_words_of_another_speaker_are_something_new(store: SqliteStore) -> None:
     await remember(store, *(drafts.message("I take the ferry.", name=name) for name in ("Ann", "Bob", None)))
     assert sorted(hit.name or "" for hit in await hits(store, "Who takes the ferry?")) == ["", "Ann", "Bob"]
+
+
+async def test_of_a_message_and_its_pin_the_message_is_told_whoever_said_it(store: SqliteStore) -> None:
+    said = ("My ferry leaves Moss at seven.", "Ann's ferry to Oslo leaves at eight.")
+    keys = await remember(store, drafts.message(said[0]), drafts.message(said[1], name="Ann"), "No ferry at nine.")
+    await pin(store, *said, "The ferry is late.")
+    found = {hit.text: hit for hit in await hits(store, "ferry")}
+    assert [found[text].record_id for text in said] == [f"msg_{key}" for key in keys[:2]]
+    assert [found[text].same for text in said] == [(f"pin_{text}",) for text in said]
+    assert found["The ferry is late."].record_id == "pin_The ferry is late."
+    assert len(found) == 4
+
+
+async def test_a_pin_is_told_where_its_message_says_less_of_what_is_asked_for_or_is_not_sought(
+    store: SqliteStore,
+) -> None:
+    words = " ".join(f"word{n}" for n in range(20))
+    await remember(store, f"{words} ferry")
+    await pin(store, f"{words} ferry Moss")
+    assert f"{words} ferry Moss" in {hit.text for hit in await hits(store, "ferry Moss")}
+    pins = SearchFilters(types=frozenset({RecordType.PIN}))
+    [found] = (await page_of(store, SearchRequest("ferry", filters=pins))).hits
+    assert found.text == f"{words} ferry Moss"
+
+
+async def test_a_pin_of_a_message_that_was_said_twice_is_among_the_ids_of_the_one_that_is_told(
+    store: SqliteStore,
+) -> None:
+    keys = await remember(store, "The ferry leaves at seven.", "the ferry leaves at SEVEN")
+    await pin(store, "The ferry leaves at seven!")
+    [told] = await hits(store, "ferry leaves seven")
+    assert {told.record_id, *told.same} == {f"msg_{keys[0]}", f"msg_{keys[1]}", "pin_The ferry leaves at seven!"}
+    assert told.record_id.startswith("msg_")
 
 
 async def test_texts_without_a_word_are_not_the_same_for_that(store: SqliteStore) -> None:

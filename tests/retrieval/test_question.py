@@ -91,6 +91,36 @@ def test_a_query_asks_for_a_time_a_number_or_what_the_assistant_said(text: str, 
     assert {name for name, is_asked in found.items() if is_asked} == claims
 
 
+@pytest.mark.parametrize(
+    ("text", "is_asked"),
+    [
+        ("Which ferries has she taken?", True),
+        ("What two big old ferries are there?", True),
+        ("Tell me what kinds of moss there are", True),
+        ("how many ferries did she take", True),
+        ("WHAT FERRIES WERE LATE?", True),
+        ("Which ferry leaves at seven?", False),
+        ("Which of the ferries is late?", False),
+        ("Which bus does she take?", False),
+        ("What does she think of ferries?", False),
+        ("What is the bus like, and the grass?", False),
+        ("What's in the boxes?", False),
+        ("How much do ferries cost?", False),
+        ("the ferries", False),
+        ("which", False),
+    ],
+)
+def test_several_answers_are_asked_for_by_a_noun_in_the_plural_or_by_their_number(text: str, is_asked: bool) -> None:
+    assert question(text).asks_several is is_asked
+
+
+def test_the_frame_of_a_question_is_no_term_unless_there_is_nothing_else() -> None:
+    assert question("What kind of moss? Which TYPES OF ferry? What sorts of?").terms == ("moss", "ferry")
+    assert question("How many ferries has she done?").terms == ("ferry",)
+    assert question("a kind aunt").terms == ("kind", "aunt")
+    assert question("kind of").terms == ("kind",)
+
+
 def test_a_name_is_spoken_with_and_without_its_ending() -> None:
     assert {"ann", "zoe"} <= question("What is Ann's and ZOË's plan?").spoken
 

@@ -131,3 +131,19 @@ def test_how_a_thing_is_said_counts_only_where_it_is_about_what_is_asked() -> No
     [beside] = scored("ferry", candidate("I prefer the bus, do you?", role=Role.ASSISTANT))
     for name in ("first_person", "statement", "question", "assistant"):
         assert abs(about.parts[name]) > abs(beside.parts.get(name, 0.0))
+
+
+def test_what_is_said_around_counts_less_where_several_answers_are_asked_for() -> None:
+    turns = [candidate("the ferry", 1), candidate("to Moss", 2)]
+    [one, _] = scored("Which ferry is to Moss?", *turns)
+    [several, _] = scored("Which ferries are to Moss?", *turns)
+    assert several.parts["own"] > one.parts["own"]
+    for around in ("context", "session"):
+        share = one.parts[around] / one.parts["own"]
+        assert several.parts[around] / several.parts["own"] == pytest.approx(0.7 * share)
+
+
+def test_where_several_answers_are_asked_for_the_same_places_are_promising() -> None:
+    turns = [candidate("the ferry", 1), candidate("to Moss", 2), candidate("at seven", 3), candidate("Moss", 4)]
+    one, several = (ranking(question(f"Which {asked} to Moss?"), *turns) for asked in ("ferry is", "ferries are"))
+    assert several.by_promise() == one.by_promise()
