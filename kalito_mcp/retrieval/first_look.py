@@ -20,6 +20,7 @@ _SHARES: Final = (0.4, 0.5, 0.3, 0.2, 0.1)
 REACH: Final = max(map(abs, _OFFSETS))
 """How many turns before and after a message are its surroundings."""
 
+_NEAR: Final = ((-1, 1.0), (1, 1.0), (-2, 0.6), (2, 0.6), (-3, 0.3), (3, 0.3))
 _SESSION_SHARE: Final = 0.15
 _SPEAKS_FOR_ITSELF: Final = 60.0
 """Words at which the surroundings count half."""
@@ -114,14 +115,12 @@ class Surroundings:
             found |= mask
         return found
 
-    def mean_around(self, place: Place, values: Mapping[int, float]) -> float:
-        """The mean of the values of a record and of the turns around it, by their shares; not below 0."""
-        total, shares = values.get(place.key, 0.0), 1.0
-        for offset, share in zip(_OFFSETS, _SHARES, strict=True) if place.seq is not None else ():
-            value = values.get(self._keys.get((place.session_key, (place.seq or 0) + offset), 0))
-            if value is not None:
-                total, shares = total + share * value, shares + share
-        return max(0.0, total / shares)
+    def most_around(self, place: Place, values: Mapping[int, float]) -> float:
+        """The greatest of the values of the turns around it, the nearer the more; not below 0."""
+        if place.seq is None:
+            return 0.0
+        turns = ((self._keys.get((place.session_key, place.seq + offset), 0), near) for offset, near in _NEAR)
+        return max([0.0, *(near * values[key] for key, near in turns if key in values)])
 
     def context(self, place: Place, length: float | None = None) -> float:
         """The evidence of the text and its surroundings, for a text of so many words; of about as many as it has tokens

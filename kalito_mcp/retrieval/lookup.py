@@ -98,7 +98,8 @@ class Lookup:
     def _worth_reading(self, promising: Sequence[tuple[float, int]]) -> int:
         """How many of these are compared first: those that promise nearly as much as the tenth."""
         tenth, _ = promising[min(_TENTH, len(promising) - 1)] if promising else (0.0, 0)
-        near = sum(promise >= self._policy.worth_reading * tenth for promise, _ in promising)
+        share = self._policy.worth_reading if self._vector is None else self._policy.worth_reading_by_meaning
+        near = sum(promise >= share * tenth for promise, _ in promising)
         return max(self._policy.read, near)
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:

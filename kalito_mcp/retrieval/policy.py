@@ -11,10 +11,10 @@ class SearchPolicy:
     records. `candidates` records are weighed by their places at a time, with the turns around the first `surrounded`;
     `filtered_candidates` are the most for one page, because a filter may admit few. `nearest` more come from an index
     of vectors. Their texts are compared by promise: first those that promise at least `worth_reading` of what the tenth
-    does, and at least `read`; the others where more hits are wanted. Where not even the best hit reaches `min_score` by
-    what is about the subject (`retrieval.noise`), nothing is told: it would be noise. Where vectors are asked too, a
-    whole score of `min_score_by_meaning` is enough, for likeness alone gives few points. An embedder that does not
-    answer within `embedding_timeout_s` is not waited for.
+    does (`worth_reading_by_meaning` where vectors are asked too), and at least `read`; the others where more hits are
+    wanted. Where not even the best hit reaches `min_score` by what is about the subject (`retrieval.noise`), nothing is
+    told: it would be noise. Where vectors are asked too, a whole score of `min_score_by_meaning` is enough, for
+    likeness alone gives few points. An embedder that does not answer within `embedding_timeout_s` is not waited for.
     """
 
     max_k: int = 100
@@ -26,6 +26,7 @@ class SearchPolicy:
     nearest: int = 64
     read: int = 16
     worth_reading: float = 0.7
+    worth_reading_by_meaning: float = 0.6
     filtered_candidates: int = 4_000
     chunk: int = 400
     min_score: float = 0.145

@@ -148,8 +148,8 @@ class Ranking:
         return max(0.0, self._likeness.get(place.key, 0.0))
 
     def _gist(self, place: Place) -> float:
-        """The same of the text with the turns around it: the mean of their likenesses, by their shares."""
-        return self._surroundings.mean_around(place, self._likeness) if self._likeness else 0.0
+        """The same of the turn around it that is most alike: an answer stands beside its question."""
+        return self._surroundings.most_around(place, self._likeness) if self._likeness else 0.0
 
     def _is_from_the_asked(self, name: str | None) -> bool:
         """Whether the words are those of the person whom the query names; anybody's where it names nobody."""

@@ -19,7 +19,7 @@ class EvidenceWeights:
     which sees other forms, order and typos. `kind`: instances of a kind that the query names. `speaker`: said by
     whom the query names. `date`: said when the query says. `time`, `number`: tells a time or a number, where one is
     asked for. `first_person`: somebody tells of themselves. `statement`: a preference, plan or instruction. `meaning`
-    and `gist`: a vector's likeness, the record's own and that of its surroundings.
+    and `gist`: a vector's likeness, the record's own and that of a turn beside it.
 
     Two count against a record: `question`, it only asks; `assistant`, an assistant said it, and is not asked about.
     """
@@ -29,14 +29,14 @@ class EvidenceWeights:
     session: float = 0.2
     spelling: float = 0.32
     kind: float = 0.36
-    speaker: float = 0.06
+    speaker: float = 0.07
     date: float = 0.15
     time: float = 0.045
     number: float = 0.05
     first_person: float = 0.03
     statement: float = 0.01
     meaning: float = 0.2
-    gist: float = 0.12
+    gist: float = 0.15
     question: float = 0.013
     assistant: float = 0.06
 

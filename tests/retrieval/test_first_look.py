@@ -136,18 +136,18 @@ def test_a_session_is_worth_the_mean_of_its_three_best() -> None:
     assert surroundings(holdings({1, 2, 3}), *four).session(four[3]) == pytest.approx(1.0)
 
 
-def test_the_mean_around_leans_to_the_record_itself_and_leaves_out_what_has_no_value() -> None:
-    turns = [place(key) for key in (1, 2, 3)]
+def test_of_what_is_around_the_nearer_counts_the_more_and_the_record_itself_not() -> None:
+    turns = [place(key) for key in range(1, 9)]
     around = surroundings(holdings({1}), *turns)
-    assert around.mean_around(turns[1], {2: 0.6}) == pytest.approx(0.6)
-    assert around.mean_around(turns[1], {}) == 0.0
-    assert 0.2 < around.mean_around(turns[1], {1: 0.2, 2: 0.6}) < 0.6
-    assert around.mean_around(turns[1], {2: -0.5, 1: 0.1}) == 0.0
+    found = [around.most_around(turns[3], {key: 0.5}) for key in range(1, 9)]
+    assert found == pytest.approx([0.15, 0.3, 0.5, 0.0, 0.5, 0.3, 0.15, 0.0])
+    assert around.most_around(turns[3], {3: 0.2, 2: 0.9}) == pytest.approx(0.54)
+    assert around.most_around(turns[3], {3: -0.5}) == around.most_around(turns[3], {}) == 0.0
 
 
 @given(st.dictionaries(st.integers(1, 9), st.floats(-1, 1)))
-def test_a_mean_never_exceeds_the_greatest_of_its_values_and_is_never_negative(values: dict[int, float]) -> None:
+def test_what_is_around_never_exceeds_the_greatest_value_and_is_never_negative(values: dict[int, float]) -> None:
     turns = [place(key) for key in range(1, 10)]
     around = surroundings(holdings({1}), *turns)
     for one in turns:
-        assert 0.0 <= around.mean_around(one, values) <= max(0.0, *values.values(), 0.0) + 1e-9
+        assert 0.0 <= around.most_around(one, values) <= max([0.0, *values.values()])
