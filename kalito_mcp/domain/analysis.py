@@ -49,14 +49,14 @@ _ASCII_SPACED: Final = {code: " " for code in range(128) if not chr(code).isalnu
 _HAN: Final = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 STOP_WORDS: Final = frozenset(
-    """a about above after again against ago all also am an and any anyone are as at be because been before being
-    below between both but by can could did do does doing don done down during each ever few for from further get had
-    happen happened happening has have having he her here hers herself him himself his how i if in into is it its
-    itself just know like ll
-    many me might more most much must my myself no nor not now of off on once only or other our ours ourselves out over
-    own please re s same say said shall she should so some such t tell than that the their theirs them themselves
-    then there these they this those through to too under until up us ve very was we were what when where which
-    while who whom whose why will with would you your yours yourself yourselves""".split()
+    """a about above after again against ago all also am an and any anyone are as at be because been before being below
+    between both but by can could did do does doing don done down during each ever few for from further get had
+    happen happened happening happens has have having he her here hers herself him himself his how i if in into is
+    it its itself just know like ll many me might more most much must my myself no nor not now of off on once only
+    or other our ours ourselves out over own please re s same say said shall she should so some such t tell than
+    that the their theirs them themselves then there these they this those through to too under until up us ve
+    very was we were what when where which while who whom whose why will with would you your yours yourself
+    yourselves""".split()
 )
 
 

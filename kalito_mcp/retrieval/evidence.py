@@ -36,7 +36,7 @@ _STATEMENTS: Final = {
 }
 _MANNERS: Final = _FIRST_PERSON.union(_STATEMENT, _STATEMENTS)
 _NUMBER: Final = frozenset(
-    "one two three four five six seven eight nine ten twice once couple dozen few several many hundred thousand".split()
+    "one two three four five six seven eight nine ten twice once couple dozen few hundred thousand".split()
 )
 _DIGIT: Final = re.compile(r"\d")
 
@@ -58,7 +58,8 @@ class Reading(NamedTuple):
     def said(self) -> dict[str, str]:
         """The word that each asked term was said by; none where it is only the speaker's name."""
         found = [self.asked[word] for word in self.text if word in self.asked]
-        return {one.term: one.word for one in reversed(found) if one.term is not None}
+        first = {one.term: one.word for one in reversed(found) if one.term is not None}
+        return dict(reversed(first.items()))
 
     @property
     def instances(self) -> dict[str, list[str]]:

@@ -11,15 +11,54 @@ _MOST_WORDS: Final = 6
 _LEAST_PART: Final = 0.005
 """Of the score: what is less explains nothing."""
 
+_LEAST_SHARE: Final = 0.1
+"""The same, of the score: what nearly every hit has a little of is no reason for one."""
+
 _NEAR: Final = 0.03
 
 
 def explained(scored: Scored) -> str:
     """Each reason with its part of the score: says "ferry" (+0.17); "moss" said just before or after (+0.12)."""
-    parts = sorted(scored.parts.items(), key=lambda part: -abs(part[1]))
-    reasons = [(name, _REASONS[name](scored), value) for name, value in parts if abs(value) >= _LEAST_PART]
+    parts = sorted(_gathered(scored).items(), key=lambda part: -abs(part[1]))
+    least = max(_LEAST_PART, _LEAST_SHARE * scored.score)
+    reasons = [
+        (name, _REASONS[name](scored), value)
+        for name, value in parts
+        if abs(value) >= (_LEAST_PART if name in AGAINST else least)
+    ]
     told = [(name in AGAINST, f"{reason} ({value:+.2f})") for name, reason, value in reasons if reason]
     return "; ".join(reason for _, reason in sorted(told, key=lambda one: one[0]))
+
+
+def _gathered(scored: Scored) -> Mapping[str, float]:
+    """The parts, those that have one reason as one: what the text itself says counts for its surroundings, for its
+    conversation and for its letters too."""
+    parts = dict(scored.parts)
+    also = [
+        name
+        for name, is_its_own in (
+            ("context", not scored.near),
+            ("session", scored.surroundings.is_alone(scored.place)),
+            ("spelling", not _unsaid(scored)),
+        )
+        if is_its_own
+    ]
+    if "speaker" in parts and not scored.reading.said:
+        parts["speaker"] += sum(parts.pop(name, 0.0) for name in ("own", *also))
+    elif "own" in parts:
+        parts["own"] += sum(parts.pop(name, 0.0) for name in also)
+    return parts
+
+
+def _unsaid(scored: Scored) -> list[str]:
+    """The words of the query that the text does not say in any form."""
+    question = scored.question
+    return [question.written[term] for term in question.terms if term not in scored.reading.counts]
+
+
+def _spelling(scored: Scored) -> str:
+    unsaid = _quoted(_unsaid(scored))
+    return f"some letters of {unsaid}" if unsaid else ""
 
 
 def _own(scored: Scored) -> str:
@@ -53,7 +92,7 @@ _REASONS: Final[Mapping[str, Callable[[Scored], str]]] = {
     "own": _own,
     "context": _context,
     "session": lambda _: "other messages of its conversation match",
-    "spelling": lambda _: "similar letters",
+    "spelling": _spelling,
     "kind": _kind,
     "speaker": lambda scored: f"said by {scored.candidate.name}, who is asked about",
     "date": _date,

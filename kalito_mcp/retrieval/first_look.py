@@ -108,6 +108,11 @@ class Surroundings:
         """The mean context of the best records of its session."""
         return 0.0 if place.session_key is None else self._best[place.session_key]
 
+    def is_alone(self, place: Place) -> bool:
+        """Whether no other record of its session has any of what is asked for."""
+        turns = self._turns[place.session_key]
+        return not any(mask for seq, mask in turns.items() if seq != place.seq)
+
     def around(self, place: Place) -> int:
         """The terms of the turns around it, as bits."""
         found = 0

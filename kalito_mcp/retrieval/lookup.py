@@ -59,6 +59,9 @@ class Lookup:
         self._fingerprint = fingerprint
         self._vector = vector
         self._seen: set[int] = set()
+        self.candidates = 0
+        """How many texts were read, and `left_out`, how many of them have an excluded word."""
+        self.left_out = 0
         self.note: str | None = None
         """What was asked for and given up; None where nothing was."""
 
@@ -88,9 +91,11 @@ class Lookup:
             for chosen in filter(None, (keys_of_it[:first], keys_of_it[first:])):
                 candidates = await self._view.records.candidates(self._scope, chosen, self._filters)
                 found = [one for one in candidates if not question.query.is_excluded(one.text)]
+                self.candidates += len(candidates)
+                self.left_out += len(candidates) - len(found)
                 having = [one for one in found if question.query.phrase_match(one.text)] if asks_phrase else found
                 # A phrase that none of the most promising texts has was quoted from memory: then its words count.
-                if asks_phrase and is_first and not having:
+                if asks_phrase and is_first and not any(question.query.phrase_match(one.text) for one in candidates):
                     asks_phrase, self.note = False, "no record has the words in quotes as they stand: searched for each"
                 is_first = False
                 yield ranking.ranked(having if asks_phrase else found)

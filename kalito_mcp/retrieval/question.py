@@ -29,6 +29,15 @@ _TIME_TERMS: Final = frozenset(
         morning evening early late beginning end since until before during between""".split(),
     )
 )
+_CALENDAR: Final = frozenset(
+    map(
+        stem,
+        """january february march april june july august september october november december monday tuesday wednesday
+        thursday friday saturday sunday""".split(),
+    )
+)
+"""Of these, what names the same day to whoever reads it later: `last week` does not."""
+
 _DATE_NUMBER: Final = re.compile(r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|(?:19|20)\d\d")
 _ASKS_NUMBER: Final = re.compile(
     r"\bhow (?:many|much|often|old|far|long|tall|big)\b|\bwhat (?:number|percentage|score)\b"
@@ -70,8 +79,8 @@ class Question:
 
     @cached_property
     def asks_time_alone(self) -> bool:
-        """Whether it names a time and asks for nothing else: whatever was said then is an answer."""
-        return bool(self.spans) and all(map(_DATE_NUMBER.fullmatch, self.terms))
+        """Whether it names a time and asks for nothing else: whatever was said then, or tells of it, is an answer."""
+        return bool(self.spans) and all(map(_is_of_calendar, self.terms))
 
     @cached_property
     def asks_when(self) -> bool:
@@ -181,7 +190,11 @@ def _is_of_several(following: Sequence[str]) -> bool:
 
 
 def _without_times(asked: list[str]) -> list[str]:
-    """The terms that are no words for a time; nor its numbers, where nothing else is asked for. A number alone may be a
-    year, and may be what was said."""
+    """The terms that are no words for a time. Where nothing else is asked for, the names of days and months and the
+    numbers: what is told of a day is seldom said on it."""
     kept = [term for term in asked if term not in _TIME_TERMS]
-    return kept if len(asked) == 1 or not all(map(_DATE_NUMBER.fullmatch, kept)) else []
+    return [term for term in asked if _is_of_calendar(term)] if all(map(_is_of_calendar, kept)) else kept
+
+
+def _is_of_calendar(term: str) -> bool:
+    return term in _CALENDAR or _DATE_NUMBER.fullmatch(term) is not None

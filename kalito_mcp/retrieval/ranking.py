@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kalito_mcp.domain.analysis import words
+from kalito_mcp.domain.analysis import stem, words
 from kalito_mcp.domain.search import Candidate, Place
 from kalito_mcp.retrieval import evidence
 from kalito_mcp.retrieval.evidence import Reading
@@ -72,12 +72,16 @@ class Ranking:
         self._promised = weights.worth()
         self._enough = _ENOUGH / weights.full
         share = _SHARE_FOR_SEVERAL if question.asks_several else 1.0
-        self._worth = replace(weights, context=share * weights.context, session=share * weights.session).worth()
+        # What was said then comes before what only says a word of it.
+        date = weights.own + weights.context if question.asks_time_alone else weights.date
+        told = replace(weights, context=share * weights.context, session=share * weights.session, date=date)
+        self._worth = told.worth()
         self._speakers = {
             name
             for name in {place.name for place in surroundings.places if place.name}
             if not question.spoken.isdisjoint(words(name))
         }
+        self._asked_names = {stem(word) for name in self._speakers for word in words(name)}
 
     def by_promise(self) -> list[tuple[float, int]]:
         """What the places that may be hits promise, and their keys, the best first; equal ones newest first.
@@ -95,7 +99,9 @@ class Ranking:
     def ranked(self, candidates: Sequence[Candidate]) -> list[Scored]:
         """The candidates with their evidence, in no order."""
         readings = evidence.readings(self._question, candidates)
-        spelled = evidence.spelling(self._question, readings) if self._worth["spelling"] else [0.0] * len(readings)
+        # The letters of a question about a time alone say nothing: what happened in March?
+        is_spelled = self._worth["spelling"] and not self._question.asks_time_alone
+        spelled = evidence.spelling(self._question, readings) if is_spelled else [0.0] * len(readings)
         return [self._scored(read, alike) for read, alike in zip(readings, spelled, strict=True)]
 
     def _is_spoken_of(self, place: Place) -> bool:
@@ -120,7 +126,7 @@ class Ranking:
             "own": evidence.own(read, self._term_weights, self._mass),
             "context": self._surroundings.context(place, len(read.words)),
             "spelling": alike,
-            "kind": evidence.kind(read, self._term_weights, self._mass) * self._is_from_the_asked(name),
+            "kind": evidence.kind(read, self._term_weights, self._mass) * self._is_of_the_asked(read),
             "meaning": self._meaning(place),
         }
         parts = self._parts(topic)
@@ -150,6 +156,10 @@ class Ranking:
     def _gist(self, place: Place) -> float:
         """The same of the turn around it that is most alike: an answer stands beside its question."""
         return self._surroundings.most_around(place, self._likeness) if self._likeness else 0.0
+
+    def _is_of_the_asked(self, read: Reading) -> bool:
+        """Whether whom the query names says it, or is named in it."""
+        return self._is_from_the_asked(read.candidate.name) or not self._asked_names.isdisjoint(read.counts)
 
     def _is_from_the_asked(self, name: str | None) -> bool:
         """Whether the words are those of the person whom the query names; anybody's where it names nobody."""

@@ -25,7 +25,7 @@ from kalito_mcp.retrieval.explanation import explained
 from kalito_mcp.retrieval.lookup import Lookup
 from kalito_mcp.retrieval.noise import missing, strength
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.question import read
+from kalito_mcp.retrieval.question import Question, read
 from kalito_mcp.retrieval.ranking import DECIMALS, Scored
 from kalito_mcp.retrieval.weights import WEIGHTS, EvidenceWeights
 
@@ -122,8 +122,10 @@ class Searcher:
                     break
         note = note or lookup.note
         hits = found.kept[offset : offset + request.k]
-        if not hits and found.weak:
-            note = _nothing(found.weak)
+        if not hits and (found.weak or not offset):
+            is_all = request.filters == SearchFilters() and scope.session is None
+            why = _nothing(question, found.weak, lookup, is_all=is_all)
+            note = "; ".join(filter(None, (why, note))) or None
         return SearchPage(
             hits=tuple(_hit(scored, found.same(scored), is_explained=request.explain) for scored in hits),
             next_cursor=f"{offset + request.k}-{fingerprint}" if found.is_enough else None,
@@ -275,10 +277,19 @@ def _is_same(one: _Spoken, other: _Spoken) -> bool:
     return least >= _SAME * most and len(said & said_other) >= _SAME * len(said | said_other)
 
 
-def _nothing(weak: Sequence[Scored]) -> str:
-    note = f"nothing remembered speaks of this; weak hits left out: {len(weak)}"
-    unsaid = missing(weak)[:_MOST_MISSING]
-    return note + ("; none says " + ", ".join(f'"{word}"' for word in unsaid) if unsaid else "")
+def _nothing(question: Question, weak: Sequence[Scored], lookup: Lookup, *, is_all: bool) -> str | None:
+    """Why there is no hit, as far as it can be said."""
+    if question.asks_time_alone:
+        return "nothing was said then, and nothing tells of it"
+    if lookup.left_out and not weak:
+        return f"left out for what stands behind a minus: {lookup.left_out}"
+    if not weak and (lookup.candidates or not is_all):
+        return None
+    unsaid = missing(weak) if weak else tuple(question.written[term] for term in question.terms)
+    listed = ", ".join(f'"{word}"' for word in unsaid[:_MOST_MISSING])
+    if not weak:
+        return f"nothing remembered says {listed}"
+    return "nothing remembered speaks of this" + (f"; none says {listed}" if listed else "")
 
 
 def _hit(scored: Scored, same: tuple[str, ...], *, is_explained: bool) -> Hit:

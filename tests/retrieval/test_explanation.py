@@ -73,15 +73,25 @@ def test_the_day_and_the_speaker_are_named() -> None:
 
 
 def test_the_largest_reason_comes_first_what_speaks_against_last_and_what_is_tiny_is_left_out() -> None:
-    parts = {"time": 0.01, "assistant": -0.3, "own": 0.2, "first_person": 0.001, "session": 0.05}
-    why = explained(scored("ferry", candidate("ferry", role=Role.ASSISTANT), parts)).split("; ")
-    assert [one.split()[0] for one in why] == ["says", "other", "tells", "lowered,"]
+    parts = {"time": 0.06, "assistant": -0.3, "own": 0.2, "first_person": 0.04, "session": 0.1, "question": -0.01}
+    why = explained(scored("ferry Moss", candidate("ferry", role=Role.ASSISTANT), parts, near=("moss",))).split("; ")
+    assert [one.split()[0] for one in why] == ["says", "other", "tells", "lowered,", "lowered,"]
 
 
 def test_a_context_without_a_term_near_by_says_nothing_empty() -> None:
     assert explained(scored("ferry", candidate("ferry"), {"context": 0.2})) == ""
-    why = explained(scored("ferry", candidate("ferry"), {"context": 0.2, "own": 0.3}))
-    assert why == 'says "ferry" (+0.30)'
+
+
+def test_what_the_text_itself_says_has_what_it_counts_for_in_its_surroundings_and_its_letters() -> None:
+    parts = {"context": 0.2, "own": 0.3, "spelling": 0.05, "session": 0.04}
+    assert explained(scored("ferry", candidate("ferry"), parts)) == 'says "ferry" (+0.59)'
+    said = candidate("At seven", name="Ann")
+    assert explained(scored("Ann", said, parts | {"speaker": 0.1})) == "said by Ann, who is asked about (+0.69)"
+
+
+def test_letters_are_those_of_words_that_are_not_said() -> None:
+    why = explained(scored("ferry postgress", candidate("the ferry, postgres"), {"own": 0.3, "spelling": 0.1}))
+    assert why == 'says "ferry" (+0.30); some letters of "postgress" (+0.10)'
 
 
 def test_a_long_query_is_not_repeated_as_a_whole() -> None:

@@ -27,19 +27,30 @@ async def diary(store: SqliteStore) -> SqliteStore:
 
 
 @pytest.mark.parametrize(
-    ("query", "days"),
+    ("query", "days", "telling"),
     [
-        ("what happened last week?", ["2026-11-10"]),
-        ("what happened in October?", ["2026-10-14", "2026-10-18"]),
-        ("on October 18", ["2026-10-18"]),
-        ("yesterday", []),
+        ("what happened last week?", ["2026-11-10"], []),
+        ("what happened in October?", ["2026-10-14", "2026-10-18"], ["2026-08-12"]),
+        ("on October 18", ["2026-10-18"], ["2026-08-12"]),
+        ("yesterday", [], []),
     ],
 )
-async def test_where_only_a_time_is_asked_about_all_of_it_is_told(
-    diary: SqliteStore, query: str, days: list[str]
+async def test_where_only_a_time_is_asked_about_all_of_it_is_told_and_then_what_tells_of_it(
+    diary: SqliteStore, query: str, days: list[str], telling: list[str]
 ) -> None:
     page = await page_of(diary, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
-    assert sorted(SAID[hit.text] for hit in page.hits) == days
+    found = [SAID[hit.text] for hit in page.hits]
+    assert (sorted(found[: len(days)]), found[len(days) :]) == (days, telling)
+    assert page.note == (None if found else "nothing was said then, and nothing tells of it")
+
+
+async def test_what_is_told_of_a_day_on_which_nothing_was_said_is_found(store: SqliteStore) -> None:
+    await remember(
+        store, "My passport runs out on 3 August 2027.", "The dentist is on Tuesday.", "I passed it in August."
+    )
+    for query, first in (("3 August 2027", "My passport"), ("what happens on Tuesday?", "The dentist")):
+        page = await page_of(store, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
+        assert page.hits[0].text.startswith(first)
 
 
 async def test_the_words_for_a_time_are_no_words_to_look_for(diary: SqliteStore) -> None:
