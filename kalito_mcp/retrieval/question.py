@@ -21,22 +21,21 @@ _READ_CHARS: Final = 400
 """Characters of a query whose runs are looked for."""
 
 _MOST_INSTANCES: Final = 60
-_TIME_TERMS: Final = frozenset(
-    map(
-        stem,
-        """last next past recent week weekend month year day yesterday today tonight ago january february march april
-        june july august september october november december monday tuesday wednesday thursday friday saturday sunday
-        morning evening early late beginning end since until before during between""".split(),
-    )
-)
 _CALENDAR: Final = frozenset(
     map(
         stem,
-        """january february march april june july august september october november december monday tuesday wednesday
-        thursday friday saturday sunday""".split(),
+        """january february march april may june july august september october november december monday tuesday
+        wednesday thursday friday saturday sunday""".split(),
     )
 )
-"""Of these, what names the same day to whoever reads it later: `last week` does not."""
+_TIME_TERMS: Final = _CALENDAR.union(
+    map(
+        stem,
+        """last next past recent week weekend month year day yesterday today tonight ago morning evening early late
+        beginning end since until before during between""".split(),
+    )
+)
+"""The others name another day to whoever reads them later."""
 
 _DATE_NUMBER: Final = re.compile(r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|(?:19|20)\d\d")
 _ASKS_NUMBER: Final = re.compile(
