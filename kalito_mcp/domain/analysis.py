@@ -98,6 +98,11 @@ def query_terms(text: str) -> list[str]:
     return list(dict.fromkeys(stem(word) for word in kept or asked))
 
 
+def is_spelled_with_spaces(word: str) -> bool:
+    """Whether its script has spaces between words, so that it is one; else it is a part of a run of characters."""
+    return _UNSPACED.search(word) is None
+
+
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """The word without its inflection; equal for `plan`, `plans`, `planned` and `planning`, and for `buy` and `bought`.

@@ -24,7 +24,7 @@ class MemoryContext:
     `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first, and
     `relevant_messages` (older ones, of any session, that match the query) best first. `total_tokens` counts `text`,
     the rendered form with its frame, and never exceeds the budget. `left_out` says how many of each kind did not
-    fit, and `note` that the memory was asked for the query and had nothing.
+    fit, and `note` why nothing was found for the query, or what could not be asked.
     """
 
     session_id: str

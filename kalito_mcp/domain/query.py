@@ -86,11 +86,6 @@ def _lists(query: str, minus: int) -> bool:
     return "\n" in query.strip() and not query[query.rfind("\n", 0, minus) + 1 : minus].strip()
 
 
-def admits(text: str, query: Query) -> bool:
-    """Whether the text has every phrase of the query, and nothing that it leaves out."""
-    return query.phrase_match(text) and not query.is_excluded(text)
-
-
 def _joined(folded: list[str]) -> str:
     return f" {' '.join(folded)} "
 

@@ -45,7 +45,6 @@ class Place(NamedTuple):
     session_key: int | None
     seq: int | None
     tokens: int
-    role: str | None
     name: str | None
     is_admitted: bool
 
@@ -77,8 +76,9 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One found record. `score` lies in (0, 1]: the weighted sum of the evidence for it, of which age takes up to a
-    tenth. `parts` are that sum's, by feature, and `why` says in words what they are made of, where it was asked for.
-    `same` are the ids of records that say the same and are left out for it.
+    tenth; a message whose pin or summary scores higher has that score. `parts` are that sum's, by feature, and `why`
+    says in words what they are made of, where it was asked for. `same` are the ids of records that say the same and
+    are left out for it.
     `client_key` is a message's, where it was recorded with one, and `seq` its place in its session; `status` and
     `due_date` are a task's."""
 

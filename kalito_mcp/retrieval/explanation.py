@@ -9,12 +9,10 @@ from kalito_mcp.retrieval.weights import AGAINST
 
 _MOST_WORDS: Final = 6
 _LEAST_PART: Final = 0.005
-"""Of the score: what is less explains nothing."""
+"""What is less explains nothing."""
 
 _LEAST_SHARE: Final = 0.1
-"""The same, of the score: what nearly every hit has a little of is no reason for one."""
-
-_NEAR: Final = 0.03
+"""Of a hit's score: what nearly every hit has a little of is no reason for one."""
 
 
 def explained(scored: Scored) -> str:
@@ -83,9 +81,8 @@ def _kind(scored: Scored) -> str:
 
 
 def _date(scored: Scored) -> str:
-    # What only shares the year is not near.
-    is_near = scored.parts["date"] >= _NEAR
-    return f"said on {to_iso(scored.candidate.created_at)[:10]}, in or near the time that is named" if is_near else ""
+    day = to_iso(scored.candidate.created_at)[:10]
+    return f"said on {day}, in or near the time that is named" if scored.is_of_the_time else ""
 
 
 _REASONS: Final[Mapping[str, Callable[[Scored], str]]] = {

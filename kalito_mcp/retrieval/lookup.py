@@ -32,6 +32,8 @@ _ENOUGH_TO_COMPARE: Final = 10
 
 
 _TENTH: Final = 9
+"""Its place, counted from 0."""
+
 _MOST_SPANS: Final = 3
 _SHORTEST_CORRECTED: Final = 5
 """Letters. A shorter word is one mistake away from too many others: pets from gets."""

@@ -24,7 +24,7 @@ _HOW_TO_ANSWER: Final = frozenset(
         talk thing throughout topic type various""".split(),
     )
 )
-_MANNERS: Final = ("first_person", "statement", "time", "number", "question", "assistant")
+_NOT_ABOUT: Final = ("first_person", "statement", "time", "number", "question", "assistant")
 """Parts of a score that say how a thing is said, or that it has a number: so does much that is about something else."""
 
 _LEFT_BY_A_CORRECTION: Final = 0.8
@@ -45,7 +45,7 @@ def strength(found: Sequence[Scored]) -> float:
     best = found[0]
     asked = best.question.terms
     counted = [term for term in asked if term in best.reading.counts or not _is_aside(term, best)]
-    manner = sum(best.parts.get(name, 0.0) for name in _MANNERS)
+    manner = sum(best.parts.get(name, 0.0) for name in _NOT_ABOUT)
     share = len(asked) / (len(counted) or len(asked))
     corrections = len(best.question.corrected_terms)
     return min(1.0, max(0.0, best.score - manner) * share / _LEFT_BY_A_CORRECTION**corrections)
@@ -77,7 +77,7 @@ def _is_about(hit: Scored, subject: frozenset[str]) -> bool:
     """Whether it, or what is said around it, has a word of the subject; or it was said when the query says."""
     return (
         not subject.isdisjoint(hit.reading.counts)
-        or "date" in hit.parts
+        or hit.is_of_the_time
         or not subject.isdisjoint(hit.near)
         or bool(hit.reading.kinds)
     )

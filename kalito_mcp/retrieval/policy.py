@@ -13,8 +13,9 @@ class SearchPolicy:
     of vectors. Their texts are compared by promise: first those that promise at least `worth_reading` of what the tenth
     does (`worth_reading_by_meaning` where vectors are asked too), and at least `read`; the others where more hits are
     wanted. Where not even the best hit reaches `min_score` by what is about the subject (`retrieval.noise`), nothing is
-    told: it would be noise. Where vectors are asked too, a whole score of `min_score_by_meaning` is enough, for
-    likeness alone gives few points. An embedder that does not answer within `embedding_timeout_s` is not waited for.
+    told: it would be noise. Where vectors are asked too, it is enough that one of the first hits has
+    `min_score_by_meaning` of its score for its likeness. An embedder that does not answer within `embedding_timeout_s`
+    is not waited for.
     """
 
     max_k: int = 100
@@ -30,5 +31,5 @@ class SearchPolicy:
     filtered_candidates: int = 4_000
     chunk: int = 400
     min_score: float = 0.145
-    min_score_by_meaning: float = 0.08
+    min_score_by_meaning: float = 0.05
     embedding_timeout_s: float = 2.0

@@ -156,9 +156,10 @@ def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
     """The query as a question. Without `now_ms` it names no date that depends on now."""
     query = parsed(text)
     spans = named_spans(query.words, now_ms)
-    asked = _asked_terms(query.words)
+    asks = _without_frame(query.words)
+    asked = query_terms(asks)
     terms = tuple(_without_times(asked) if spans else asked)[:most_terms]
-    written = {stem(word): word.partition("'")[0] for word in words(query.words)}
+    written = {stem(word): word.partition("'")[0] for word in words(asks)}
     kinds = {term: instances(term) - set(terms) for term in terms if term not in STOP_WORDS}
     return Question(
         query=query,
@@ -172,10 +173,10 @@ def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
     )
 
 
-def _asked_terms(text: str) -> list[str]:
-    """The terms of the text; `what kind of moss` asks for moss, not for kinds."""
+def _without_frame(text: str) -> str:
+    """`what kind of moss` asks for moss, not for kinds; `what kind of` asks for nothing else."""
     kept = _KIND_OF.sub(" ", text)
-    return query_terms(kept if words(kept) else text)
+    return text if STOP_WORDS.issuperset(words(kept)) else kept
 
 
 def _is_of_several(following: Sequence[str]) -> bool:

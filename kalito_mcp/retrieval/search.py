@@ -6,12 +6,12 @@ out: an empty page is an answer.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from kalito_mcp.domain.analysis import is_spelled_with_spaces
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -46,6 +46,9 @@ _MOST_MISSING: Final = 6
 """Words of the query that a note names."""
 
 _OTHER_VECTORS: Final = "searched by words alone: the vectors are another embedder's; run kalito-mcp reindex"
+_FIRST: Final = 5
+"""Hits of which one is alike in meaning where a page is not noise."""
+
 _SAME: Final = 0.9
 """The share of all words of two texts that both must have for the second to say nothing new."""
 
@@ -105,8 +108,7 @@ class Searcher:
         async with self._store.read() as view:
             if vector is not None and not await self._is_served(view, len(vector)):
                 vector, note = None, _OTHER_VECTORS
-            is_noise = partial(self._is_noise, is_by_meaning=vector is not None)
-            found = _Found(is_noise, wanted=offset + request.k + 1)
+            found = _Found(self._is_noise, wanted=offset + request.k + 1)
             lookup = Lookup(
                 view,
                 scope,
@@ -159,12 +161,13 @@ class Searcher:
         ours = None if self._embedder is None else (self._embedder.fingerprint, dimension)
         return not active or (active[0].fingerprint, active[0].dimension) == ours
 
-    def _is_noise(self, ranked: Sequence[Scored], *, is_by_meaning: bool) -> bool:
+    def _is_noise(self, ranked: Sequence[Scored]) -> bool:
         """Whether the best hits are no answer."""
         if ranked[0].question.asks_time_alone:
             return False
-        if is_by_meaning and ranked[0].score >= self._policy.min_score_by_meaning:
-            # Other words may say the same: those that are missing mean nothing.
+        # Other words may say the same: where a text is alike, those that are missing mean nothing.
+        alike = max(scored.parts.get("meaning", 0.0) for scored in ranked[:_FIRST])
+        if alike and alike >= self._policy.min_score_by_meaning:
             return False
         return strength(ranked) < self._policy.min_score
 
@@ -172,7 +175,7 @@ class Searcher:
         """The scores less what age takes, best first."""
         for scored in ranked:
             scored.score = self._left(scored, now_ms)
-        return sorted(ranked, key=lambda scored: (-scored.score, -scored.candidate.key))
+        return sorted(ranked, key=_best_first)
 
     def _left(self, scored: Scored, now_ms: int) -> float:
         candidate = scored.candidate
@@ -226,13 +229,10 @@ class _Found:
         if not self.kept and tier and self._is_noise(tier):
             self.weak.extend(tier)
             return
-        for scored in tier:
+        for scored in self._without_copies(tier):
             if self.is_enough:
                 return
             candidate = scored.candidate
-            if candidate.type in _COPIES and (message := self._message_of(scored, tier)) is not None:
-                self._same.setdefault(message, []).append(candidate.record_id)
-                continue
             # Two tasks or notes that say the same are two: each may be changed or done.
             spoken = candidate.name, self._said(scored) if candidate.type in _TOLD else frozenset[str]()
             told = next((at for at, before in enumerate(self._spoken) if _is_same(spoken, before)), None)
@@ -247,9 +247,21 @@ class _Found:
         """The ids of further records that say what this one does."""
         return tuple(self._same.get(scored.candidate.key, ())[:_MOST_SAME])
 
-    def _message_of(self, copy: Scored, tier: Sequence[Scored]) -> int | None:
-        """The key of the best message of the tier that says what a pin or a summary says, with all of it that is asked
-        for: it tells by whom and when it was said, and what was said around it."""
+    def _without_copies(self, tier: Sequence[Scored]) -> Sequence[Scored]:
+        """The tier, with messages in the places of the pins and summaries that say what they say."""
+        left: list[Scored] = []
+        for scored in tier:
+            message = self._message_of(scored, tier) if scored.candidate.type in _COPIES else None
+            if message is None:
+                left.append(scored)
+            else:
+                self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
+                message.score = max(message.score, scored.score)
+        return sorted(left, key=_best_first)
+
+    def _message_of(self, copy: Scored, tier: Sequence[Scored]) -> Scored | None:
+        """The best message of the tier that says what a pin or a summary says, with all of it that is asked for: it
+        tells by whom and when it was said, and what was said around it."""
         asked, said = copy.reading.counts.keys(), (None, self._said(copy))
         for one in tier:
             if (
@@ -258,7 +270,7 @@ class _Found:
                 and len(one.reading.text) <= 2 * len(copy.reading.text)
                 and _is_same(said, (None, self._said(one)))
             ):
-                return one.candidate.key
+                return one
         return None
 
     def _said(self, scored: Scored) -> frozenset[str]:
@@ -266,6 +278,11 @@ class _Found:
         if found is None:
             found = self._words[scored.candidate.key] = frozenset(scored.reading.text)
         return found
+
+
+def _best_first(scored: Scored) -> tuple[float, int]:
+    """Equal ones newest first."""
+    return -scored.score, -scored.candidate.key
 
 
 def _is_same(one: _Spoken, other: _Spoken) -> bool:
@@ -279,15 +296,16 @@ def _is_same(one: _Spoken, other: _Spoken) -> bool:
 
 def _nothing(question: Question, weak: Sequence[Scored], lookup: Lookup, *, is_all: bool) -> str | None:
     """Why there is no hit, as far as it can be said."""
+    if lookup.left_out:
+        return f"left out for what stands behind a minus: {lookup.left_out}"
+    if not is_all or (lookup.candidates and not weak):
+        return None
     if question.asks_time_alone:
         return "nothing was said then, and nothing tells of it"
-    if lookup.left_out and not weak:
-        return f"left out for what stands behind a minus: {lookup.left_out}"
-    if not weak and (lookup.candidates or not is_all):
-        return None
     unsaid = missing(weak) if weak else tuple(question.written[term] for term in question.terms)
-    listed = ", ".join(f'"{word}"' for word in unsaid[:_MOST_MISSING])
-    if not weak:
+    # Of scripts without spaces the terms are no words.
+    listed = ", ".join(f'"{word}"' for word in unsaid[:_MOST_MISSING] if is_spelled_with_spaces(word))
+    if listed and not weak:
         return f"nothing remembered says {listed}"
     return "nothing remembered speaks of this" + (f"; none says {listed}" if listed else "")
 

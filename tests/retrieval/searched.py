@@ -39,12 +39,11 @@ def place(
     session: int | None = 1,
     seq: int | None = None,
     tokens: int = 8,
-    role: Role | None = Role.USER,
     name: str | None = None,
     is_admitted: bool = True,
 ) -> Place:
     """Where a record stands: as the message of its number, unless it is said to be elsewhere."""
-    return Place(key, session, key if seq is None else seq, tokens, role, name, is_admitted)
+    return Place(key, session, key if seq is None else seq, tokens, name, is_admitted)
 
 
 def reading_of(query: str, text: str, *, role: Role | None = Role.USER, name: str | None = None) -> Reading:
@@ -75,9 +74,6 @@ def ranking(
             for kind in asked.kinds
         ),
     ]
-    places = [
-        place(one.key, role=one.role, name=one.name, is_admitted=admitted is None or one.key in admitted)
-        for one in candidates
-    ]
+    places = [place(one.key, name=one.name, is_admitted=admitted is None or one.key in admitted) for one in candidates]
     surroundings = Surroundings(Holdings(postings, [1.0] * len(postings)), len(asked.terms), places)
     return Ranking(asked, dict.fromkeys(asked.terms, 1.0), surroundings, weights, likeness or {})

@@ -6,7 +6,8 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import RecordType, Role
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -14,7 +15,7 @@ from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.retrieval.weights import FEATURES
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import ANYTHING, TRIP, hits, page_of, pages, remember
+from tests.retrieval.memories import ANYTHING, TRIP, hits, page_of, pages, remember, said_by
 from tests.scripted import START_MS, ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder
 
@@ -169,6 +170,42 @@ async def test_of_what_is_not_there_at_all_the_note_names_the_words(store: Sqlit
     assert (await page_of(store, replace(asked, filters=SearchFilters(since=1)))).note is None
     for query in ("!?", "😀"):
         assert (await page_of(store, SearchRequest(query))).note is None
+
+
+async def test_a_note_says_only_what_is_so(store: SqliteStore) -> None:
+    await remember(store, "my salary is in the moss file")
+    await remember(store, said_by("Ben", "it rained all day"), scope=Scope(session="elsewhere"))
+    for asked in (
+        SearchRequest("What is Ben's salary? -moss", now_ms=START_MS + DAY_MS),
+        SearchRequest("What happened yesterday? -moss -rained", now_ms=START_MS + DAY_MS),
+    ):
+        page = await page_of(store, asked, policy=SearchPolicy())
+        assert page.hits == ()
+        assert (page.note or "").startswith("left out for what stands behind a minus: ")
+    ann = SearchFilters(names=frozenset({"Ann"}))
+    page = await page_of(store, SearchRequest("yesterday", filters=ann, now_ms=START_MS + DAY_MS))
+    assert (page.hits, page.note) == ((), None)
+
+
+async def test_of_a_script_without_spaces_no_parts_of_words_are_told(store: SqliteStore) -> None:
+    await remember(store, "the ferry")
+    assert (await page_of(store, SearchRequest("渡船几点出发"))).note == "nothing remembered speaks of this"
+
+
+async def test_a_pin_lifts_the_message_that_it_copies_to_its_place(store: SqliteStore) -> None:
+    text = "The cabin key hangs behind the blue door."
+    for number in range(3):
+        await remember(store, f"I looked for the cabin key {'x' * number}", scope=Scope(session=f"s{number}"))
+    old = drafts.message(text, role=Role.ASSISTANT, created_at=START_MS - 900 * DAY_MS)
+    [key] = await remember(store, old, scope=Scope(session="old"))
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="old"), now_ms=START_MS)
+        await transaction.records.add_pins(session, [drafts.pin(text)])
+    request = SearchRequest("Where is the cabin key?", k=10)
+    found = (await page_of(store, request)).hits
+    told = next(hit for hit in found if hit.text == text)
+    assert (told.key, told.type, len(told.same)) == (key, RecordType.MESSAGE, 1)
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
 
 async def test_what_only_an_exclusion_takes_away_is_said_to_be_left_out(store: SqliteStore) -> None:

@@ -14,6 +14,10 @@ from kalito_mcp.retrieval.weights import AGAINST, FEATURES
 from tests.retrieval.searched import candidate, place, question, ranking, reading
 
 
+def _ms(*day: int) -> int:
+    return int(datetime(*day, tzinfo=UTC).timestamp() * 1000)  # type: ignore[misc, arg-type]
+
+
 def scored(
     query: str, said: Candidate, parts: dict[str, float], *, near: tuple[str, ...] = (), meant: str | None = None
 ) -> Scored:
@@ -28,12 +32,12 @@ def scored(
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_every_feature_has_a_reason_of_its_own(feature: str) -> None:
-    said = candidate("my ferry and my puppy", name="Ann", role=Role.ASSISTANT)
+    said = candidate("my ferry and my puppy", name="Ann", role=Role.ASSISTANT, created_at=_ms(2025, 3, 7))
     value = -0.2 if feature in AGAINST else 0.2
-    why = explained(scored("Ann's pets on the ferry to Moss", said, {feature: value}, near=("moss",)))
+    why = explained(scored("Ann's pets on the ferry to Moss in March 2025", said, {feature: value}, near=("moss",)))
     assert why
     others = [
-        explained(scored("Ann's pets on the ferry to Moss", said, {other: value}, near=("moss",)))
+        explained(scored("Ann's pets on the ferry to Moss in March 2025", said, {other: value}, near=("moss",)))
         for other in FEATURES
         if other != feature and (other in AGAINST) == (feature in AGAINST)
     ]
@@ -65,11 +69,15 @@ def test_the_kind_is_told_with_what_was_said_of_it() -> None:
 
 
 def test_the_day_and_the_speaker_are_named() -> None:
-    moment = int(datetime(2025, 3, 7, tzinfo=UTC).timestamp() * 1000)
-    said = candidate("ferry", name="Ann", created_at=moment)
-    why = explained(scored("ferry", said, {"date": 0.1, "speaker": 0.1}))
+    said = candidate("ferry", name="Ann", created_at=_ms(2025, 3, 7))
+    why = explained(scored("ferry in March 2025", said, {"date": 0.1, "speaker": 0.1}))
     assert "2025-03-07" in why
     assert "said by Ann" in why
+
+
+def test_what_only_shares_the_year_was_not_said_then() -> None:
+    said = candidate("ferry", created_at=_ms(2025, 9, 7))
+    assert explained(scored("ferry in March 2025", said, {"date": 0.1, "own": 0.3})) == 'says "ferry" (+0.30)'
 
 
 def test_the_largest_reason_comes_first_what_speaks_against_last_and_what_is_tiny_is_left_out() -> None:

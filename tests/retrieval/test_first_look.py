@@ -73,7 +73,7 @@ def test_what_is_said_elsewhere_is_no_context() -> None:
 
 
 def test_a_record_without_a_session_has_its_own_words_alone() -> None:
-    lone, other = Place(1, None, None, 8, None, None, True), Place(2, None, None, 8, None, None, True)
+    lone, other = Place(1, None, None, 8, None, True), Place(2, None, None, 8, None, True)
     around = surroundings(holdings({1}, {2}), lone, other)
     assert around.context(lone, 0) == around.context(other, 0) == 0.5
     assert (around.session(lone), around.around(lone)) == (0.0, 0)
@@ -115,7 +115,7 @@ def test_instances_of_a_kind_are_no_terms_and_no_context() -> None:
     around = surroundings(holdings(set(), {1}), dog, other, term_count=1)
     assert around.holds(dog)
     assert around.kind(dog) > 0 == around.kind(other)
-    assert around.mask(dog) == around.around(other) == 0
+    assert around.around(dog) == around.around(other) == 0
     assert around.own(dog) == around.context(dog, 0) == around.context(other, 0) == 0.0
 
 
@@ -123,7 +123,7 @@ def test_the_terms_around_are_those_of_the_turns_in_reach_and_not_its_own() -> N
     turns = [place(key) for key in range(1, 9)]
     around = surroundings(holdings({5}, {4}, {8}, {1}), *turns)
     assert around.around(turns[4]) == 0b0110
-    assert around.mask(turns[4]) == 0b0001
+    assert around.own(turns[4]) > 0
     assert turns[7].seq is not None
     assert turns[7].seq - 5 == REACH
 

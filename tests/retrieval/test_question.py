@@ -175,3 +175,11 @@ def test_what_a_word_is_to_a_question_is_found_as_if_every_word_were_stemmed(que
 def test_a_word_of_a_term_and_of_a_kind_is_both() -> None:
     asked = replace(question("puppy pets"), kinds={"pet": frozenset({"puppy"})})
     assert asked_words(asked, ["puppies"]) == {"puppies": Asked("puppies", "puppy", 1.0, ("pet",))}
+
+
+@pytest.mark.parametrize(
+    "text", ["what kind of'em", "what types of'em does she like", "kind of's", "What kind of", "sort of"]
+)
+def test_what_stands_around_a_frame_is_read_whatever_it_is(text: str) -> None:
+    asked = question(text)
+    assert asked.written.keys() >= set(asked.terms)

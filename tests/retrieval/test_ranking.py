@@ -147,3 +147,24 @@ def test_where_several_answers_are_asked_for_the_same_places_are_promising() -> 
     turns = [candidate("the ferry", 1), candidate("to Moss", 2), candidate("at seven", 3), candidate("Moss", 4)]
     one, several = (ranking(question(f"Which {asked} to Moss?"), *turns) for asked in ("ferry is", "ferries are"))
     assert several.by_promise() == one.by_promise()
+
+
+def test_a_kind_counts_where_whom_the_query_names_says_it_or_is_named() -> None:
+    def kind(text: str, name: str) -> float:
+        asked = candidate("hello", 9, name="Ben")
+        told = candidate(text, 1, name=name)
+        question_of_ben = question("Which pets does Ben have?")
+        [found] = ranking(question_of_ben, told, asked).ranked([told])
+        return found.parts.get("kind", 0.0)
+
+    assert kind("my puppy", "Ben") > 0
+    assert kind("how is your puppy, Ben", "Ann") > 0
+    assert kind("my puppy", "Ann") == 0
+
+
+def test_manner_counts_in_full_from_the_same_evidence_whether_one_or_several_are_asked_for() -> None:
+    said = candidate("I took the ferry", 1)
+    for query in ("Which ferry was it?", "Which ferries are there?"):
+        [found] = scored(query, said, weights=replace(NOTHING, own=0.1, first_person=0.1))
+        own, manner = found.parts["own"], found.parts["first_person"]
+        assert manner == pytest.approx(min(1.0, own / (0.1 / 0.1)))

@@ -1,7 +1,7 @@
 """How much work one search is: bounded, however common the words and however many the records."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -66,6 +66,25 @@ async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_al
     none = SearchFilters(roles=frozenset({Role.SYSTEM}))
     assert await search(store, "data today", filters=none) == ()
     assert 0 < looked.keys <= policy.filtered_candidates
+
+
+async def test_the_texts_that_are_read_first_are_those_that_promise_nearly_as_much_as_the_tenth(
+    store: SqliteStore, looked: Looked
+) -> None:
+    both, one = [f"ferry moss x{n}" for n in range(30)], [f"ferry y{n}" for n in range(60)]
+    for number, text in enumerate(both + one):
+        await remember(store, text, scope=Scope(session=f"s{number}"))
+    assert len(await search(store, "ferry moss")) == 10
+    assert looked.candidates == len(both)
+    looked.candidates = 0
+    assert len(await search(store, "ferry moss", k=40)) == 40
+    assert looked.candidates == len(both + one)
+    looked.candidates = 0
+    await search(store, "ferry moss", policy=replace(ANYTHING, read=50))
+    assert looked.candidates == 50
+    looked.candidates = 0
+    await search(store, "ferry moss", policy=replace(ANYTHING, worth_reading=0.0))
+    assert looked.candidates == len(both + one)
 
 
 async def test_a_session_is_searched_behind_newer_records_of_others(store: SqliteStore) -> None:

@@ -37,7 +37,7 @@ _IN_SCOPE: Final = f"""
         ) END
 """
 SELECT_PLACES: Final = f"""
-SELECT r.key, r.session_key, CASE WHEN r.type = 'message' THEN r.seq END, r.tokens, r.role, r.name, {_ADMITTED}
+SELECT r.key, r.session_key, CASE WHEN r.type = 'message' THEN r.seq END, r.tokens, r.name, {_ADMITTED}
 FROM records r WHERE r.key IN (
     SELECT value FROM json_each(:keys)
     UNION SELECT n.key FROM json_each(:centres) c JOIN records m ON m.key = c.value
@@ -84,8 +84,8 @@ async def places(
     found = await connection.execute_fetchall(SELECT_PLACES, asked)
     names = _folded(filters)
     return [
-        Place(key, session, seq, tokens, role, name, bool(is_admitted) and _is_one_of(names, name))
-        for key, session, seq, tokens, role, name, is_admitted in found
+        Place(key, session, seq, tokens, name, bool(is_admitted) and _is_one_of(names, name))
+        for key, session, seq, tokens, name, is_admitted in found
     ]
 
 
