@@ -63,7 +63,8 @@ def missing(found: Sequence[Scored]) -> tuple[str, ...]:
 
 def _subject(found: Sequence[Scored]) -> frozenset[str]:
     """The terms that say what is asked about; all of them, where nothing else is left."""
-    names = {stem(word) for name in {hit.candidate.name for hit in found} if name for word in words(name)}
+    speakers = {place.name for place in found[0].surroundings.places if place.name}
+    names = {stem(word) for name in speakers for word in words(name)}
     terms = found[0].question.terms
     return frozenset(term for term in terms if term not in names and not _is_aside(term, found[0])) or frozenset(terms)
 

@@ -29,7 +29,7 @@ WORDS = st.sampled_from(["ferry", "moss", "ann", "list", "order", "7", "pets", "
 
 
 def scored(asked: Question, said: Candidate, score: float = 0.3, near: tuple[str, ...] = (), **parts: float) -> Scored:
-    at, beside = place(said.key), place(said.key + 1)
+    at, beside = place(said.key, name=said.name), place(said.key + 1)
     held = [Posting(term, (beside.key,) if term in near else (), is_complete=True) for term in asked.terms]
     around = Surroundings(Holdings(held, [1.0] * len(held)), len(held), [at, beside])
     return Scored(asked, reading(asked, said), at, around, score, parts)
@@ -111,7 +111,8 @@ def test_the_strength_is_a_share_and_more_hits_take_nothing_from_it(
     query: Sequence[str], said: Sequence[Sequence[str]], score: float
 ) -> None:
     asked = question(" ".join(query))
-    found = [scored(asked, candidate(" ".join(one), place), score) for place, one in enumerate(said)]
+    names = (None, "Ann", "Moss")
+    found = [scored(asked, candidate(" ".join(one), at, name=names[at % 3]), score) for at, one in enumerate(said)]
     measured = strength(found)
     assert 0 <= measured <= 1
     assert (measured == 0) >= (not found)
