@@ -512,7 +512,7 @@ async def test_a_place_says_where_a_record_stands_and_has_no_text(store: Store) 
     found = await places(store, keys=range(50))
     assert len(found) == 3
     one = found[message.id]
-    assert (one.seq, one.tokens, one.role, one.name, one.is_admitted) == (1, 11, "assistant", "Ann", True)
+    assert (one.seq, one.tokens, one.name, one.is_admitted) == (1, 11, "Ann", True)
     others = [place for key, place in found.items() if key != message.id]
     assert all(place.seq is None and place.session_key == one.session_key for place in others)
     assert "hello there" not in map(str, one)
