@@ -249,9 +249,12 @@ class _Found:
 
     def _without_copies(self, tier: Sequence[Scored]) -> Sequence[Scored]:
         """The tier, with messages in the places of the pins and summaries that say what they say."""
+        if not any(scored.candidate.type in _COPIES for scored in tier):
+            return tier
+        messages = [(scored, self._said(scored)) for scored in tier if scored.candidate.type is RecordType.MESSAGE]
         left: list[Scored] = []
         for scored in tier:
-            message = self._message_of(scored, tier) if scored.candidate.type in _COPIES else None
+            message = self._message_of(scored, messages) if scored.candidate.type in _COPIES else None
             if message is None:
                 left.append(scored)
             else:
@@ -259,18 +262,17 @@ class _Found:
                 message.score = max(message.score, scored.score)
         return sorted(left, key=_best_first)
 
-    def _message_of(self, copy: Scored, tier: Sequence[Scored]) -> Scored | None:
-        """The best message of the tier that says what a pin or a summary says, with all of it that is asked for: it
-        tells by whom and when it was said, and what was said around it."""
-        asked, said = copy.reading.counts.keys(), (None, self._said(copy))
-        for one in tier:
+    def _message_of(self, copy: Scored, messages: Sequence[tuple[Scored, frozenset[str]]]) -> Scored | None:
+        """The best of the messages that says what a pin or a summary says, with all of it that is asked for: it tells
+        by whom and when it was said, and what was said around it."""
+        said, asked = self._said(copy), copy.reading.counts.keys()
+        for message, words in messages:
             if (
-                one.candidate.type is RecordType.MESSAGE
-                and asked <= one.reading.counts.keys()
-                and len(one.reading.text) <= 2 * len(copy.reading.text)
-                and _is_same(said, (None, self._said(one)))
+                _are_nearly_equal(said, words)
+                and asked <= message.reading.counts.keys()
+                and len(message.reading.text) <= 2 * len(copy.reading.text)
             ):
-                return one
+                return message
         return None
 
     def _said(self, scored: Scored) -> frozenset[str]:
@@ -286,12 +288,14 @@ def _best_first(scored: Scored) -> tuple[float, int]:
 
 
 def _is_same(one: _Spoken, other: _Spoken) -> bool:
-    """Whether the same speaker says the same; what has no word says nothing that could be compared."""
-    (speaker, said), (other_speaker, said_other) = one, other
-    if speaker != other_speaker or not said:
-        return False
-    least, most = sorted((len(said), len(said_other)))
-    return least >= _SAME * most and len(said & said_other) >= _SAME * len(said | said_other)
+    """Whether the same speaker says the same."""
+    return one[0] == other[0] and _are_nearly_equal(one[1], other[1])
+
+
+def _are_nearly_equal(said: frozenset[str], other: frozenset[str]) -> bool:
+    """Of words; what has none says nothing that could be compared."""
+    least, most = sorted((len(said), len(other)))
+    return least >= _SAME * most > 0 and len(said & other) >= _SAME * len(said | other)
 
 
 def _nothing(question: Question, weak: Sequence[Scored], lookup: Lookup, *, is_all: bool) -> str | None:
