@@ -149,6 +149,11 @@ class RecordReader(Protocol):
         """The keys of the newest `limit` messages of the span. Looks at the newest sessions of that time alone."""
         ...
 
+    async def last_key(self, scope: Scope, until: int) -> int | None:
+        """About where the records of a time end: the greatest key in the sessions that had ended by this millisecond.
+        Looks at the newest of these alone; None where none had."""
+        ...
+
     async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
         """Those of the records that the scope and the filters admit."""
         ...

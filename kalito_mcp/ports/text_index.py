@@ -12,10 +12,16 @@ class TextIndexReader(Protocol):
     """Reads of one consistent view."""
 
     async def postings(
-        self, scope: Scope, asked: Sequence[Sequence[str]], *, types: frozenset[RecordType], cap: int
+        self,
+        scope: Scope,
+        asked: Sequence[Sequence[str]],
+        *,
+        types: frozenset[RecordType],
+        cap: int,
+        up_to: int | None = None,
     ) -> Sequence[Posting]:
         """For each list of analysed terms, the newest `cap` records of the scope's agent (or session) that hold any of
-        them; the posting has the first one's name.
+        them; the posting has the first one's name. With `up_to`, the newest of those with this key or a lower one.
 
         `types` may narrow the postings and may be ignored: `RecordReader.candidates` decides. The work is bounded
         by `cap`, however common the term.

@@ -6,6 +6,7 @@ as their context.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -78,6 +79,7 @@ class Lookup:
         # Terms that nothing holds count in the mass: a hit on one word of five is worth a fifth.
         record_count = await self._view.text.record_count(self._scope)
         weights = inverse_document_frequencies(postings[: len(question.terms)], record_count, newest_key or 1)
+        postings = await self._reaching_back(question, postings)
         holdings = Holdings(postings, [weights[term] for term in (*question.terms, *question.kinds)])
         keys = islice(holdings.by_weight(), max(self._policy.filtered_candidates, self._policy.candidates))
         asks_phrase, is_first = bool(question.query.phrases), True
@@ -111,9 +113,7 @@ class Lookup:
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:
         """The postings of the terms, then those of the kinds; and the question, terms that nothing holds corrected."""
-        asked = [question.alternatives[term] for term in question.terms]
-        asked += [tuple(members) for members in question.kinds.values()]
-        postings = list(await self._held_by(asked))
+        postings = list(await self._held_by(_looked_up(question)))
         unknown = {
             question.written[term]: term
             for term, posting in zip(question.terms, postings, strict=False)
@@ -132,9 +132,25 @@ class Lookup:
             postings[question.terms.index(term)] = posting
         return question, postings
 
-    async def _held_by(self, asked: Sequence[tuple[str, ...]]) -> Sequence[Posting]:
+    async def _reaching_back(self, question: Question, postings: Sequence[Posting]) -> Sequence[Posting]:
+        """Where only what is older may be a hit: the postings that were cut, with the newest records of that time."""
+        until, cut = self._filters.until, [place for place, one in enumerate(postings) if not one.is_complete]
+        if until is None or not cut:
+            return postings
+        last = await self._view.records.last_key(self._scope, until)
+        if last is None:
+            return postings
+        asked = _looked_up(question)
+        older = await self._held_by([asked[place] for place in cut], up_to=last)
+        found = list(postings)
+        for place, one in zip(cut, older, strict=True):
+            keys = sorted({*found[place].keys, *one.keys}, reverse=True)
+            found[place] = replace(found[place], keys=tuple(keys))
+        return found
+
+    async def _held_by(self, asked: Sequence[tuple[str, ...]], *, up_to: int | None = None) -> Sequence[Posting]:
         cap = max(1, self._policy.postings // max(1, len(asked)))
-        return await self._view.text.postings(self._scope, asked, types=self._filters.types, cap=cap)
+        return await self._view.text.postings(self._scope, asked, types=self._filters.types, cap=cap, up_to=up_to)
 
     async def _nearest(self) -> list[int]:
         if self._vector is None:
@@ -180,6 +196,12 @@ class Lookup:
                     places.append(place)
                     admitted += place.is_admitted
         return places
+
+
+def _looked_up(question: Question) -> list[tuple[str, ...]]:
+    """What the text index is asked for: each term's alternatives, then each kind's instances."""
+    terms = [question.alternatives[term] for term in question.terms]
+    return terms + [tuple(members) for members in question.kinds.values()]
 
 
 def _may_be_mistyped(word: str) -> bool:

@@ -597,3 +597,17 @@ async def test_what_is_forgotten_has_no_place_and_those_beside_it_keep_theirs(st
         await transaction.edits.change(record, forgotten)
     found = await places(store, keys=ids, centres=[ids[0]])
     assert {key: place.seq for key, place in found.items()} == {ids[0]: 1, ids[2]: 3}
+
+
+async def test_the_last_key_of_a_time_is_that_of_the_sessions_that_had_ended(store: Store) -> None:
+    ended = {}
+    for day in range(3):
+        said = [drafts.message(f"day {day}, {n}", created_at=START_MS + day * 1_000 + n) for n in range(2)]
+        ended[day] = (await append(store, said, scope=Scope(session=f"day{day}")))[-1].id
+    async with store.read() as view:
+        assert await view.records.last_key(Scope(), START_MS) is None
+        assert await view.records.last_key(Scope(), START_MS + 1) == ended[0]
+        assert await view.records.last_key(Scope(), START_MS + 1_500) == ended[1]
+        assert await view.records.last_key(Scope(), START_MS + 9_000) == ended[2]
+        assert await view.records.last_key(Scope(session="day0"), START_MS + 9_000) == ended[0]
+        assert await view.records.last_key(Scope(agent="nobody"), START_MS + 9_000) is None

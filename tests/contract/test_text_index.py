@@ -109,6 +109,16 @@ async def test_a_transaction_sees_in_the_index_what_it_has_just_written(store: S
         assert posting.keys == (one.id,)
 
 
+@pytest.mark.parametrize("cap", [1, 2, 9])
+async def test_up_to_a_key_they_are_the_newest_of_those(store: Store, cap: int) -> None:
+    keys = await append(store, Scope(session="trip"), *["pear"] * 6)
+    async with store.read() as view:
+        for place, last in enumerate(keys, 1):
+            [found] = await view.text.postings(Scope(), [["pear"]], types=EVERY_TYPE, cap=cap, up_to=last)
+            assert list(found.keys) == keys[:place][::-1][:cap]
+            assert found.is_complete == (place <= cap)
+
+
 async def test_no_terms_have_no_postings(store: Store) -> None:
     await append(store, Scope(session="trip"), "apple")
     assert list(await postings(store, Scope())) == []

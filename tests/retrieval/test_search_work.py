@@ -11,9 +11,12 @@ from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.records import RecordQueries
+from tests import drafts
 from tests.retrieval.memories import ANYTHING, remember, search
+from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
+DAY_MS = 86_400_000
 
 
 @dataclass
@@ -94,6 +97,18 @@ async def test_a_session_is_searched_behind_newer_records_of_others(store: Sqlit
     hits = await search(store, "ferry", scope=Scope(session="old"), policy=policy)
     assert {hit.key for hit in hits} <= set(old)
     assert len(hits) == 10
+
+
+async def test_common_words_before_a_time_are_found_behind_newer_records(store: SqliteStore) -> None:
+    for day in range(4):
+        said = [drafts.message(f"the data of {day}x{n}", created_at=START_MS + day * DAY_MS + n) for n in range(30)]
+        await remember(store, *said, scope=Scope(session=f"day{day}"))
+    policy = SearchPolicy(min_score=0, postings=10)
+    for until in (START_MS + DAY_MS + 40, START_MS + 40):
+        hits = await search(store, "data", filters=SearchFilters(until=until), policy=policy, k=5)
+        assert len(hits) == 5
+        assert max(hit.created_at for hit in hits) <= until
+    assert await search(store, "data", filters=SearchFilters(until=START_MS - 1), policy=policy) == ()
 
 
 async def test_a_rare_old_record_is_found_among_many_newer_ones(store: SqliteStore) -> None:

@@ -57,6 +57,17 @@ SELECT r.key FROM (
 WHERE r.created_at BETWEEN :first AND :last AND r.deleted_at IS NULL
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
+SELECT_LAST_KEY: Final = f"""
+SELECT max((
+    SELECT r.key FROM records r WHERE r.session_key = of_then.key AND r.type = 'message' ORDER BY r.seq DESC LIMIT 1
+)) FROM (
+    SELECT s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
+    WHERE s.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
+        AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
+        AND s.newest_message_at <= :until
+    ORDER BY s.newest_message_at DESC LIMIT {_SESSIONS_OF_A_TIME}
+) of_then
+"""
 SELECT_CANDIDATES: Final = f"""
 SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
     r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END
@@ -100,6 +111,13 @@ async def dated(connection: aiosqlite.Connection, scope: Scope, span: Span, *, l
         "limit": limit,
     }
     return [row[0] for row in await connection.execute_fetchall(SELECT_DATED, asked)]
+
+
+async def last_key(connection: aiosqlite.Connection, scope: Scope, until: int) -> int | None:
+    """`ports.records.RecordReader.last_key`."""
+    asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "until": until}
+    [[key]] = await connection.execute_fetchall(SELECT_LAST_KEY, asked)
+    return None if key is None else int(key)
 
 
 async def candidates(

@@ -29,7 +29,7 @@ from kalito_mcp.storage.sqlite.edit_rows import (
     hashed,
     stored,
 )
-from kalito_mcp.storage.sqlite.found_records import candidates, dated, places
+from kalito_mcp.storage.sqlite.found_records import candidates, dated, last_key, places
 from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, RECORD_COLUMNS
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
@@ -174,6 +174,9 @@ class RecordQueries:
 
     async def dated(self, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
         return await dated(self._connection, scope, span, limit=limit)
+
+    async def last_key(self, scope: Scope, until: int) -> int | None:
+        return await last_key(self._connection, scope, until)
 
     async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
         return await candidates(self._connection, scope, keys, filters)

@@ -27,7 +27,7 @@ SELECT_POSTINGS: Final = """
 SELECT (
     SELECT json_group_array(key) FROM (
         SELECT rowid AS key FROM records_text
-        WHERE records_text MATCH asked.value ORDER BY rowid DESC LIMIT :cap
+        WHERE records_text MATCH asked.value AND rowid <= :up_to ORDER BY rowid DESC LIMIT :cap
     )
 ) FROM json_each(:asked) AS asked
 """
@@ -69,6 +69,7 @@ _WIDE_SHARE: Final = 0.2
 _MISTYPED_WORDS: Final = 8
 _COMPARED_TERMS: Final = 4_000
 _COUNTED_RECORDS: Final = 1_000
+_ANY_KEY: Final = 2**63 - 1
 
 
 def index_entry(agent_key: int, session_key: int | None, record_type: RecordType, terms: Sequence[str]) -> str:
@@ -87,8 +88,15 @@ class TextIndexQueries:
         self._scopes: dict[Scope, Sequence[Any]] = {}
 
     async def postings(
-        self, scope: Scope, asked: Sequence[Sequence[str]], *, types: frozenset[RecordType], cap: int
+        self,
+        scope: Scope,
+        asked: Sequence[Sequence[str]],
+        *,
+        types: frozenset[RecordType],
+        cap: int,
+        up_to: int | None = None,
     ) -> Sequence[Posting]:
+        last = _ANY_KEY if up_to is None else up_to
         in_session = ""
         is_wide = False
         if scope.session is None:
@@ -109,11 +117,11 @@ class TextIndexQueries:
             wanted = " OR ".join(f'"{agent_key}:t:{kind}"' for kind in sorted(types))
             of_types = f" AND ({wanted})"
         if not is_wide:
-            return await self._postings(agent_key, asked, in_session + of_types, cap)
-        found = list(await self._postings(agent_key, asked, of_types, cap))
+            return await self._postings(agent_key, asked, in_session + of_types, cap, last)
+        found = list(await self._postings(agent_key, asked, of_types, cap, last))
         # What the cap left of a common term may be newer records of other sessions, and of this one nothing.
         cut = [place for place, posting in enumerate(found) if not posting.is_complete]
-        within = await self._postings(agent_key, [asked[place] for place in cut], in_session + of_types, cap)
+        within = await self._postings(agent_key, [asked[place] for place in cut], in_session + of_types, cap, last)
         for place, posting in zip(cut, within, strict=True):
             found[place] = posting
         return found
@@ -172,7 +180,7 @@ class TextIndexQueries:
         return {row[0]: row[1] for row in found}
 
     async def _postings(
-        self, agent_key: int, asked: Sequence[Sequence[str]], narrowing: str, cap: int
+        self, agent_key: int, asked: Sequence[Sequence[str]], narrowing: str, cap: int, last: int
     ) -> Sequence[Posting]:
         if not asked:
             return []
@@ -181,7 +189,7 @@ class TextIndexQueries:
             for alternatives in asked
         ]
         found = await self._connection.execute_fetchall(
-            SELECT_POSTINGS, {"asked": json.dumps(expressions), "cap": cap + 1}
+            SELECT_POSTINGS, {"asked": json.dumps(expressions), "cap": cap + 1, "up_to": last}
         )
         return [
             Posting(term=alternatives[0], keys=tuple(keys[:cap]), is_complete=len(keys) <= cap)
