@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from kalito_mcp.errors import InvalidInput
 
@@ -52,7 +52,7 @@ def importance_level(score: float) -> ImportanceLevel:
     return next(level for level in reversed(ImportanceLevel) if score >= _FROM[level])
 
 
-def least_score(asked: object) -> float:
+def least_score(asked: Any) -> float:
     """The least score that passes: of a level its lower bound, `"high"` being 0.7; a number in [0, 1] is itself.
 
     Raises:
@@ -61,7 +61,7 @@ def least_score(asked: object) -> float:
     if isinstance(asked, str) and asked in _FROM:
         return _FROM[ImportanceLevel(asked)]
     try:
-        score = math.nan if isinstance(asked, bool) else float(asked)  # type: ignore[arg-type]
+        score = math.nan if isinstance(asked, bool) else float(asked)
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not 0.0 <= score <= 1.0:

@@ -14,8 +14,8 @@ from kalito_mcp.retrieval.weights import AGAINST, FEATURES
 from tests.retrieval.searched import candidate, place, question, ranking, reading
 
 
-def _ms(*day: int) -> int:
-    return int(datetime(*day, tzinfo=UTC).timestamp() * 1000)  # type: ignore[misc, arg-type]
+def _ms(year: int, month: int, day: int) -> int:
+    return int(datetime(year, month, day, tzinfo=UTC).timestamp() * 1000)
 
 
 def scored(
