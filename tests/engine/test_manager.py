@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import dataclass
 
 import pytest
@@ -23,6 +23,7 @@ from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, RecordNotFound, SessionFinalized, SessionNotFound
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.search import Searcher, SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import START_MS, CharacterCounter, CountedIds, ScriptedClock
@@ -130,19 +131,25 @@ async def test_a_context_is_never_stale_within_a_process_or_across_two(here: Pro
     await other_store.close()
 
 
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Gets one more with every view that is opened from here on."""
+    reads: list[int] = []
+    original = SqliteStore.read
+
+    def counting(self: SqliteStore) -> AbstractAsyncContextManager[ReadView]:
+        reads.append(1)
+        return original(self)
+
+    monkeypatch.setattr(SqliteStore, "read", counting)
+    return reads
+
+
 async def test_a_cached_context_is_read_once(
     here: Process, clock: ScriptedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await here.say("one")
     await said(here)
-    reads: list[int] = []
-    original = SqliteStore.read
-
-    def counting(self: SqliteStore):  # type: ignore[no-untyped-def]
-        reads.append(1)
-        return original(self)
-
-    monkeypatch.setattr(SqliteStore, "read", counting)
+    reads = counted_reads(monkeypatch)
     assert await said(here) == await said(here) == ["one"]
     assert reads == []
     here.manager.invalidate_session_cache("trip")
@@ -277,14 +284,7 @@ async def test_the_neighbours_of_all_sessions_are_read_in_one_view(
 ) -> None:
     for number in range(4):
         await converse(here, f"session {number}", "Where?", f"At the north pier number {number}.", "Thanks.")
-    reads: list[int] = []
-    original = SqliteStore.read
-
-    def counting(self: SqliteStore):  # type: ignore[no-untyped-def]
-        reads.append(1)
-        return original(self)
-
-    monkeypatch.setattr(SqliteStore, "read", counting)
+    reads = counted_reads(monkeypatch)
     context = await here.manager.build_context("empty", query="pier")
     assert len(passages_of(context.text)) == 12
     assert len(reads) == 3, "the session, the search, the neighbours"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import anyio
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -49,10 +50,10 @@ async def searched(
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=TURNS, query=TEXTS, vectors=st.booleans())
 def test_every_hit_has_a_reason_a_score_in_zero_to_one_and_its_place(
-    tmp_path_factory,
+    tmp_path_factory: pytest.TempPathFactory,
     turns: list[tuple[str, str, Role, str | None]],
     query: str,
-    vectors: bool,  # type: ignore[no-untyped-def]
+    vectors: bool,
 ) -> None:
     asked = question(query)
     written = set(asked.written.values())
