@@ -30,7 +30,7 @@ from anyio.from_thread import start_blocking_portal
 from bench.recall import Memories, conversations_wanted, pairs, shelf_named, shelf_options
 from bench.report import emit, progress
 from kalito_mcp.retrieval import search as search_module
-from kalito_mcp.retrieval.noise import strength
+from kalito_mcp.retrieval.answerability import strength
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.ranking import Scored
 from kalito_mcp.settings import checked_section

@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kalito_mcp.domain.analysis import STOP_WORDS, heads_of, query_terms, stem, words
-from kalito_mcp.domain.query import Query, parsed
 from kalito_mcp.domain.time_words import Dates, Span, asks_when, named_dates, named_spans
-from kalito_mcp.retrieval.kinds import instances
+from kalito_mcp.retrieval.hyponyms import instances
+from kalito_mcp.retrieval.query_syntax import Query, parsed
 
 _RUN: Final = 4
 _READ_CHARS: Final = 400

@@ -7,9 +7,9 @@ from typing import Final
 from kalito_mcp.domain.analysis import stem, words
 from kalito_mcp.domain.search import Candidate, Place
 from kalito_mcp.domain.time_words import date_match
-from kalito_mcp.retrieval import evidence
-from kalito_mcp.retrieval.evidence import Reading
-from kalito_mcp.retrieval.first_look import Surroundings
+from kalito_mcp.retrieval import features
+from kalito_mcp.retrieval.features import Reading
+from kalito_mcp.retrieval.neighbourhood import Surroundings
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.weights import EvidenceWeights
 
@@ -106,10 +106,10 @@ class Ranking:
 
     def ranked(self, candidates: Sequence[Candidate]) -> list[Scored]:
         """The candidates with their evidence, in no order."""
-        readings = evidence.readings(self._question, candidates)
+        readings = features.readings(self._question, candidates)
         # The letters of a question about a time alone say nothing: what happened in March?
         is_spelled = self._worth["spelling"] and not self._question.asks_time_alone
-        spelled = evidence.spelling(self._question, readings) if is_spelled else [0.0] * len(readings)
+        spelled = features.spelling(self._question, readings) if is_spelled else [0.0] * len(readings)
         return [self._scored(read, alike) for read, alike in zip(readings, spelled, strict=True)]
 
     def _is_spoken_of(self, place: Place) -> bool:
@@ -131,10 +131,10 @@ class Ranking:
         name = read.candidate.name
         place = self._places[read.candidate.key]
         topic = {
-            "own": evidence.own(read, self._term_weights, self._mass),
+            "own": features.own(read, self._term_weights, self._mass),
             "context": self._surroundings.context(place, len(read.words)),
             "spelling": alike,
-            "kind": evidence.kind(read, self._term_weights, self._mass) * self._is_of_the_asked(read),
+            "kind": features.kind(read, self._term_weights, self._mass) * self._is_of_the_asked(read),
             "meaning": self._meaning(place),
         }
         parts = self._parts(topic)
@@ -144,10 +144,10 @@ class Ranking:
                 "session": self._surroundings.session(place),
                 "gist": self._gist(place),
                 "speaker": float(name in self._speakers),
-                **evidence.setting(self._question, read),
+                **features.setting(self._question, read),
             }
         )
-        manner = self._parts(evidence.manner(self._question, read))
+        manner = self._parts(features.manner(self._question, read))
         parts |= {feature: part * about for feature, part in manner.items()}
         # Never down to nothing: the index knows that the text, or one beside it, holds a term.
         score = min(1.0, max(round(sum(parts.values()), DECIMALS), _LEAST_SCORE))

@@ -21,9 +21,9 @@ from kalito_mcp.errors import InvalidInput, ModelError
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.retrieval.answerability import missing, strength
+from kalito_mcp.retrieval.candidate_generator import Lookup
 from kalito_mcp.retrieval.explanation import explained
-from kalito_mcp.retrieval.lookup import Lookup
-from kalito_mcp.retrieval.noise import missing, strength
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, read
 from kalito_mcp.retrieval.ranking import DECIMALS, Scored

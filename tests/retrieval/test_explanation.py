@@ -8,10 +8,10 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Posting
 from kalito_mcp.retrieval import explanation
 from kalito_mcp.retrieval.explanation import explained
-from kalito_mcp.retrieval.first_look import Holdings, Surroundings
+from kalito_mcp.retrieval.neighbourhood import Holdings, Surroundings
 from kalito_mcp.retrieval.ranking import Scored
 from kalito_mcp.retrieval.weights import AGAINST, FEATURES
-from tests.retrieval.searched import candidate, place, question, ranking, reading
+from tests.retrieval.builders import candidate, place, question, ranking, reading
 
 
 def _ms(year: int, month: int, day: int) -> int:

@@ -10,7 +10,7 @@ from kalito_mcp.domain import word_forms
 from kalito_mcp.domain.analysis import stem
 from kalito_mcp.domain.word_forms import base_form
 from kalito_mcp.retrieval.question import Asked, Question, asked_words
-from tests.retrieval.searched import question
+from tests.retrieval.builders import question
 
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12)
 ENDINGS = st.sampled_from(["", "s", "es", "ies", "ied", "ing", "ed", "ly", "e", "sses", "ying"])

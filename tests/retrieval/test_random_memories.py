@@ -15,8 +15,8 @@ from kalito_mcp.domain.spelling import similarity
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
+from tests.retrieval.builders import question
 from tests.retrieval.memories import embed, page_of, remember
-from tests.retrieval.searched import question
 from tests.scripted_embedder import ScriptedEmbedder
 
 WORDS = (

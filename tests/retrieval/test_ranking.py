@@ -10,7 +10,7 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate
 from kalito_mcp.retrieval.ranking import Ranking, Scored
 from kalito_mcp.retrieval.weights import AGAINST, FEATURES, WEIGHTS, EvidenceWeights
-from tests.retrieval.searched import candidate, question, ranking
+from tests.retrieval.builders import candidate, question, ranking
 
 NOTHING = EvidenceWeights(**dict.fromkeys(FEATURES, 0.0))
 SAID = st.lists(st.sampled_from(["ferry", "puppy", "I", "prefer", "filler", "seven", "Monday", "?"]), max_size=8)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.search import Candidate, Place, Posting
-from kalito_mcp.retrieval.evidence import Reading, readings
-from kalito_mcp.retrieval.first_look import Holdings, Surroundings
+from kalito_mcp.retrieval.features import Reading, readings
+from kalito_mcp.retrieval.neighbourhood import Holdings, Surroundings
 from kalito_mcp.retrieval.question import Question, read
 from kalito_mcp.retrieval.ranking import Ranking
 from kalito_mcp.retrieval.weights import WEIGHTS, EvidenceWeights

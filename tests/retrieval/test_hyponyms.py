@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.analysis import query_terms, stem, terms
 from kalito_mcp.domain.word_forms import base_form
-from kalito_mcp.retrieval import kinds
-from kalito_mcp.retrieval.kinds import instances
+from kalito_mcp.retrieval import hyponyms
+from kalito_mcp.retrieval.hyponyms import instances
 
-TEXT = Path(kinds.__file__).with_name("kinds.txt").read_text(encoding="utf-8")
+TEXT = Path(hyponyms.__file__).with_name("hyponyms.txt").read_text(encoding="utf-8")
 LINES = [line for line in TEXT.splitlines() if line and not line.startswith("#")]
 
 

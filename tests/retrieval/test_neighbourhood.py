@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.search import Place, Posting
-from kalito_mcp.retrieval.first_look import REACH, Holdings, Surroundings
-from tests.retrieval.searched import place
+from kalito_mcp.retrieval.neighbourhood import REACH, Holdings, Surroundings
+from tests.retrieval.builders import place
 
 HELD = st.lists(st.frozensets(st.integers(1, 40), max_size=20), min_size=1, max_size=5)
 STANDING = st.lists(

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.search import Candidate, Posting
-from kalito_mcp.retrieval.first_look import Holdings, Surroundings
-from kalito_mcp.retrieval.noise import missing, strength
+from kalito_mcp.retrieval.answerability import missing, strength
+from kalito_mcp.retrieval.neighbourhood import Holdings, Surroundings
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.ranking import Scored
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.retrieval.builders import candidate, place, question, reading
 from tests.retrieval.memories import embed, page_of, remember, said_by
-from tests.retrieval.searched import candidate, place, question, reading
 from tests.scripted_embedder import ScriptedEmbedder
 
 SHIPPED = SearchPolicy()

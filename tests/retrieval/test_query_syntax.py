@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.analysis import words
-from kalito_mcp.domain.query import Query, parsed
+from kalito_mcp.retrieval.query_syntax import Query, parsed
 
 PARTS = st.lists(
     st.sampled_from(["ferry", "-moss", '"', "-", '"night train"', '-"first class"', "“", "”", "\n", "5", "猫", "…"]),

@@ -14,9 +14,9 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Place, Posting, SearchFilters
 from kalito_mcp.domain.spelling import similarity
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.retrieval.evidence import inverse_document_frequencies
-from kalito_mcp.retrieval.first_look import REACH, Holdings, Surroundings
-from kalito_mcp.retrieval.kinds import is_listed
+from kalito_mcp.retrieval.features import inverse_document_frequencies
+from kalito_mcp.retrieval.hyponyms import is_listed
+from kalito_mcp.retrieval.neighbourhood import REACH, Holdings, Surroundings
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.ranking import Ranking, Scored

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Posting
-from kalito_mcp.retrieval.evidence import inverse_document_frequencies, kind, manner, own, readings, setting, spelling
-from tests.retrieval.searched import candidate, question, reading, reading_of
+from kalito_mcp.retrieval.features import inverse_document_frequencies, kind, manner, own, readings, setting, spelling
+from tests.retrieval.builders import candidate, question, reading, reading_of
 
 WORDS = st.sampled_from(["ferry", "moss", "oslo", "ticket", "ferries", "filler", "other", "Ann's", "東京"])
 TEXTS = st.lists(WORDS, max_size=60).map(" ".join)

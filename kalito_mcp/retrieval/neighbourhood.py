@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from kalito_mcp.domain.search import Place, Posting
-from kalito_mcp.retrieval.evidence import damping
+from kalito_mcp.retrieval.features import damping
 
 _OFFSETS: Final = (-2, -1, 1, 2, 3)
 _SHARES: Final = (0.4, 0.5, 0.3, 0.2, 0.1)
