@@ -8,11 +8,14 @@ answer, and where it has none:
 - `unanswered`: in its own memory, the questions that their authors say have no answer. What they ask about was spoken
   of, so its words are there: they are hard, and no score of words will tell them all.
 
-A memory answers when the strength of what it found (`retrieval.noise`) reaches the threshold. `precision` is the share
-of its answers that had one to give, `recall` the share of questions with an answer that got one, `silent` the share of
-those without that got none; precision depends on how many there are of each, and `always` says what answering
-everything of which anything is about the subject would have. `roc_area` is the chance that a question with an answer is
-stronger than one without. `shipped` is the setting's threshold, `best` the one with the highest F1 here.
+A memory answers when its confidence in what it found (`retrieval.answerability`) reaches the threshold.
+- `precision`: the share of its answers to questions that have one. It depends on the mix of questions; `always` is the
+  precision of answering everything of which anything is about the subject.
+- `recall`: the share of questions with an answer that got one.
+- `silent`: the share of questions without an answer that got none.
+- `roc_area`: the chance that a question with an answer has more confidence than one without.
+
+`shipped` is the threshold of the settings, `best` the one with the highest F1 here.
 """
 
 import re
@@ -30,9 +33,9 @@ from anyio.from_thread import start_blocking_portal
 from bench.recall import Memories, conversations_wanted, pairs, shelf_named, shelf_options
 from bench.report import emit, progress
 from kalito_mcp.retrieval import search as search_module
-from kalito_mcp.retrieval.answerability import strength
+from kalito_mcp.retrieval.answerability import confidence
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.ranking import Scored
+from kalito_mcp.retrieval.ranking import ScoredCandidate
 from kalito_mcp.settings import checked_section
 
 _SETS: Final = ("foreign", "renamed", "unanswered")
@@ -43,7 +46,7 @@ _K: Final = 10
 
 @dataclass(slots=True)
 class Scores:
-    """The strength of what was found for each question, 0 where nothing was, or nothing about its subject."""
+    """The confidence in what was found for each question, 0 where nothing was, or nothing about its subject."""
 
     answered: list[float] = field(default_factory=list)
     without: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in _SETS})
@@ -108,15 +111,15 @@ def speakers(conversation: Mapping[str, Any]) -> list[str]:
 
 
 @contextmanager
-def strengths() -> Iterator[list[float]]:
+def confidences() -> Iterator[list[float]]:
     """What the searches in the block decide by, in their order. One that asks for a time alone decides nothing."""
     seen: list[float] = []
 
-    def seen_strength(found: Sequence[Scored]) -> float:
-        seen.append(strength(found))
+    def seen_confidence(found: Sequence[ScoredCandidate]) -> float:
+        seen.append(confidence(found))
         return seen[-1]
 
-    with patch.object(search_module, "strength", seen_strength):
+    with patch.object(search_module, "confidence", seen_confidence):
         yield seen
 
 
@@ -128,7 +131,7 @@ def scores(memories: Memories, conversations: Sequence[Mapping[str, Any]], searc
         with memories.opened(here["turns"], search) as memory:
 
             def top(text: str, memory: Any = memory) -> float:
-                with strengths() as seen:
+                with confidences() as seen:
                     page, _ = memories.search(memory, text, _K)
                 return seen[0] if seen else float(bool(page.hits))
 

@@ -44,7 +44,7 @@ from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.orchestrator.usage_counter import UsagePolicy
 from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
-from kalito_mcp.retrieval.weights import FEATURES, WEIGHTS, EvidenceWeights
+from kalito_mcp.retrieval.weights import FEATURES, WEIGHTS, FeatureWeights
 from kalito_mcp.settings import Settings, checked_section
 
 FOLDER_VARIABLE: Final = "KALITO_BENCH_DATA"
@@ -134,7 +134,7 @@ class Memories:
 
     @contextmanager
     def opened(
-        self, turns: Sequence[Mapping[str, Any]], search: SearchPolicy, weights: EvidenceWeights | None = None
+        self, turns: Sequence[Mapping[str, Any]], search: SearchPolicy, weights: FeatureWeights | None = None
     ) -> Iterator[Memory]:
         """The conversation's memory, searched by this policy, and by these weights where they are given."""
         name = hashlib.blake2b(json.dumps(turns).encode(), digest_size=8).hexdigest()
@@ -182,7 +182,7 @@ class Retriever:
 
     memories: Memories
     search_policy: SearchPolicy
-    weights: EvidenceWeights | None
+    weights: FeatureWeights | None
     times_s: list[float]
     _stack: ExitStack = field(default_factory=ExitStack)
     _memory: Memory | None = None
@@ -225,7 +225,7 @@ class Campaign:
         self._stack.close()
 
     def in_process(
-        self, asked: Mapping[str, Any], search: SearchPolicy, weights: EvidenceWeights | None = None
+        self, asked: Mapping[str, Any], search: SearchPolicy, weights: FeatureWeights | None = None
     ) -> dict[str, Any]:
         """What memories in this process find."""
         times_s: list[float] = []
@@ -277,7 +277,7 @@ def mistyped(asked: Mapping[str, Any], share: float) -> dict[str, Any]:
     }
 
 
-def ablated(weights: EvidenceWeights) -> Iterator[tuple[str, EvidenceWeights]]:
+def ablated(weights: FeatureWeights) -> Iterator[tuple[str, FeatureWeights]]:
     """The weights without each of them that is set."""
     for feature in FEATURES:
         if getattr(weights, feature):
@@ -285,7 +285,7 @@ def ablated(weights: EvidenceWeights) -> Iterator[tuple[str, EvidenceWeights]]:
             yield feature, replace(weights, **without)
 
 
-def weights_with(changed: Mapping[str, float], parser: argparse.ArgumentParser) -> EvidenceWeights:
+def weights_with(changed: Mapping[str, float], parser: argparse.ArgumentParser) -> FeatureWeights:
     """The shipped weights, but for these."""
     if unknown := changed.keys() - set(FEATURES):
         parser.error(f"no weight is called {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
@@ -297,7 +297,7 @@ def measure(
     asked: Mapping[str, Any],
     given: argparse.Namespace,
     set_: Mapping[str, str],
-    weights: EvidenceWeights | None,
+    weights: FeatureWeights | None,
 ) -> dict[str, Any]:
     """One data set's figures."""
     search = checked_section(SearchPolicy, set_, "search")

@@ -37,7 +37,7 @@ class Posting:
     is_complete: bool
 
 
-class Place(NamedTuple):
+class CandidateStub(NamedTuple):
     """Where a record stands, before its text is read. `seq` is a message's alone; `is_admitted` says whether it may
     be a hit, or only stands near one. A tuple, for hundreds are made for a search."""
 

@@ -14,7 +14,7 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.retrieval.search import Searcher
 
 _RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
-_NOTHING: Final = "nothing remembered speaks of the query"
+_NOTHING: Final = "nothing matches this query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Recaller:
             return Recalled()
         scope = Scope(owner=session.owner, agent=session.agent)
         is_internal_asked = Include.INTERNAL in include
-        found = await self._searcher.best(
+        found = await self._searcher.search_leniently(
             scope,
             query,
             wanted=self._wanted + len(in_sight),
@@ -63,15 +63,15 @@ class Recaller:
         )
 
     async def _neighbours(self, scope: Scope, hits: Sequence[Hit], *, is_internal_asked: bool) -> Sequence[Candidate]:
-        """The messages right before and after these, which they are none of; two statements for all sessions."""
+        """The messages directly before and after the hits, excluding the hits. Two statements for all sessions."""
         centres = [hit.key for hit in hits if hit.seq is not None]
         if not centres:
             return ()
         filters = SearchFilters(types=frozenset({RecordType.MESSAGE}), include_internal=is_internal_asked)
         async with self._store.read() as view:
-            places = await view.records.places(scope, (), centres, reach=1, filters=filters)
-            beside = sorted({place.key for place in places} - set(centres))
-            return await view.records.candidates(scope, beside, filters)
+            stubs = await view.search.candidate_stubs(scope, (), centres, reach=1, filters=filters)
+            neighbours = sorted({stub.key for stub in stubs} - set(centres))
+            return await view.search.candidates(scope, neighbours, filters)
 
 
 def _is_shown(one: Hit | Candidate, include: frozenset[Include]) -> bool:

@@ -65,7 +65,7 @@ async def of_this_memory(data: Mapping[str, Any], view: ReadView | WriteTransact
     texts: dict[str, str] = {}
     for start in range(0, len(numbers), _PAGE):
         filters = SearchFilters(types=frozenset({RecordType.MESSAGE}))
-        found = await view.records.candidates(scope, numbers[start : start + _PAGE], filters)
+        found = await view.search.candidates(scope, numbers[start : start + _PAGE], filters)
         texts |= {one.record_id: one.text for one in found}
     for node in nodes:
         kept = [record_id for record_id in _ids(node) if record_id in texts and _says(texts[record_id], node)]

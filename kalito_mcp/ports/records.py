@@ -14,9 +14,7 @@ from kalito_mcp.domain.records import (
     SummaryMethod,
 )
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.domain.time_words import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,26 +134,6 @@ class RecordReader(Protocol):
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
         """The pin that was written with this client_key."""
-        ...
-
-    async def places(
-        self, scope: Scope, keys: Sequence[int], centres: Sequence[int], *, reach: int, filters: SearchFilters
-    ) -> Sequence[Place]:
-        """Where these records stand, and the messages up to `reach` turns before and after those at `centres`, in no
-        order. What the filters do not admit is there as well, and says so; forgotten records are not."""
-        ...
-
-    async def dated(self, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
-        """The keys of the newest `limit` messages of the span. Looks at the newest sessions of that time alone."""
-        ...
-
-    async def last_key(self, scope: Scope, until: int) -> int | None:
-        """About where the records of a time end: the greatest key in the sessions that had ended by this millisecond.
-        Looks at the newest of these alone; None where none had."""
-        ...
-
-    async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
-        """Those of the records that the scope and the filters admit."""
         ...
 
 

@@ -23,7 +23,7 @@ class TextIndexReader(Protocol):
         """For each list of analysed terms, the newest `cap` records of the scope's agent (or session) that hold any of
         them; the posting has the first one's name. With `up_to`, the newest of those with this key or a lower one.
 
-        `types` may narrow the postings and may be ignored: `RecordReader.candidates` decides. The work is bounded
+        `types` may narrow the postings and may be ignored: `SearchReader.candidates` decides. The work is bounded
         by `cap`, however common the term.
         """
         ...

@@ -1,22 +1,22 @@
-"""Whether what a search found is an answer, or noise. Pure.
+"""Whether the hits of a search answer the query or are noise. Pure.
 
-The subject of a query decides: its words but for the names of those who speak, which find all that they ever said, and
-but for the words that only say how to answer (`list in order what I mentioned`). Where nothing that was found holds a
-word of the subject, or is an instance of its kind, it is noise. A text that holds every word of it is an answer,
-however long it is. Between the two it depends on the best score: without what is only the manner of saying, and as if
-the words had not been asked that only say how to answer.
+What decides is the query's subject: its terms minus the names of speakers, which match everything they ever said, and
+minus the words about the form of the answer ("list in order what I mentioned").
+- No hit contains a term of the subject, or a hyponym: noise.
+- A hit contains the whole subject: an answer, however long the text.
+- Otherwise the best score decides, without the style features and as if the words about the form were not asked.
 
-Measured by `bench.abstention`; what it gains is in ARCHITECTURE.md. The list of words is English and made by hand; of
-other languages, every word counts.
+`python -m bench.abstention` measures it. The list of words is English and made by hand; in other languages every word
+counts.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from kalito_mcp.domain.analysis import stem, words
-from kalito_mcp.retrieval.ranking import Scored
+from kalito_mcp.retrieval.ranking import ScoredCandidate
 
-_HOW_TO_ANSWER: Final = frozenset(
+_ANSWER_FORM: Final = frozenset(
     map(
         stem,
         """across answer aspect bring chat complete comprehensive conversation describe detail different discuss
@@ -24,61 +24,61 @@ _HOW_TO_ANSWER: Final = frozenset(
         talk thing throughout topic type various""".split(),
     )
 )
-_NOT_ABOUT: Final = ("first_person", "statement", "time", "number", "question", "assistant")
-"""Parts of a score that say how a thing is said, or that it has a number: so does much that is about something else."""
+_NOT_ABOUT_SUBJECT: Final = ("first_person", "statement", "time", "number", "question", "assistant")
+"""Features that texts about any other subject have too."""
 
-_LEFT_BY_A_CORRECTION: Final = 0.8
-"""Of the strength, for each word that was taken for another: it counts less, and where one is mistyped, so are others
-that nothing can be taken for."""
+_FACTOR_PER_CORRECTION: Final = 0.8
+"""The confidence is divided by it for each corrected word: a corrected word counts less, and where one word is mistyped
+others may be that no correction was found for."""
 
 
-def strength(found: Sequence[Scored]) -> float:
-    """How surely these hits of a search, best first, are an answer, in [0, 1]: 0 where none is about the subject, 1
-    where one has all of it."""
+def confidence(found: Sequence[ScoredCandidate]) -> float:
+    """How surely these hits, best first, answer the query, in [0, 1]. 0: none is about the subject; 1: one contains
+    all of it. No hits: 0."""
     if not found:
         return 0.0
     subject = _subject(found)
     if not any(_is_about(hit, subject) for hit in found):
         return 0.0
-    if any(subject <= hit.reading.counts.keys() for hit in found):
+    if any(subject <= hit.analyzed.counts.keys() for hit in found):
         return 1.0
     best = found[0]
     asked = best.question.terms
-    counted = [term for term in asked if term in best.reading.counts or not _is_aside(term, best)]
-    manner = sum(best.parts.get(name, 0.0) for name in _NOT_ABOUT)
+    counted = [term for term in asked if term in best.analyzed.counts or not _is_aside(term, best)]
+    style = sum(best.parts.get(name, 0.0) for name in _NOT_ABOUT_SUBJECT)
     share = len(asked) / (len(counted) or len(asked))
     corrections = len(best.question.corrected_terms)
-    return min(1.0, max(0.0, best.score - manner) * share / _LEFT_BY_A_CORRECTION**corrections)
+    return min(1.0, max(0.0, best.score - style) * share / _FACTOR_PER_CORRECTION**corrections)
 
 
-def missing(found: Sequence[Scored]) -> tuple[str, ...]:
-    """The words of the subject, as they are written in the query, that no hit has, nor what is said around one; none
-    where nothing was found."""
+def unmatched_words(found: Sequence[ScoredCandidate]) -> tuple[str, ...]:
+    """The words of the subject, as the query spells them, that neither a hit nor a neighbour of one contains. No hits:
+    empty."""
     if not found:
         return ()
-    asked, subject = found[0].question, _subject(found)
-    had = {term for hit in found for term in (*hit.reading.counts, *hit.near, *hit.reading.kinds)}
-    return tuple(asked.written[term] for term in asked.terms if term in subject and term not in had)
+    question, subject = found[0].question, _subject(found)
+    matched = {term for hit in found for term in (*hit.analyzed.counts, *hit.neighbour_terms, *hit.analyzed.hyponyms)}
+    return tuple(question.surface[term] for term in question.terms if term in subject and term not in matched)
 
 
-def _subject(found: Sequence[Scored]) -> frozenset[str]:
-    """The terms that say what is asked about; all of them, where nothing else is left."""
-    speakers = {place.name for place in found[0].surroundings.places if place.name}
+def _subject(found: Sequence[ScoredCandidate]) -> frozenset[str]:
+    """The terms that say what is asked about; all terms, if nothing else is left."""
+    speakers = {stub.name for stub in found[0].neighbourhood.stubs if stub.name}
     names = {stem(word) for name in speakers for word in words(name)}
     terms = found[0].question.terms
     return frozenset(term for term in terms if term not in names and not _is_aside(term, found[0])) or frozenset(terms)
 
 
-def _is_aside(term: str, best: Scored) -> bool:
-    """Whether a term is no word for the subject: it says how to answer, or its number was found in the date."""
-    return term in _HOW_TO_ANSWER or (term[0].isdigit() and "date" in best.parts)
+def _is_aside(term: str, best: ScoredCandidate) -> bool:
+    """Whether a term is not part of the subject: it is about the form, or it is a number that the date matched."""
+    return term in _ANSWER_FORM or (term[0].isdigit() and "date" in best.parts)
 
 
-def _is_about(hit: Scored, subject: frozenset[str]) -> bool:
-    """Whether it, or what is said around it, has a word of the subject; or it was said when the query says."""
+def _is_about(hit: ScoredCandidate, subject: frozenset[str]) -> bool:
+    """Whether it or a neighbour contains a word of the subject, or it was said at the time that the query names."""
     return (
-        not subject.isdisjoint(hit.reading.counts)
-        or hit.is_of_the_time
-        or not subject.isdisjoint(hit.near)
-        or bool(hit.reading.kinds)
+        not subject.isdisjoint(hit.analyzed.counts)
+        or hit.is_of_named_time
+        or not subject.isdisjoint(hit.neighbour_terms)
+        or bool(hit.analyzed.hyponyms)
     )

@@ -1,8 +1,7 @@
-"""One search in one view of the store: candidates from the indexes, weighed by their places, read, ranked.
+"""Candidate generation: the records that may be hits, in batches, scored. One search in one view of the store.
 
-Four generators with bounded work: the text index for the terms, for the instances of kinds and for what a mistyped
-word may have meant; the times that are named; the vectors, where there are any; and the turns around the best of these,
-as their context.
+Four sources, each with bounded work: the text index (for the terms, for hyponyms and for corrections of mistyped
+words), the times that the query names, the vectors if there are any, and the turns around the best of these.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -11,37 +10,37 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Place, Posting, SearchFilters
+from kalito_mcp.domain.search import CandidateStub, Posting, SearchFilters
 from kalito_mcp.domain.spelling import similarity
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.features import inverse_document_frequencies
 from kalito_mcp.retrieval.hyponyms import is_listed
-from kalito_mcp.retrieval.neighbourhood import REACH, Holdings, Surroundings
+from kalito_mcp.retrieval.neighbourhood import REACH, Neighbourhood
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
-from kalito_mcp.retrieval.ranking import Ranking, Scored
-from kalito_mcp.retrieval.weights import EvidenceWeights
+from kalito_mcp.retrieval.ranking import Ranker, ScoredCandidate
+from kalito_mcp.retrieval.term_masks import TermMasks
+from kalito_mcp.retrieval.weights import FeatureWeights
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-_MOST_COMMON: Final = 0.95
-_ENOUGH_TO_COMPARE: Final = 10
-"""Vectors whose mean says what any text has in common with the query."""
-
+_MAX_BASELINE: Final = 0.95
+_MIN_FOR_BASELINE: Final = 10
+"""Vectors needed to say how similar any text is to the query."""
 
 _TENTH: Final = 9
-"""Its place, counted from 0."""
+"""Its index, from 0."""
 
-_MOST_SPANS: Final = 3
-_SHORTEST_CORRECTED: Final = 5
-"""Letters. A shorter word is one mistake away from too many others: pets from gets."""
+_MAX_SPANS: Final = 3
+_MIN_CORRECTED_LETTERS: Final = 5
+"""A shorter word is one mistake away from too many others: pets from gets."""
 
 
-class Lookup:
-    """Finds the records of a scope that speak of a question. For one search."""
+class CandidateGenerator:
+    """Finds the candidates of one search in a scope."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class Lookup:
         scope: Scope,
         filters: SearchFilters,
         policy: SearchPolicy,
-        weights: EvidenceWeights,
+        weights: FeatureWeights,
         *,
         fingerprint: str = "",
         vector: "NDArray[np.float32] | None" = None,
@@ -62,147 +61,159 @@ class Lookup:
         self._fingerprint = fingerprint
         self._vector = vector
         self._seen: set[int] = set()
-        self.candidates = 0
-        """How many texts were read, and `left_out`, how many of them have an excluded word."""
-        self.left_out = 0
+        self.read_count = 0
+        """How many texts were read."""
+        self.excluded_count = 0
+        """How many of them contain an excluded word."""
         self.note: str | None = None
-        """What was asked for and given up; None where nothing was."""
+        """Which part of the query was given up, in words for the user; None if nothing was."""
 
-    async def tiers(self, question: Question) -> AsyncIterator[Sequence[Scored]]:
-        """The hits, a tier after the other: what comes later never moves what an earlier one has shown."""
+    async def batches(self, question: Question) -> AsyncIterator[Sequence[ScoredCandidate]]:
+        """The scored candidates in batches; a later batch never changes the order of an earlier one."""
         question, postings = await self._postings(question)
         dated = await self._dated(question)
-        nearest = [*await self._nearest(), *dated]
+        extra = [*await self._nearest(), *dated]
         newest_key = max((posting.keys[0] for posting in postings if posting.keys), default=None)
-        if newest_key is None and not nearest:
+        if newest_key is None and not extra:
             return
-        # Terms that nothing holds count in the mass: a hit on one word of five is worth a fifth.
+        # Terms without a record count in the sum of weights: a hit on one word of five gets a fifth.
         record_count = await self._view.text.record_count(self._scope)
         weights = inverse_document_frequencies(postings[: len(question.terms)], record_count, newest_key or 1)
-        postings = await self._reaching_back(question, postings)
-        holdings = Holdings(postings, [weights[term] for term in (*question.terms, *question.kinds)])
-        keys = islice(holdings.by_weight(), max(self._policy.filtered_candidates, self._policy.candidates))
-        asks_phrase, is_first = bool(question.query.phrases), True
-        while places := await self._places(keys, nearest):
-            surroundings = Surroundings(holdings, len(question.terms), places)
-            ranking = Ranking(
-                question, weights, surroundings, self._weights, await self._likeness(places), frozenset(dated)
+        postings = await self._with_older(question, postings)
+        term_masks = TermMasks(postings, [weights[term] for term in (*question.terms, *question.hyponyms)])
+        keys = islice(term_masks.by_weight(), max(self._policy.filtered_candidates, self._policy.candidates))
+        requires_phrase, is_first = bool(question.query.phrases), True
+        while stubs := await self._next_stubs(keys, extra):
+            neighbourhood = Neighbourhood(term_masks, len(question.terms), stubs)
+            ranker = Ranker(
+                question, weights, neighbourhood, self._weights, await self._similarities(stubs), frozenset(dated)
             )
-            promising = ranking.by_promise()
-            keys_of_it = [key for _, key in promising]
-            # A phrase may be in any of them.
-            first = len(promising) if asks_phrase else self._worth_reading(promising)
-            for chosen in filter(None, (keys_of_it[:first], keys_of_it[first:])):
-                candidates = await self._view.records.candidates(self._scope, chosen, self._filters)
-                found = [one for one in candidates if not question.query.is_excluded(one.text)]
-                self.candidates += len(candidates)
-                self.left_out += len(candidates) - len(found)
-                having = [one for one in found if question.query.phrase_match(one.text)] if asks_phrase else found
-                # A phrase that none of the most promising texts has was quoted from memory: then its words count.
-                if asks_phrase and is_first and not any(question.query.phrase_match(one.text) for one in candidates):
-                    asks_phrase, self.note = False, "no record has the words in quotes as they stand: searched for each"
+            ordered = ranker.by_first_stage_score()
+            ordered_keys = [key for _, key in ordered]
+            # Any of them may contain the phrase.
+            first = len(ordered) if requires_phrase else self._worth_reading(ordered)
+            for chosen in filter(None, (ordered_keys[:first], ordered_keys[first:])):
+                candidates = await self._view.search.candidates(self._scope, chosen, self._filters)
+                kept = [one for one in candidates if not question.query.is_excluded(one.text)]
+                self.read_count += len(candidates)
+                self.excluded_count += len(candidates) - len(kept)
+                matching = [one for one in kept if question.query.phrase_match(one.text)] if requires_phrase else kept
+                # If none of the best texts contains the phrase, it was quoted from memory: then its words count.
+                if (
+                    requires_phrase
+                    and is_first
+                    and not any(question.query.phrase_match(one.text) for one in candidates)
+                ):
+                    requires_phrase = False
+                    self.note = "no record contains the quoted phrase; searched for its words instead"
                 is_first = False
-                yield ranking.ranked(having if asks_phrase else found)
+                yield ranker.rank(matching if requires_phrase else kept)
 
-    def _worth_reading(self, promising: Sequence[tuple[float, int]]) -> int:
-        """How many of these are compared first: those that promise nearly as much as the tenth."""
-        tenth, _ = promising[min(_TENTH, len(promising) - 1)] if promising else (0.0, 0)
+    def _worth_reading(self, ordered: Sequence[tuple[float, int]]) -> int:
+        """How many of these texts to read first: those whose first-stage score comes close to the tenth's."""
+        tenth, _ = ordered[min(_TENTH, len(ordered) - 1)] if ordered else (0.0, 0)
         share = self._policy.worth_reading if self._vector is None else self._policy.worth_reading_by_meaning
-        near = sum(promise >= share * tenth for promise, _ in promising)
-        return max(self._policy.read, near)
+        close = sum(score >= share * tenth for score, _ in ordered)
+        return max(self._policy.read, close)
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:
-        """The postings of the terms, then those of the kinds; and the question, terms that nothing holds corrected."""
-        postings = list(await self._held_by(_looked_up(question)))
+        """The question with corrections for terms without a record, and the postings of its terms, then of its
+        kinds."""
+        postings = list(await self._read_postings(_index_queries(question)))
         unknown = {
-            question.written[term]: term
+            question.surface[term]: term
             for term, posting in zip(question.terms, postings, strict=False)
-            if not posting.keys and _may_be_mistyped(question.written[term])
+            if not posting.keys and _may_be_mistyped(question.surface[term])
         }
         if not unknown or not postings:
             return question, postings
         similar = await self._view.text.similar_terms(self._scope, list(unknown), limit=1)
         if not similar:
             return question, postings
-        meant = {unknown[word]: (found[0][0], similarity(word, found[0][0])) for word, found in similar.items()}
-        question = question.corrected(meant)
-        for term, posting in zip(
-            meant, await self._held_by([question.alternatives[term] for term in meant]), strict=True
-        ):
+        corrections = {unknown[word]: (found[0][0], similarity(word, found[0][0])) for word, found in similar.items()}
+        question = question.with_corrections(corrections)
+        corrected = await self._read_postings([question.forms[term] for term in corrections])
+        for term, posting in zip(corrections, corrected, strict=True):
             postings[question.terms.index(term)] = posting
         return question, postings
 
-    async def _reaching_back(self, question: Question, postings: Sequence[Posting]) -> Sequence[Posting]:
-        """Where only what is older may be a hit: the postings that were cut, with the newest records of that time."""
+    async def _with_older(self, question: Question, postings: Sequence[Posting]) -> Sequence[Posting]:
+        """If only older records may be hits, the postings that were cut, extended by the newest records of that
+        time."""
         until, cut = self._filters.until, [place for place, one in enumerate(postings) if not one.is_complete]
         if until is None or not cut:
             return postings
-        last = await self._view.records.last_key(self._scope, until)
+        last = await self._view.search.last_key(self._scope, until)
         if last is None:
             return postings
-        asked = _looked_up(question)
-        older = await self._held_by([asked[place] for place in cut], up_to=last)
-        found = list(postings)
+        queries = _index_queries(question)
+        older = await self._read_postings([queries[place] for place in cut], up_to=last)
+        extended = list(postings)
         for place, one in zip(cut, older, strict=True):
-            keys = sorted({*found[place].keys, *one.keys}, reverse=True)
-            found[place] = replace(found[place], keys=tuple(keys))
-        return found
+            keys = sorted({*extended[place].keys, *one.keys}, reverse=True)
+            extended[place] = replace(extended[place], keys=tuple(keys))
+        return extended
 
-    async def _held_by(self, asked: Sequence[tuple[str, ...]], *, up_to: int | None = None) -> Sequence[Posting]:
-        cap = max(1, self._policy.postings // max(1, len(asked)))
-        return await self._view.text.postings(self._scope, asked, types=self._filters.types, cap=cap, up_to=up_to)
+    async def _read_postings(
+        self, queries: Sequence[tuple[str, ...]], *, up_to: int | None = None
+    ) -> Sequence[Posting]:
+        cap = max(1, self._policy.postings // max(1, len(queries)))
+        return await self._view.text.postings(self._scope, queries, types=self._filters.types, cap=cap, up_to=up_to)
 
     async def _nearest(self) -> list[int]:
+        """The keys of the records with the most similar vectors."""
         if self._vector is None:
             return []
         found = await self._view.vectors.nearest(self._scope, self._fingerprint, self._vector, k=self._policy.nearest)
         return [key for key, _ in found]
 
     async def _dated(self, question: Question) -> list[int]:
-        """The newest records of the times that are named."""
+        """The keys of the newest records of the times that the query names."""
         found: list[int] = []
-        for span in question.spans[:_MOST_SPANS]:
-            found += await self._view.records.dated(self._scope, span, limit=self._policy.nearest)
+        for span in question.spans[:_MAX_SPANS]:
+            found += await self._view.search.dated(self._scope, span, limit=self._policy.nearest)
         return found
 
-    async def _likeness(self, places: Sequence[Place]) -> Mapping[int, float]:
+    async def _similarities(self, stubs: Sequence[CandidateStub]) -> Mapping[int, float]:
+        """The vector similarity of each record to the query, above the mean of the batch."""
         if self._vector is None:
             return {}
-        keys = [place.key for place in places]
+        keys = [stub.key for stub in stubs]
         found = await self._view.vectors.similarities(self._fingerprint, self._vector, keys)
-        # What most records have in common with any query says nothing: 0.1 by one embedder, 0.8 by another.
-        common = min(sum(found.values()) / len(found), _MOST_COMMON) if len(found) >= _ENOUGH_TO_COMPARE else 0.0
-        return {key: (cosine - common) / (1 - common) for key, cosine in found.items()}
+        # Unrelated texts have a cosine of 0.1 by one embedder and of 0.8 by another.
+        has_baseline = len(found) >= _MIN_FOR_BASELINE
+        baseline = min(sum(found.values()) / len(found), _MAX_BASELINE) if has_baseline else 0.0
+        return {key: (cosine - baseline) / (1 - baseline) for key, cosine in found.items()}
 
-    async def _places(self, keys: "islice[int]", nearest: list[int]) -> Sequence[Place]:
-        """The next places to weigh, those around the best of them included; empty when there are no more.
+    async def _next_stubs(self, keys: "islice[int]", extra: list[int]) -> Sequence[CandidateStub]:
+        """The next batch of stubs, including the neighbours of the best; empty when there are no more.
 
-        Where a filter admits few, more are looked at for as many. `nearest` is used up by the first call.
+        If a filter admits few, more keys are looked at to fill the batch. The first call takes all of `extra`.
         """
         size = self._policy.candidates if self._filters == SearchFilters() else self._policy.chunk
-        places: list[Place] = []
+        stubs: list[CandidateStub] = []
         admitted = 0
         while admitted < self._policy.candidates:
-            part = list(dict.fromkeys([*islice(keys, size), *nearest]))
+            part = list(dict.fromkeys([*islice(keys, size), *extra]))
             if not part:
                 break
-            centres = [*part[: self._policy.surrounded], *nearest[: self._policy.surrounded]]
-            nearest.clear()
-            for place in await self._view.records.places(
+            centres = [*part[: self._policy.surrounded], *extra[: self._policy.surrounded]]
+            extra.clear()
+            for stub in await self._view.search.candidate_stubs(
                 self._scope, part, centres, reach=REACH, filters=self._filters
             ):
-                if place.key not in self._seen:
-                    self._seen.add(place.key)
-                    places.append(place)
-                    admitted += place.is_admitted
-        return places
+                if stub.key not in self._seen:
+                    self._seen.add(stub.key)
+                    stubs.append(stub)
+                    admitted += stub.is_admitted
+        return stubs
 
 
-def _looked_up(question: Question) -> list[tuple[str, ...]]:
-    """What the text index is asked for: each term's alternatives, then each kind's instances."""
-    terms = [question.alternatives[term] for term in question.terms]
-    return terms + [tuple(members) for members in question.kinds.values()]
+def _index_queries(question: Question) -> list[tuple[str, ...]]:
+    """What the text index is asked for: the forms of each term, then the hyponyms of each kind."""
+    forms = [question.forms[term] for term in question.terms]
+    return forms + [tuple(members) for members in question.hyponyms.values()]
 
 
 def _may_be_mistyped(word: str) -> bool:
-    return len(word) >= _SHORTEST_CORRECTED and not is_listed(word)
+    return len(word) >= _MIN_CORRECTED_LETTERS and not is_listed(word)

@@ -1,8 +1,9 @@
-"""How much speaks for a record whose text has been read: features in [0, 1]. Pure.
+"""Features of a candidate whose text has been read, each in [0, 1]. Pure.
 
-The evidence of a term is tf / (tf + 0.3 + 0.04 * length), times its weight, over the weights of all terms: absolute,
-not relative to a mean length, because lengths in a memory differ by kind of conversation: +15 to +18 R@10 on BEAM
-against BM25's, -0.3 on LoCoMo (own measurements).
+A term found tf times in a text of `length` words contributes weight * tf / (tf + 0.3 + 0.04 * length), divided by the
+weights of all terms. The length is absolute, not relative to a mean as in BM25, because the lengths in a memory differ
+by kind of conversation. Against BM25 that gains 15 to 18 points of R@10 on BEAM and loses 0.3 on LoCoMo
+(`python -m bench.recall`).
 """
 
 import math
@@ -16,17 +17,17 @@ from kalito_mcp.domain.analysis import indexed_words
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Posting
 from kalito_mcp.domain.time_words import date_match, tells_time
-from kalito_mcp.retrieval.question import Asked, Question, asked_words
+from kalito_mcp.retrieval.question import Question, WordMatch, match_words
 
 _SATURATION: Final = 0.3
 _LENGTH_WEIGHT: Final = 0.04
 _QUESTION_MARKS: Final = ("?", "？", "؟")
-_READ_CHARS: Final = 8_000
-"""Of a longer text, the beginning is looked at for what only orders the hits."""
+_MAX_CHARS: Final = 8_000
+"""How much of a long text the features read that only order the hits."""
 
 _FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my me myself we we're our".split())
 _STATEMENT: Final = frozenset("always never prefer please favorite favourite decided".split())
-_STATEMENTS: Final = {
+_STATEMENT_PHRASES: Final = {
     "i": (" i like ", " i love ", " i hate ", " i want ", " i need ", " i enjoy ", " i don't like "),
     "i'd": (" i'd like ", " i'd rather "),
     "make": (" make sure ",),
@@ -34,45 +35,48 @@ _STATEMENTS: Final = {
     "planning": (" planning to ",),
     "going": (" going to ",),
 }
-_MANNERS: Final = _FIRST_PERSON.union(_STATEMENT, _STATEMENTS)
+_STYLE_WORDS: Final = _FIRST_PERSON.union(_STATEMENT, _STATEMENT_PHRASES)
 _NUMBER: Final = frozenset(
     "one two three four five six seven eight nine ten twice once couple dozen few hundred thousand".split()
 )
 _DIGIT: Final = re.compile(r"\d")
 
 
-class Reading(NamedTuple):
-    """A candidate, read: the words of its text, those with its speaker's name before them, and the latter as one string
-    between spaces; how often it has each of the asked terms, and instances of each of their kinds. A tuple, for dozens
-    are made for a search."""
+class AnalyzedText(NamedTuple):
+    """A candidate's text, analysed for one question.
+
+    `text` holds the words of the text, `words` the same after the words of the speaker's name, and `spoken` is `words`
+    as one string between spaces. `counts` is how often each term of the question occurs, `hyponyms` how often each
+    kind's hyponyms do. A tuple, because a search makes dozens.
+    """
 
     candidate: Candidate
     text: Sequence[str]
     words: Sequence[str]
     spoken: str
     counts: Mapping[str, float]
-    kinds: Mapping[str, int]
-    asked: Mapping[str, Asked]
+    hyponyms: Mapping[str, int]
+    matches: Mapping[str, WordMatch]
 
     @property
-    def said(self) -> dict[str, str]:
-        """The word that each asked term was said by; none where it is only the speaker's name."""
-        found = [self.asked[word] for word in self.text if word in self.asked]
-        first = {one.term: one.word for one in reversed(found) if one.term is not None}
+    def matched_words(self) -> dict[str, str]:
+        """For each term, the word of the text that first matches it. The speaker's name does not count."""
+        found = [self.matches[word] for word in self.text if word in self.matches]
+        first = {match.term: match.word for match in reversed(found) if match.term is not None}
         return dict(reversed(first.items()))
 
     @property
-    def instances(self) -> dict[str, list[str]]:
-        """The words that tell of an instance of each kind, in order."""
+    def hyponym_words(self) -> dict[str, list[str]]:
+        """For each kind that the question names, the words that are its hyponyms, in order."""
         found: dict[str, list[str]] = {}
         for word in self.words:
-            for kind in self.asked[word].kinds if word in self.asked else ():
+            for kind in self.matches[word].kinds if word in self.matches else ():
                 found.setdefault(kind, []).append(word)
         return found
 
 
 def inverse_document_frequencies(postings: Sequence[Posting], record_count: int, newest_key: int) -> dict[str, float]:
-    """ln(1 + n / df) of each term. Where a posting was cut, df is estimated from how densely its part lies."""
+    """ln(1 + n / df) of each term. For a posting that was cut, df is estimated from the density of its part."""
     weights: dict[str, float] = {}
     for posting in postings:
         frequency = len(posting.keys)
@@ -83,88 +87,88 @@ def inverse_document_frequencies(postings: Sequence[Posting], record_count: int,
     return weights
 
 
-def readings(question: Question, candidates: Sequence[Candidate]) -> list[Reading]:
-    """Read the candidates as the question wants it."""
+def analyze(question: Question, candidates: Sequence[Candidate]) -> list[AnalyzedText]:
+    """Analyse the texts of the candidates for the question."""
     texts = [indexed_words(one.text) for one in candidates]
     names = [indexed_words(one.name) if one.name else [] for one in candidates]
-    # Texts share their words: what each is to the question is found out once.
-    asked = asked_words(question, set().union(*texts, *names))
-    wanted = frozenset(asked)
-    return [_reading(*one, asked, wanted) for one in zip(candidates, names, texts, strict=True)]
+    # The texts share most of their words, so each distinct word is matched once.
+    matches = match_words(question, set().union(*texts, *names))
+    wanted = frozenset(matches)
+    return [_analyzed(*one, matches, wanted) for one in zip(candidates, names, texts, strict=True)]
 
 
-def _reading(
-    candidate: Candidate, name: list[str], text: list[str], asked: Mapping[str, Asked], wanted: frozenset[str]
-) -> Reading:
+def _analyzed(
+    candidate: Candidate, name: list[str], text: list[str], matches: Mapping[str, WordMatch], wanted: frozenset[str]
+) -> AnalyzedText:
     words = name + text
     counts: dict[str, float] = {}
-    kinds: dict[str, int] = {}
-    # Sorted: a sum's last bit depends on the order.
+    hyponyms: dict[str, int] = {}
+    # Sorted, because the last bit of a sum depends on the order.
     for word in sorted(wanted.intersection(words)):
-        one, often = asked[word], words.count(word)
-        if one.term is not None:
-            counts[one.term] = counts.get(one.term, 0.0) + one.credit * often
-        for kind in one.kinds:
-            kinds[kind] = kinds.get(kind, 0) + often
-    return Reading(candidate, text, words, f" {' '.join(words)} ", counts, kinds, asked)
+        match, count = matches[word], words.count(word)
+        if match.term is not None:
+            counts[match.term] = counts.get(match.term, 0.0) + match.credit * count
+        for kind in match.kinds:
+            hyponyms[kind] = hyponyms.get(kind, 0) + count
+    return AnalyzedText(candidate, text, words, f" {' '.join(words)} ", counts, hyponyms, matches)
 
 
 def damping(length: float) -> float:
-    """How many times a text of so many words must hold a term for half of its weight."""
+    """How often a text of so many words must contain a term to get half of its weight."""
     return _SATURATION + _LENGTH_WEIGHT * length
 
 
-def own(read: Reading, weights: Mapping[str, float], mass: float) -> float:
-    """The share of the weights of the asked terms that the text holds."""
-    damped = damping(len(read.words))
-    return sum([weights[term] * count / (count + damped) for term, count in read.counts.items()]) / mass
+def lexical(analyzed: AnalyzedText, weights: Mapping[str, float], mass: float) -> float:
+    """The damped share of the terms' weights that the text contains; `mass` is the sum of all weights."""
+    damped = damping(len(analyzed.words))
+    return sum([weights[term] * count / (count + damped) for term, count in analyzed.counts.items()]) / mass
 
 
-def kind(read: Reading, weights: Mapping[str, float], mass: float) -> float:
-    """The same of the kinds that it has instances of."""
-    damped = damping(len(read.words))
-    return sum([weights[named] * often / (often + damped) for named, often in read.kinds.items()]) / mass
+def hyponym(analyzed: AnalyzedText, weights: Mapping[str, float], mass: float) -> float:
+    """The same for the kinds whose hyponyms the text contains."""
+    damped = damping(len(analyzed.words))
+    return sum([weights[kind] * count / (count + damped) for kind, count in analyzed.hyponyms.items()]) / mass
 
 
-def spelling(question: Question, readings: Sequence[Reading]) -> list[float]:
-    """For each text, how much it has of the runs of letters of the query, the rarer among these texts the more.
+def spelling(question: Question, analyzed: Sequence[AnalyzedText]) -> list[float]:
+    """For each text, the query's character 4-grams that it contains, rarer ones (among these texts) counting more.
 
-    Runs of four are worth as much as those of three, four and five together, and cost a third (own measurements).
+    4-grams find as much as 3-, 4- and 5-grams together, for a third of the work (`python -m bench.recall`).
     """
-    runs = question.runs
-    texts = [read.spoken[:_READ_CHARS] for read in readings]
-    held = [[run for run in runs if run in text] for text in texts]
-    frequency = Counter(chain.from_iterable(held))
-    squares = {run: math.log1p(len(texts) / max(1, frequency[run])) ** 2 for run in runs}
+    ngrams = question.ngrams
+    texts = [one.spoken[:_MAX_CHARS] for one in analyzed]
+    found = [[ngram for ngram in ngrams if ngram in text] for text in texts]
+    frequency = Counter(chain.from_iterable(found))
+    squares = {ngram: math.log1p(len(texts) / max(1, frequency[ngram])) ** 2 for ngram in ngrams}
     length = math.sqrt(sum(squares.values())) or 1.0
     mean = sum(map(math.sqrt, squares.values())) / len(squares) if squares else 1.0
     return [
-        min(1.0, sum([squares[run] for run in found]) / length / mean / math.sqrt(len(text)))
-        for found, text in zip(held, texts, strict=True)
+        min(1.0, sum([squares[ngram] for ngram in contained]) / length / mean / math.sqrt(len(text)))
+        for contained, text in zip(found, texts, strict=True)
     ]
 
 
-def setting(question: Question, read: Reading) -> dict[str, float]:
-    """When it was said, and whether it tells a time or a number, where the question asks for one."""
+def temporal(question: Question, analyzed: AnalyzedText) -> dict[str, float]:
+    """`date`, `time` and `number`, where the question asks for them: when it was said, and what it contains."""
     found: dict[str, float] = {}
     if question.dates:
-        found["date"] = date_match(question.dates, read.candidate.created_at)
-    if question.asks_when and tells_time(read.candidate.text[:_READ_CHARS]):
+        found["date"] = date_match(question.dates, analyzed.candidate.created_at)
+    if question.asks_when and tells_time(analyzed.candidate.text[:_MAX_CHARS]):
         found["time"] = 1.0
-    if question.asks_number and (not _NUMBER.isdisjoint(read.words) or _DIGIT.search(read.spoken)):
+    if question.asks_number and (not _NUMBER.isdisjoint(analyzed.words) or _DIGIT.search(analyzed.spoken)):
         found["number"] = 1.0
     return found
 
 
-def manner(question: Question, read: Reading) -> dict[str, float]:
-    """How it is said, and by whom: 1 for each feature that it has."""
-    candidate = read.candidate
+def style(question: Question, analyzed: AnalyzedText) -> dict[str, float]:
+    """`first_person`, `statement`, `question` and `assistant`: 1 for each that applies."""
+    candidate = analyzed.candidate
     found: dict[str, float] = {}
-    marks = _MANNERS.intersection(read.words)
+    marks = _STYLE_WORDS.intersection(analyzed.words)
     if not marks.isdisjoint(_FIRST_PERSON):
         found["first_person"] = 1.0
     if not marks.isdisjoint(_STATEMENT) or any(
-        phrase in read.spoken for word in marks for phrase in _STATEMENTS.get(word, ())
+        phrase in analyzed.spoken for word in marks for phrase in _STATEMENT_PHRASES.get(word, ())
     ):
         found["statement"] = 1.0
     if candidate.text.rstrip().endswith(_QUESTION_MARKS):

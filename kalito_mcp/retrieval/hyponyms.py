@@ -12,25 +12,25 @@ from typing import Final
 
 from kalito_mcp.domain.analysis import stem
 
-# Not importlib.resources: that alone takes as long to import as the rest of this floor.
+# importlib.resources alone takes as long to import as the rest of this package.
 _LIST: Final = Path(__file__).with_name("hyponyms.txt")
 _NONE: Final[frozenset[str]] = frozenset()
 
 
-def instances(term: str) -> frozenset[str]:
-    """The stemmed words that tell of an instance of this kind, and the other names of the kind; never the term itself.
+def hyponyms(term: str) -> frozenset[str]:
+    """The stemmed hyponyms of a kind, and its other names; never the term itself.
 
-    The term is stemmed, as a query's are. A kind with several lines has the words of all. No kind: empty.
+    The term is stemmed, as a query's terms are. A kind with several lines has the words of all. No kind: empty.
     """
     lines = _lines_of_kinds().get(term)
     if lines is None:
         return _NONE
-    # Only the lines that are asked for are stemmed: all of them would take longer than a search.
+    # Stem only the lines that are asked for: stemming all of them would take longer than a search.
     return frozenset(stem(word) for line in lines for word in line.split() if word != ":") - {term}
 
 
 def is_listed(word: str) -> bool:
-    """Whether the word, or its singular, stands in the list: so it is a word, and not a mistyped one."""
+    """Whether the list contains the word or its singular: then it is a word, and not a mistyped one."""
     return word in _words() or word.removesuffix("s") in _words()
 
 
@@ -41,7 +41,7 @@ def _words() -> frozenset[str]:
 
 @cache
 def _lines_of_kinds() -> dict[str, list[str]]:
-    """The lines of the list under the stem of each of their kinds."""
+    """The lines of the list, by the stem of each of their kinds."""
     lines: dict[str, list[str]] = {}
     for line in _LIST.read_text(encoding="ascii").splitlines():
         kinds, colon, _ = line.partition(" : ")

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 class SearchPolicy:
     """What one search may cost, whatever is asked.
 
-    At most `postings` entries of the index are looked at, rare terms being complete and common ones cut to their newest
-    records. `candidates` records are weighed by their places at a time, with the turns around the first `surrounded`;
-    `filtered_candidates` are the most for one page, because a filter may admit few. `nearest` more come from an index
-    of vectors. Their texts are compared by promise: first those that promise at least `worth_reading` of what the tenth
-    does (`worth_reading_by_meaning` where vectors are asked too), and at least `read`; the others where more hits are
-    wanted. Where not even the best hit reaches `min_score` by what is about the subject (`retrieval.noise`), nothing is
-    told: it would be noise. Where vectors are asked too, it is enough that one of the first hits has
-    `min_score_by_meaning` of its score for its likeness. An embedder that does not answer within `embedding_timeout_s`
-    is not waited for.
+    First stage: at most `postings` entries of the index are read. Rare terms are complete, common ones are cut to their
+    newest records. `candidates` records at a time get a first-stage score, with the neighbours of the first
+    `surrounded`. A filter may admit few, so up to `filtered_candidates` are tried for one page, `chunk` at a time.
+    `nearest` more come from the vectors.
+
+    Second stage: the texts are read whose first-stage score is at least `worth_reading` of the tenth best
+    (`worth_reading_by_meaning` with vectors), and at least `read` of them. The others are read when a page needs more.
+
+    A page is empty if its best hit does not reach `min_score` as an answer (`retrieval.answerability`). With vectors it
+    is enough that one of the first hits gets `min_score_by_meaning` of its score from its similarity. An embedder has
+    `embedding_timeout_s` to answer; after that the search uses words alone.
     """
 
     max_k: int = 100

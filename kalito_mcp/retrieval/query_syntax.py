@@ -1,14 +1,15 @@
-"""What a query says beside its words: "exact phrases", and what to leave out. Pure.
+"""The syntax of a query: words, "exact phrases", and -excluded words. Pure.
 
     ferry "leaves at seven" -moss -"night train"
 
-Quotes are straight or curly double ones, and stand where a phrase begins and ends: in `a 12" pipe` there is none. A
-minus leaves out only where it begins a word of two letters or more and stands at the beginning or after a space, so
-`well-known`, `-5 degrees`, `--force`, `-v` and a list with dashes leave out nothing. What only looks like a sign is a
-word, and a query that would leave nothing to look for is words alone: nothing that a person writes is an error here.
+- Quotes are straight or curly double quotes at the start and end of a phrase, so `a 12" pipe` has none.
+- A minus excludes only if it follows a space or starts the query, and starts a word of two letters or more:
+  `well-known`, `-5 degrees`, `--force`, `-v` and a list with dashes exclude nothing.
+- Anything else is a word. A query that would leave nothing to look for is taken as words: nothing that a person writes
+  is an error here.
 
-A phrase is compared word by word, as `analysis.words` folds them, and not stemmed. A word that is left out is
-compared as a term, so `-ferry` leaves out ferries too; `-"ferry"` does not.
+A phrase is compared word by word, folded (`analysis.words`) but not stemmed. An excluded word is compared as a term, so
+`-ferry` excludes ferries too, and `-"ferry"` does not.
 """
 
 import re
@@ -19,17 +20,19 @@ from kalito_mcp.domain.analysis import stem, words
 
 _QUOTES: Final = '"\u201c\u201d\u201e\u201f'
 _CURLY: Final = "[\u201c\u201e\u201f](?P<curly>[^\u201c\u201d\u201e\u201f\n]+)[\u201c\u201d\u201f]"
-# A straight quote after a letter or digit is an inch, a second, or the end of a phrase; a curly one says which it is.
+# A straight quote after a letter or digit means inches, seconds or the end of a phrase; curly quotes are unambiguous.
 _STRAIGHT: Final = r'(?<![\w"])"(?P<straight>[^"\n]+)"(?!\w)'
-_SIGNS: Final = re.compile(rf"(?P<minus>(?<!\S)-)?(?:{_STRAIGHT}|{_CURLY})|(?<!\S)-(?P<word>[^\W\d_]\w[^\s{_QUOTES}]*)")
+_SYNTAX: Final = re.compile(
+    rf"(?P<minus>(?<!\S)-)?(?:{_STRAIGHT}|{_CURLY})|(?<!\S)-(?P<word>[^\W\d_]\w[^\s{_QUOTES}]*)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query in its parts.
 
-    `words` is the text to look for, the phrases in it without their quotes, what is left out without a trace.
-    `phrases` and `excluded_phrases` are folded words, joined by a space; `excluded` are terms.
+    `words` is the text to look for: phrases without their quotes, and nothing of what is excluded. `phrases` and
+    `excluded_phrases` are folded words joined by a space; `excluded` are terms.
     """
 
     words: str
@@ -38,33 +41,33 @@ class Query:
     excluded_phrases: tuple[str, ...] = ()
 
     def phrase_match(self, text: str) -> bool:
-        """Whether the text has every phrase. True where there is none."""
+        """Whether the text contains every phrase. No phrases: True."""
         if not self.phrases:
             return True
         folded = _joined(words(text))
-        return all(_has(folded, phrase) for phrase in self.phrases)
+        return all(_contains(folded, phrase) for phrase in self.phrases)
 
     def is_excluded(self, text: str) -> bool:
-        """Whether the text has anything that the query leaves out."""
+        """Whether the text contains anything that the query excludes."""
         if not self.excluded and not self.excluded_phrases:
             return False
         found = words(text)
         if self.excluded and not {stem(word) for word in found}.isdisjoint(self.excluded):
             return True
         folded = _joined(found)
-        return any(_has(folded, phrase) for phrase in self.excluded_phrases)
+        return any(_contains(folded, phrase) for phrase in self.excluded_phrases)
 
 
-def parsed(query: str) -> Query:
-    """The query in its parts. One without signs, or with nothing to look for beside them, is words alone."""
+def parse_query(query: str) -> Query:
+    """The query in its parts. Without any syntax, or with nothing else to look for, it is words alone."""
     phrases: list[str] = []
     excluded: list[str] = []
     excluded_phrases: list[str] = []
 
-    def without_sign(found: re.Match[str]) -> str:
+    def strip_syntax(found: re.Match[str]) -> str:
         text = found["word"] or found["straight"] or found["curly"]
         folded = words(text)
-        if not folded or (found[0][0] == "-" and _lists(query, found.start())):
+        if not folded or (found[0][0] == "-" and _is_list_dash(query, found.start())):
             return found[0]
         if found["word"] and len(folded) == 1:
             excluded.append(stem(folded[0]))
@@ -75,14 +78,14 @@ def parsed(query: str) -> Query:
             return f" {text} "
         return " "
 
-    left = _SIGNS.sub(without_sign, query)
+    left = _SYNTAX.sub(strip_syntax, query)
     if not words(left):
         return Query(words=query)
     return Query(left, *(tuple(dict.fromkeys(kind)) for kind in (phrases, excluded, excluded_phrases)))
 
 
-def _lists(query: str, minus: int) -> bool:
-    """Whether the minus is the dash of a list: at the beginning of a line, where there are several."""
+def _is_list_dash(query: str, minus: int) -> bool:
+    """Whether the minus is the dash of a list: at the start of a line, in a query of several lines."""
     return "\n" in query.strip() and not query[query.rfind("\n", 0, minus) + 1 : minus].strip()
 
 
@@ -90,9 +93,9 @@ def _joined(folded: list[str]) -> str:
     return f" {' '.join(folded)} "
 
 
-def _has(folded: str, phrase: str) -> bool:
-    """Whether the phrase stands in the words, which `_joined` has put between spaces."""
+def _contains(folded: str, phrase: str) -> bool:
+    """Whether the words, joined by `_joined`, contain the phrase."""
     if len(phrase) == 1 and len(words(phrase * 3)) > 1:
-        # One character of a script without spaces: the text has it in its bigrams.
+        # A single character of a script without spaces is contained in bigrams.
         return phrase in folded
     return f" {phrase} " in folded

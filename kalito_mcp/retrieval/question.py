@@ -1,7 +1,7 @@
 """What a query asks for, before anything is looked up. Pure.
 
-A query's term is found by itself and, where nothing holds it, by what a mistyped word may have meant. Terms may name
-kinds (pets), whose instances (puppy) are weak evidence.
+Each term of the query is looked up as itself and, if no record contains it, as the term that a mistyped word may mean.
+A term that names a kind (pets) has hyponyms (puppy), which are weak evidence.
 """
 
 import re
@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 
 from kalito_mcp.domain.analysis import STOP_WORDS, heads_of, query_terms, stem, words
 from kalito_mcp.domain.time_words import Dates, Span, asks_when, named_dates, named_spans
-from kalito_mcp.retrieval.hyponyms import instances
-from kalito_mcp.retrieval.query_syntax import Query, parsed
+from kalito_mcp.retrieval.hyponyms import hyponyms
+from kalito_mcp.retrieval.query_syntax import Query, parse_query
 
-_RUN: Final = 4
-_READ_CHARS: Final = 400
-"""Characters of a query whose runs are looked for."""
+_NGRAM: Final = 4
+_NGRAM_CHARS: Final = 400
+"""Characters of a query whose n-grams are looked for."""
 
-_MOST_INSTANCES: Final = 60
+_MAX_HYPONYMS: Final = 60
 _CALENDAR: Final = frozenset(
     map(
         stem,
@@ -35,18 +35,18 @@ _TIME_TERMS: Final = _CALENDAR.union(
         beginning end since until before during between""".split(),
     )
 )
-"""The others name another day to whoever reads them later."""
+"""Relative words ("today") mean another day when they are read later, so only those of `_CALENDAR` may be looked up."""
 
 _DATE_NUMBER: Final = re.compile(r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|(?:19|20)\d\d")
 _ASKS_NUMBER: Final = re.compile(
     r"\bhow (?:many|much|often|old|far|long|tall|big)\b|\bwhat (?:number|percentage|score)\b"
 )
 _KIND_OF: Final = re.compile(r"\b(?:kind|sort|type)s? of\b", re.IGNORECASE)
-_ASKED_NOUN: Final = 5
-"""Words after `what` or `which` among which its noun is, and what comes behind that: what two big old ferries are."""
+_NOUN_WITHIN: Final = 5
+"""How many words after `what` or `which` are searched for the noun and its end: what two big old ferries are."""
 
-_BEHIND_NOUN: Final = frozenset(
-    "are can could did do does had has have is may might must of shall should was were will would".split()
+_AFTER_NOUN: Final = frozenset(
+    "are can could did do does did had has have is may might must of shall should was were will would".split()
 )
 _ASKS_ASSISTANT: Final = re.compile(
     r"\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|said|told|mention|propos|advis|gave|explain|show|list)"
@@ -55,31 +55,32 @@ _ASKS_ASSISTANT: Final = re.compile(
 
 @dataclass(frozen=True)
 class Question:
-    """A query, read.
+    """A parsed query.
 
-    `terms` are distinct and in order; `written` is a word of each, and `alternatives` are what it is looked up as,
-    itself first; `credit` is how much a corrected one counts, 1 unless said. `kinds` are the instances of the
-    terms that name a kind. `spans` are the stretches of time that it names: the words for them are no terms.
+    `terms` are distinct and in order. For each term, `surface` is a word of the query that has it, and `forms` are the
+    terms that it is looked up as, itself first. `credit` is how much a corrected form counts, 1 if absent. `hyponyms`
+    are those of the terms that name a kind. `spans` are the times that the query names; the words for them are not
+    among the terms.
     """
 
     query: Query
     terms: tuple[str, ...]
-    written: Mapping[str, str]
-    alternatives: Mapping[str, tuple[str, ...]]
+    surface: Mapping[str, str]
+    forms: Mapping[str, tuple[str, ...]]
     credit: Mapping[str, float]
-    kinds: Mapping[str, frozenset[str]]
+    hyponyms: Mapping[str, frozenset[str]]
     dates: Dates
     spans: tuple[Span, ...]
 
     @cached_property
-    def spoken(self) -> frozenset[str]:
-        """The query's words, folded, without `'s`: names are compared with them."""
+    def words(self) -> frozenset[str]:
+        """The query's words, folded and without `'s`, to compare with names."""
         return frozenset(word.partition("'")[0] for word in words(self.query.words))
 
     @cached_property
     def asks_time_alone(self) -> bool:
-        """Whether it names a time and asks for nothing else: whatever was said then, or tells of it, is an answer."""
-        return bool(self.spans) and all(map(_is_of_calendar, self.terms))
+        """Whether it names a time and nothing else: then whatever was said at that time, or mentions it, answers it."""
+        return bool(self.spans) and all(map(_is_calendar_term, self.terms))
 
     @cached_property
     def asks_when(self) -> bool:
@@ -96,37 +97,37 @@ class Question:
         """Whether the answer is a list or a count: which ferries, how many ferries. English only."""
         asked = words(self.query.words)
         return any(
-            (word in ("what", "which") and _is_of_several(asked[place + 1 : place + 1 + _ASKED_NOUN]))
+            (word in ("what", "which") and _starts_with_plural(asked[place + 1 : place + 1 + _NOUN_WITHIN]))
             or (word == "how" and asked[place + 1 : place + 2] == ["many"])
             for place, word in enumerate(asked)
         )
 
     @cached_property
     def asks_assistant(self) -> bool:
-        """Whether it is about what the assistant said."""
+        """Whether it asks what the assistant said."""
         return _ASKS_ASSISTANT.search(self.query.words.lower()) is not None
 
     @cached_property
-    def runs(self) -> tuple[str, ...]:
-        """The distinct runs of four characters of its words, the spaces between them included."""
-        text = f" {' '.join(words(self.query.words))} "[:_READ_CHARS]
-        return tuple(dict.fromkeys(text[at : at + _RUN] for at in range(len(text) - _RUN + 1)))
+    def ngrams(self) -> tuple[str, ...]:
+        """The distinct character 4-grams of its words, including the spaces between them."""
+        text = f" {' '.join(words(self.query.words))} "[:_NGRAM_CHARS]
+        return tuple(dict.fromkeys(text[at : at + _NGRAM] for at in range(len(text) - _NGRAM + 1)))
 
     @cached_property
     def corrected_terms(self) -> frozenset[str]:
-        """The terms that were taken for another."""
-        return frozenset(term for term, found in self.alternatives.items() if len(found) > 1)
+        """The terms that were corrected."""
+        return frozenset(term for term, forms in self.forms.items() if len(forms) > 1)
 
-    def corrected(self, meant: Mapping[str, tuple[str, float]]) -> "Question":
-        """The question with one more alternative for each term that is mistyped: what is meant, and how alike it is."""
-        alternatives = {
-            term: (*found, meant[term][0]) if term in meant else found for term, found in self.alternatives.items()
+    def with_corrections(self, corrections: Mapping[str, tuple[str, float]]) -> "Question":
+        """The question with one more form for each mistyped term: the corrected term, and its similarity."""
+        forms = {
+            term: (*known, corrections[term][0]) if term in corrections else known for term, known in self.forms.items()
         }
-        return replace(self, alternatives=alternatives, credit=dict(meant.values()))
+        return replace(self, forms=forms, credit=dict(corrections.values()))
 
 
-class Asked(NamedTuple):
-    """What a word is to a question: a form of one of its terms, counting as much as `credit`, and an instance of some
+class WordMatch(NamedTuple):
+    """What a word matches of a question: a form of one of its terms, counting as much as `credit`, and hyponyms of some
     of its kinds."""
 
     word: str
@@ -135,66 +136,65 @@ class Asked(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def asked_words(question: Question, vocabulary: Iterable[str]) -> dict[str, Asked]:
-    """Those of the words that the question asks for: forms of its terms, and instances of their kinds."""
-    terms = {form: term for term in reversed(question.terms) for form in question.alternatives[term]}
+def match_words(question: Question, vocabulary: Iterable[str]) -> dict[str, WordMatch]:
+    """Those words of the vocabulary that match the question: forms of its terms, and hyponyms of its kinds."""
+    terms = {form: term for term in reversed(question.terms) for form in question.forms[term]}
     kinds: dict[str, tuple[str, ...]] = {}
-    for kind, members in question.kinds.items():
+    for kind, members in question.hyponyms.items():
         for member in members:
             kinds[member] = (*kinds.get(member, ()), kind)
     forms = terms | kinds
-    # Most words are told apart by how they begin, ten times faster than by their stems.
+    # The first two letters rule most words out, ten times faster than stemming them.
     heads = heads_of(forms)
     return {
-        word: Asked(word, terms.get(form), question.credit.get(form, 1.0), kinds.get(form, ()))
+        word: WordMatch(word, terms.get(form), question.credit.get(form, 1.0), kinds.get(form, ()))
         for word in vocabulary
         if word[:2] in heads and (form := stem(word)) in forms
     }
 
 
-def read(text: str, *, most_terms: int, now_ms: int | None = None) -> Question:
-    """The query as a question. Without `now_ms` it names no date that depends on now."""
-    query = parsed(text)
+def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Question:
+    """The query as a question. Without `now_ms`, words like "yesterday" name no date."""
+    query = parse_query(text)
     spans = named_spans(query.words, now_ms)
-    asks = _without_frame(query.words)
+    asks = _without_kind_of(query.words)
     asked = query_terms(asks)
-    terms = tuple(_without_times(asked) if spans else asked)[:most_terms]
-    written = {stem(word): word.partition("'")[0] for word in words(asks)}
-    kinds = {term: instances(term) - set(terms) for term in terms if term not in STOP_WORDS}
+    terms = tuple(_without_times(asked) if spans else asked)[:max_terms]
+    kinds = {term: hyponyms(term) - set(terms) for term in terms if term not in STOP_WORDS}
     return Question(
         query=query,
         terms=terms,
-        written=written,
-        alternatives={term: (term,) for term in terms},
+        surface={stem(word): word.partition("'")[0] for word in words(asks)},
+        forms={term: (term,) for term in terms},
         credit={},
-        kinds={term: frozenset(sorted(members)[:_MOST_INSTANCES]) for term, members in kinds.items() if members},
+        hyponyms={term: frozenset(sorted(members)[:_MAX_HYPONYMS]) for term, members in kinds.items() if members},
         dates=named_dates(query.words, now_ms),
         spans=spans,
     )
 
 
-def _without_frame(text: str) -> str:
-    """`what kind of moss` asks for moss, not for kinds; `what kind of` asks for nothing else."""
+def _without_kind_of(text: str) -> str:
+    """`what kind of moss` asks for moss, not for kinds. A query of nothing else stays as it is."""
     kept = _KIND_OF.sub(" ", text)
     return text if STOP_WORDS.issuperset(words(kept)) else kept
 
 
-def _is_of_several(following: Sequence[str]) -> bool:
-    """Whether the noun that comes first is in the plural. A verb ends in -s too: which ferry leaves at seven?"""
-    for word, behind in pairwise(following):
-        if word in _BEHIND_NOUN:
+def _starts_with_plural(following: Sequence[str]) -> bool:
+    """Whether the first noun is in the plural. A verb may end in -s too: which ferry leaves at seven?"""
+    for word, after in pairwise(following):
+        if word in _AFTER_NOUN:
             return False
-        if behind in _BEHIND_NOUN:
+        if after in _AFTER_NOUN:
             return word.endswith("s") and not word.endswith(("ss", "us", "is", "'s"))
     return False
 
 
 def _without_times(asked: list[str]) -> list[str]:
-    """The terms that are no words for a time. Where nothing else is asked for, the names of days and months and the
-    numbers: what is told of a day is seldom said on it."""
+    """The terms without those for times. If nothing else is asked, the names of days and months and the numbers stay:
+    what is said about a day is seldom said on it."""
     kept = [term for term in asked if term not in _TIME_TERMS]
-    return [term for term in asked if _is_of_calendar(term)] if all(map(_is_of_calendar, kept)) else kept
+    return [term for term in asked if _is_calendar_term(term)] if all(map(_is_calendar_term, kept)) else kept
 
 
-def _is_of_calendar(term: str) -> bool:
+def _is_calendar_term(term: str) -> bool:
     return term in _CALENDAR or _DATE_NUMBER.fullmatch(term) is not None

@@ -1,174 +1,176 @@
-"""The order of records: by promise before their texts are read, by evidence after. Pure."""
+"""The order of records: by the first-stage score before their texts are read, by all features after. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kalito_mcp.domain.analysis import stem, words
-from kalito_mcp.domain.search import Candidate, Place
+from kalito_mcp.domain.search import Candidate, CandidateStub
 from kalito_mcp.domain.time_words import date_match
 from kalito_mcp.retrieval import features
-from kalito_mcp.retrieval.features import Reading
-from kalito_mcp.retrieval.neighbourhood import Surroundings
+from kalito_mcp.retrieval.features import AnalyzedText
+from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.question import Question
-from kalito_mcp.retrieval.weights import EvidenceWeights
+from kalito_mcp.retrieval.weights import FeatureWeights
 
 DECIMALS: Final = 4
 """Of a score."""
 
-_ENOUGH: Final = 0.1
-"""Of the weights' sum: how a thing is said matters only where it is about what is asked, and in full from here."""
+_FULL_STYLE_AT: Final = 0.1
+"""Share of `FeatureWeights.full` at which the style features count in full. Below it they count proportionally less:
+how a thing is said matters only where it is about what is asked."""
 
 _SHARE_FOR_SEVERAL: Final = 0.7
-"""Of the weight of what is said around, where several answers are asked for: they lie in several conversations, and
-most speak for themselves. What else counts, counts the more by as much. R@10 +1.1 on LoCoMo's multi-hop questions and
-on BEAM (own measurements)."""
+"""Factor for the `neighbours` and `session` weights where the question asks for several answers: those lie in several
+conversations, and most speak for themselves. R@10 +1.1 on LoCoMo's multi-hop questions and on BEAM
+(`python -m bench.recall`)."""
 
 _NEAR_IN_TIME: Final = 0.2
-_LEAST_SCORE: Final = 0.0001
+_MIN_SCORE: Final = 0.0001
 
 
 @dataclass(slots=True)
-class Scored:
-    """A candidate as it was read for a question, with the sum of its evidence and that sum's parts, by feature; age
-    then takes some of the sum."""
+class ScoredCandidate:
+    """A candidate analysed for a question. `parts` are its weighted features, and `score` their sum, which age lowers
+    later."""
 
     question: Question
-    reading: Reading
-    place: Place
-    surroundings: Surroundings
+    analyzed: AnalyzedText
+    stub: CandidateStub
+    neighbourhood: Neighbourhood
     score: float
     parts: Mapping[str, float]
 
     @property
     def candidate(self) -> Candidate:
         """The candidate itself."""
-        return self.reading.candidate
+        return self.analyzed.candidate
 
     @property
-    def is_of_the_time(self) -> bool:
-        """Whether it was said in or near the time that the query names; only in the same year is neither."""
+    def is_of_named_time(self) -> bool:
+        """Whether it was said in or near the time that the query names. The same year alone is not near."""
         return date_match(self.question.dates, self.candidate.created_at) >= _NEAR_IN_TIME
 
     @property
-    def near(self) -> tuple[str, ...]:
-        """The terms of the turns around it that it has not itself."""
-        terms, around = self.question.terms, self.surroundings.around(self.place)
-        held = self.reading.counts
-        return tuple(term for bit, term in enumerate(terms) if around >> bit & 1 and term not in held)
+    def neighbour_terms(self) -> tuple[str, ...]:
+        """The terms of the turns around it that its own text does not contain."""
+        terms, around = self.question.terms, self.neighbourhood.neighbour_terms(self.stub)
+        own = self.analyzed.counts
+        return tuple(term for bit, term in enumerate(terms) if around >> bit & 1 and term not in own)
 
 
-class Ranking:
-    """Orders the places of one search, and the candidates at them."""
+class Ranker:
+    """Scores the stubs of one batch, then the candidates read for them."""
 
     def __init__(
         self,
         question: Question,
         term_weights: Mapping[str, float],
-        surroundings: Surroundings,
-        weights: EvidenceWeights,
-        likeness: Mapping[int, float],
+        neighbourhood: Neighbourhood,
+        weights: FeatureWeights,
+        similarities: Mapping[int, float],
         dated: Set[int] = frozenset(),
     ) -> None:
         self._question = question
         self._term_weights = term_weights
         self._mass = sum(term_weights[term] for term in question.terms) or 1.0
-        self._surroundings = surroundings
-        self._places = {place.key: place for place in surroundings.places}
-        self._likeness = likeness
+        self._neighbourhood = neighbourhood
+        self._stubs = {stub.key: stub for stub in neighbourhood.stubs}
+        self._similarities = similarities
         self._dated = dated
-        self._promised = weights.worth()
+        self._first_stage_weights = weights.per_feature()
         share = _SHARE_FOR_SEVERAL if question.asks_several else 1.0
-        # What was said then comes before what only says a word of it.
-        date = weights.own + weights.context if question.asks_time_alone else weights.date
-        told = replace(weights, context=share * weights.context, session=share * weights.session, date=date)
-        self._worth = told.worth()
-        self._enough = _ENOUGH / told.full
+        # What was said at the time comes before what only mentions it.
+        date = weights.lexical + weights.neighbours if question.asks_time_alone else weights.date
+        adapted = replace(weights, neighbours=share * weights.neighbours, session=share * weights.session, date=date)
+        self._weights = adapted.per_feature()
+        self._full_style = _FULL_STYLE_AT / adapted.full
         self._speakers = {
             name
-            for name in {place.name for place in surroundings.places if place.name}
-            if not question.spoken.isdisjoint(words(name))
+            for name in {stub.name for stub in neighbourhood.stubs if stub.name}
+            if not question.words.isdisjoint(words(name))
         }
-        self._asked_names = {stem(word) for name in self._speakers for word in words(name)}
+        self._named_terms = {stem(word) for name in self._speakers for word in words(name)}
 
-    def by_promise(self) -> list[tuple[float, int]]:
-        """What the places that may be hits promise, and their keys, the best first; equal ones newest first.
+    def by_first_stage_score(self) -> list[tuple[float, int]]:
+        """The first-stage score and key of each stub that may be a hit, best first; ties newest first.
 
-        Without any of what is asked for in it, a record is no hit, whatever is said around it: that would find 0.2
-        points more on LoCoMo, and show what nobody understands. By its meaning, or said when the query says, it is one.
+        A record that contains nothing of the query is no hit, whatever its neighbours say: such hits would gain 0.2
+        points on LoCoMo, and nobody would understand them. A semantic match, or a record said at the time that the
+        query names, is a hit.
         """
-        promise = [
-            (self._promise(place), place.key)
-            for place in self._surroundings.places
-            if place.is_admitted and self._is_spoken_of(place)
+        scored = [
+            (self._first_stage_score(stub), stub.key)
+            for stub in self._neighbourhood.stubs
+            if stub.is_admitted and self._may_be_hit(stub)
         ]
-        return sorted(promise, reverse=True)
+        return sorted(scored, reverse=True)
 
-    def ranked(self, candidates: Sequence[Candidate]) -> list[Scored]:
-        """The candidates with their evidence, in no order."""
-        readings = features.readings(self._question, candidates)
-        # The letters of a question about a time alone say nothing: what happened in March?
-        is_spelled = self._worth["spelling"] and not self._question.asks_time_alone
-        spelled = features.spelling(self._question, readings) if is_spelled else [0.0] * len(readings)
-        return [self._scored(read, alike) for read, alike in zip(readings, spelled, strict=True)]
+    def rank(self, candidates: Sequence[Candidate]) -> list[ScoredCandidate]:
+        """The candidates with their scores, in no order."""
+        analyzed = features.analyze(self._question, candidates)
+        # In a question about a time alone ("what happened in March?") the spelling says nothing.
+        uses_spelling = self._weights["spelling"] and not self._question.asks_time_alone
+        spelled = features.spelling(self._question, analyzed) if uses_spelling else [0.0] * len(analyzed)
+        return [self._score(one, spelling) for one, spelling in zip(analyzed, spelled, strict=True)]
 
-    def _is_spoken_of(self, place: Place) -> bool:
-        return self._surroundings.holds(place) or self._meaning(place) > 0 or place.key in self._dated
+    def _may_be_hit(self, stub: CandidateStub) -> bool:
+        return self._neighbourhood.contains_any(stub) or self._semantic(stub) > 0 or stub.key in self._dated
 
-    def _promise(self, place: Place) -> float:
-        look, worth = self._surroundings, self._promised
+    def _first_stage_score(self, stub: CandidateStub) -> float:
+        near, weights = self._neighbourhood, self._first_stage_weights
         return (
-            worth["own"] * look.own(place)
-            + worth["context"] * look.context(place)
-            + worth["session"] * look.session(place)
-            + worth["kind"] * look.kind(place) * self._is_from_the_asked(place.name)
-            + worth["speaker"] * (place.name in self._speakers)
-            + worth["meaning"] * self._meaning(place)
-            + worth["gist"] * self._gist(place)
+            weights["lexical"] * near.lexical(stub)
+            + weights["neighbours"] * near.neighbours(stub)
+            + weights["session"] * near.session(stub)
+            + weights["hyponym"] * near.hyponym(stub) * self._is_by_named(stub.name)
+            + weights["speaker"] * (stub.name in self._speakers)
+            + weights["semantic"] * self._semantic(stub)
+            + weights["neighbour_semantic"] * self._neighbour_semantic(stub)
         )
 
-    def _scored(self, read: Reading, alike: float) -> Scored:
-        name = read.candidate.name
-        place = self._places[read.candidate.key]
+    def _score(self, analyzed: AnalyzedText, spelling: float) -> ScoredCandidate:
+        name = analyzed.candidate.name
+        stub = self._stubs[analyzed.candidate.key]
         topic = {
-            "own": features.own(read, self._term_weights, self._mass),
-            "context": self._surroundings.context(place, len(read.words)),
-            "spelling": alike,
-            "kind": features.kind(read, self._term_weights, self._mass) * self._is_of_the_asked(read),
-            "meaning": self._meaning(place),
+            "lexical": features.lexical(analyzed, self._term_weights, self._mass),
+            "neighbours": self._neighbourhood.neighbours(stub, len(analyzed.words)),
+            "spelling": spelling,
+            "hyponym": features.hyponym(analyzed, self._term_weights, self._mass) * self._is_about_named(analyzed),
+            "semantic": self._semantic(stub),
         }
-        parts = self._parts(topic)
-        about = min(1.0, sum(parts.values()) / self._enough)
-        parts |= self._parts(
+        parts = self._weighted(topic)
+        style_share = min(1.0, sum(parts.values()) / self._full_style)
+        parts |= self._weighted(
             {
-                "session": self._surroundings.session(place),
-                "gist": self._gist(place),
+                "session": self._neighbourhood.session(stub),
+                "neighbour_semantic": self._neighbour_semantic(stub),
                 "speaker": float(name in self._speakers),
-                **features.setting(self._question, read),
+                **features.temporal(self._question, analyzed),
             }
         )
-        manner = self._parts(features.manner(self._question, read))
-        parts |= {feature: part * about for feature, part in manner.items()}
-        # Never down to nothing: the index knows that the text, or one beside it, holds a term.
-        score = min(1.0, max(round(sum(parts.values()), DECIMALS), _LEAST_SCORE))
-        return Scored(self._question, read, place, self._surroundings, score, parts)
+        style = self._weighted(features.style(self._question, analyzed))
+        parts |= {feature: part * style_share for feature, part in style.items()}
+        # Never 0: the index found a term in the text or in a neighbour.
+        score = min(1.0, max(round(sum(parts.values()), DECIMALS), _MIN_SCORE))
+        return ScoredCandidate(self._question, analyzed, stub, self._neighbourhood, score, parts)
 
-    def _parts(self, features: Mapping[str, float]) -> dict[str, float]:
-        """What those that are not 0 add to the score."""
-        return {name: self._worth[name] * value for name, value in features.items() if value and self._worth[name]}
+    def _weighted(self, values: Mapping[str, float]) -> dict[str, float]:
+        """What the features that are not 0 add to the score."""
+        return {name: self._weights[name] * value for name, value in values.items() if value and self._weights[name]}
 
-    def _meaning(self, place: Place) -> float:
-        """How alike the vectors of the query and the text are, as far as that says anything."""
-        return max(0.0, self._likeness.get(place.key, 0.0))
+    def _semantic(self, stub: CandidateStub) -> float:
+        """The similarity of the vectors of query and text, not below 0."""
+        return max(0.0, self._similarities.get(stub.key, 0.0))
 
-    def _gist(self, place: Place) -> float:
-        """The same of the turn around it that is most alike: an answer stands beside its question."""
-        return self._surroundings.most_around(place, self._likeness) if self._likeness else 0.0
+    def _neighbour_semantic(self, stub: CandidateStub) -> float:
+        """The same of its most similar neighbour: an answer stands beside its question."""
+        return self._neighbourhood.neighbour_semantic(stub, self._similarities) if self._similarities else 0.0
 
-    def _is_of_the_asked(self, read: Reading) -> bool:
-        """Whether whom the query names says it, or is named in it."""
-        return self._is_from_the_asked(read.candidate.name) or not self._asked_names.isdisjoint(read.counts)
+    def _is_about_named(self, analyzed: AnalyzedText) -> bool:
+        """Whether a person whom the query names says it, or is named in it."""
+        return self._is_by_named(analyzed.candidate.name) or not self._named_terms.isdisjoint(analyzed.counts)
 
-    def _is_from_the_asked(self, name: str | None) -> bool:
-        """Whether the words are those of the person whom the query names; anybody's where it names nobody."""
+    def _is_by_named(self, name: str | None) -> bool:
+        """Whether a person whom the query names says it; True for everybody where it names nobody."""
         return not self._speakers or name in self._speakers

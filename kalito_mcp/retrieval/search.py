@@ -1,7 +1,7 @@
-"""`search_memory`: a question, its lookup, and a page of hits.
+"""`search_memory`: from a request to a page of hits.
 
-What a lookup ranks is aged, near-duplicates are told once, and what was found to be noise (`retrieval.noise`) is left
-out: an empty page is an answer.
+The candidates are scored by `ranking`, lowered by age, and collapsed where several say the same. If they do not answer
+the query (`answerability`) the page is empty, because nothing is better than noise.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,46 +21,50 @@ from kalito_mcp.errors import InvalidInput, ModelError
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import ReadView, Store
-from kalito_mcp.retrieval.answerability import missing, strength
-from kalito_mcp.retrieval.candidate_generator import Lookup
-from kalito_mcp.retrieval.explanation import explained
+from kalito_mcp.retrieval.answerability import confidence, unmatched_words
+from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
+from kalito_mcp.retrieval.explanation import explain
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.question import Question, read
-from kalito_mcp.retrieval.ranking import DECIMALS, Scored
-from kalito_mcp.retrieval.weights import WEIGHTS, EvidenceWeights
+from kalito_mcp.retrieval.question import Question, parse_question
+from kalito_mcp.retrieval.ranking import DECIMALS, ScoredCandidate
+from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_Spoken = tuple[str | None, frozenset[str]]
+_Statement = tuple[str | None, frozenset[str]]
+"""Who says something, and the words of it."""
+
 _DAY_MS: Final = 86_400_000
-_READ_CHARS: Final = 4_000
-"""Of a longer query, the beginning is read: what follows adds no term that counts."""
+_MAX_READ_CHARS: Final = 4_000
+"""Of a query. What follows adds no term that counts."""
 
-_TOLD: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY})
-_MOST_SAME: Final = 20
-"""Ids of records that say the same, in a hit."""
+_COLLAPSIBLE: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY})
+"""Types of which one hit stands for all that say the same. Two equal tasks or notes are two: each may change."""
 
-_MOST_MISSING: Final = 6
+_DERIVED: Final = frozenset({RecordType.PIN, RecordType.SUMMARY})
+"""Types that may repeat a message; then the message is the hit."""
+
+_SAME_FROM: Final = 0.9
+"""The share of their words that two texts must have in common to say the same."""
+
+_MAX_SAME_IDS: Final = 20
+_MAX_UNMATCHED: Final = 6
 """Words of the query that a note names."""
 
-_OTHER_VECTORS: Final = "searched by words alone: the vectors are another embedder's; run kalito-mcp reindex"
-_FIRST: Final = 5
-"""Hits of which one is alike in meaning where a page is not noise."""
-
-_SAME: Final = 0.9
-"""The share of all words of two texts that both must have for the second to say nothing new."""
-
-_COPIES: Final = frozenset({RecordType.PIN, RecordType.SUMMARY})
-"""What may say what a message says; then the message is told."""
+_OTHER_EMBEDDER: Final = "searched by words alone: the vectors are from another embedder; run kalito-mcp reindex"
+_SEMANTIC_TOP: Final = 5
+"""How many top hits are checked for semantic similarity before a page is called noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What to find. `cursor` continues an earlier search with the same words and filters; `explain` asks for the parts
-    and the reasons of each hit. `now_ms` is the moment from which dates in the query and ages count, the clock's
-    unless given."""
+    """What to find.
+
+    `cursor` continues an earlier search with the same words and filters. `explain` asks for the parts and reasons of
+    each hit. Ages and dates like "yesterday" are relative to `now_ms`, the clock's time if absent.
+    """
 
     query: str
     k: int = 10
@@ -79,7 +83,7 @@ class Searcher:
         policy: SearchPolicy,
         clock: Clock,
         decay: DecayPolicy = DEFAULT_DECAY,
-        weights: EvidenceWeights = WEIGHTS,
+        weights: FeatureWeights = WEIGHTS,
         embedder: Embedder | None = None,
     ) -> None:
         self._store = store
@@ -90,26 +94,27 @@ class Searcher:
         self._embedder = embedder
 
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
-        """The best k records, best first; equal ones newest first. `note` says what the hits do not.
+        """The best k records, best first; ties newest first. `note` says why there are none, or what was not searched.
 
         A query without a single word finds nothing.
 
         Raises:
-            InvalidInput: k outside 1 to `max_k`, an empty or overlong query, or a cursor of another search.
+            InvalidInput: k is outside 1 to `max_k`, the query is empty or too long, or the cursor is from another
+                search.
         """
         self._check(request)
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
-        question = read(request.query[:_READ_CHARS], most_terms=self._policy.max_terms, now_ms=now_ms)
+        question = parse_question(request.query[:_MAX_READ_CHARS], max_terms=self._policy.max_terms, now_ms=now_ms)
         if not question.terms and not question.spans:
             return SearchPage(hits=(), next_cursor=None)
         vector, note = await self._vector(question.query.words)
         async with self._store.read() as view:
             if vector is not None and not await self._is_served(view, len(vector)):
-                vector, note = None, _OTHER_VECTORS
-            found = _Found(self._is_noise, wanted=offset + request.k + 1)
-            lookup = Lookup(
+                vector, note = None, _OTHER_EMBEDDER
+            found = _Collector(self._is_noise, wanted=offset + request.k + 1)
+            generator = CandidateGenerator(
                 view,
                 scope,
                 request.filters,
@@ -118,24 +123,24 @@ class Searcher:
                 fingerprint="" if self._embedder is None else self._embedder.fingerprint,
                 vector=vector,
             )
-            async for tier in lookup.tiers(question):
-                found.take(self._aged(tier, now_ms))
-                if found.is_enough or found.weak:
+            async for batch in generator.batches(question):
+                found.add(self._aged(batch, now_ms))
+                if found.is_enough or found.noise:
                     break
-        note = note or lookup.note
-        hits = found.kept[offset : offset + request.k]
-        if not hits and (found.weak or not offset):
+        note = note or generator.note
+        hits = found.hits[offset : offset + request.k]
+        if not hits and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None
-            why = _nothing(question, found.weak, lookup, is_all=is_all)
+            why = _why_empty(question, found.noise, generator, is_all=is_all)
             note = "; ".join(filter(None, (why, note))) or None
         return SearchPage(
-            hits=tuple(_hit(scored, found.same(scored), is_explained=request.explain) for scored in hits),
+            hits=tuple(_hit(scored, found.same_ids(scored), is_explained=request.explain) for scored in hits),
             next_cursor=f"{offset + request.k}-{fingerprint}" if found.is_enough else None,
             note=note,
         )
 
-    async def best(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
-        """Up to `wanted` hits for whatever is asked: what `search` would refuse is cut to what it takes."""
+    async def search_leniently(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
+        """Up to `wanted` hits. Never refuses: a query that is too long, or a `wanted` that is too large, is cut."""
         asked = query.strip()[: self._policy.max_query_chars]
         k = min(wanted, self._policy.max_k)
         if not asked or k < 1:
@@ -143,7 +148,7 @@ class Searcher:
         return await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))
 
     async def _vector(self, text: str) -> "tuple[NDArray[np.float32] | None, str | None]":
-        """The query's vector, where there is an embedder and it answers; what to say where it does not."""
+        """The query's vector if an embedder answers in time; else a note on why not, if one is configured."""
         if self._embedder is None:
             return None, None
         try:
@@ -156,38 +161,38 @@ class Searcher:
         return vector, None
 
     async def _is_served(self, view: ReadView, dimension: int) -> bool:
-        """Whether the vectors that are served are our embedder's, or there are none yet."""
+        """Whether the active vectors are from our embedder, or there are none yet."""
         active = [index for index in await view.vectors.indexes() if index.is_active]
         ours = None if self._embedder is None else (self._embedder.fingerprint, dimension)
         return not active or (active[0].fingerprint, active[0].dimension) == ours
 
-    def _is_noise(self, ranked: Sequence[Scored]) -> bool:
-        """Whether the best hits are no answer."""
+    def _is_noise(self, ranked: Sequence[ScoredCandidate]) -> bool:
+        """Whether these hits, best first, do not answer the query."""
         if ranked[0].question.asks_time_alone:
             return False
-        # Other words may say the same: where a text is alike, those that are missing mean nothing.
-        alike = max(scored.parts.get("meaning", 0.0) for scored in ranked[:_FIRST])
-        if alike and alike >= self._policy.min_score_by_meaning:
+        # Other words may say the same: with a similar text, unmatched words mean nothing.
+        semantic = max(scored.parts.get("semantic", 0.0) for scored in ranked[:_SEMANTIC_TOP])
+        if semantic and semantic >= self._policy.min_score_by_meaning:
             return False
-        return strength(ranked) < self._policy.min_score
+        return confidence(ranked) < self._policy.min_score
 
-    def _aged(self, ranked: Sequence[Scored], now_ms: int) -> Sequence[Scored]:
-        """The scores less what age takes, best first."""
+    def _aged(self, ranked: Sequence[ScoredCandidate], now_ms: int) -> Sequence[ScoredCandidate]:
+        """The batch with its scores lowered by age, best first."""
         for scored in ranked:
-            scored.score = self._left(scored, now_ms)
+            scored.score = self._decayed(scored, now_ms)
         return sorted(ranked, key=_best_first)
 
-    def _left(self, scored: Scored, now_ms: int) -> float:
+    def _decayed(self, scored: ScoredCandidate, now_ms: int) -> float:
         candidate = scored.candidate
         last_ms = max(candidate.created_at, candidate.last_used or candidate.created_at)
-        left = retention(
+        retained = retention(
             importance=candidate.importance,
             usage_count=candidate.usage_count,
             age_days=(now_ms - last_ms) / _DAY_MS,
             is_critical=candidate.is_critical,
             policy=self._decay,
         )
-        return round(decayed(scored.score, left, self._decay), DECIMALS)
+        return round(decayed(scored.score, retained, self._decay), DECIMALS)
 
     def _check(self, request: SearchRequest) -> None:
         if not 1 <= request.k <= self._policy.max_k:
@@ -207,114 +212,117 @@ class Searcher:
             raise InvalidInput("since is later than until; swap them")
 
 
-class _Found:
-    """What a search has found so far: what is told, what says the same as something told before, and what is weak."""
+class _Collector:
+    """Collects the hits of a search: each once, with the ids of records that say the same."""
 
-    def __init__(self, is_noise: Callable[[Sequence[Scored]], bool], *, wanted: int) -> None:
-        self.kept: list[Scored] = []
-        self.weak: list[Scored] = []
+    def __init__(self, is_noise: Callable[[Sequence[ScoredCandidate]], bool], *, wanted: int) -> None:
+        self.hits: list[ScoredCandidate] = []
+        self.noise: list[ScoredCandidate] = []
+        """The first batch, if it does not answer the query."""
         self._is_noise = is_noise
         self._wanted = wanted
-        self._spoken: list[_Spoken] = []
+        self._statements: list[_Statement] = []
         self._same: dict[int, list[str]] = {}
         self._words: dict[int, frozenset[str]] = {}
 
     @property
     def is_enough(self) -> bool:
-        """Whether there is one more than the page takes."""
-        return len(self.kept) >= self._wanted
+        """Whether there are as many as wanted."""
+        return len(self.hits) >= self._wanted
 
-    def take(self, tier: Sequence[Scored]) -> None:
-        """Add the hits of a tier, best first, until there are enough; nothing at all where the first tier is noise."""
-        if not self.kept and tier and self._is_noise(tier):
-            self.weak.extend(tier)
+    def add(self, batch: Sequence[ScoredCandidate]) -> None:
+        """Add the hits of a batch, best first, until there are enough. If the first batch is noise, add none."""
+        if not self.hits and batch and self._is_noise(batch):
+            self.noise.extend(batch)
             return
-        for scored in self._without_copies(tier):
+        for scored in self._without_derived(batch):
             if self.is_enough:
                 return
             candidate = scored.candidate
-            # Two tasks or notes that say the same are two: each may be changed or done.
-            spoken = candidate.name, self._said(scored) if candidate.type in _TOLD else frozenset[str]()
-            told = next((at for at, before in enumerate(self._spoken) if _is_same(spoken, before)), None)
-            if told is None:
-                self.kept.append(scored)
-                self._spoken.append(spoken)
+            statement = candidate.name, self._words_of(scored) if candidate.type in _COLLAPSIBLE else frozenset[str]()
+            earlier = next((at for at, before in enumerate(self._statements) if _is_same(statement, before)), None)
+            if earlier is None:
+                self.hits.append(scored)
+                self._statements.append(statement)
             else:
-                same = self._same.setdefault(self.kept[told].candidate.key, [])
+                same = self._same.setdefault(self.hits[earlier].candidate.key, [])
                 same += [candidate.record_id, *self._same.pop(candidate.key, ())]
 
-    def same(self, scored: Scored) -> tuple[str, ...]:
-        """The ids of further records that say what this one does."""
-        return tuple(self._same.get(scored.candidate.key, ())[:_MOST_SAME])
+    def same_ids(self, scored: ScoredCandidate) -> tuple[str, ...]:
+        """The ids of other records that say the same as this hit."""
+        return tuple(self._same.get(scored.candidate.key, ())[:_MAX_SAME_IDS])
 
-    def _without_copies(self, tier: Sequence[Scored]) -> Sequence[Scored]:
-        """The tier, with messages in the places of the pins and summaries that say what they say."""
-        if not any(scored.candidate.type in _COPIES for scored in tier):
-            return tier
-        messages = [(scored, self._said(scored)) for scored in tier if scored.candidate.type is RecordType.MESSAGE]
-        left: list[Scored] = []
-        for scored in tier:
-            message = self._message_of(scored, messages) if scored.candidate.type in _COPIES else None
+    def _without_derived(self, batch: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
+        """The batch without pins and summaries that repeat one of its messages; the message takes their score."""
+        if not any(scored.candidate.type in _DERIVED for scored in batch):
+            return batch
+        messages = [(scored, self._words_of(scored)) for scored in batch if scored.candidate.type is RecordType.MESSAGE]
+        kept: list[ScoredCandidate] = []
+        for scored in batch:
+            message = self._repeated_message(scored, messages) if scored.candidate.type in _DERIVED else None
             if message is None:
-                left.append(scored)
+                kept.append(scored)
             else:
                 self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
                 message.score = max(message.score, scored.score)
-        return sorted(left, key=_best_first)
+        return sorted(kept, key=_best_first)
 
-    def _message_of(self, copy: Scored, messages: Sequence[tuple[Scored, frozenset[str]]]) -> Scored | None:
-        """The best of the messages that says what a pin or a summary says, with all of it that is asked for: it tells
-        by whom and when it was said, and what was said around it."""
-        said, asked = self._said(copy), copy.reading.counts.keys()
+    def _repeated_message(
+        self, derived: ScoredCandidate, messages: Sequence[tuple[ScoredCandidate, frozenset[str]]]
+    ) -> ScoredCandidate | None:
+        """The best message with the same content as a pin or summary and all its query terms. The message is better to
+        show: it says who said it, when, and next to what."""
+        own, asked = self._words_of(derived), derived.analyzed.counts.keys()
         for message, words in messages:
             if (
-                _are_nearly_equal(said, words)
-                and asked <= message.reading.counts.keys()
-                and len(message.reading.text) <= 2 * len(copy.reading.text)
+                _are_nearly_equal(own, words)
+                and asked <= message.analyzed.counts.keys()
+                and len(message.analyzed.text) <= 2 * len(derived.analyzed.text)
             ):
                 return message
         return None
 
-    def _said(self, scored: Scored) -> frozenset[str]:
+    def _words_of(self, scored: ScoredCandidate) -> frozenset[str]:
         found = self._words.get(scored.candidate.key)
         if found is None:
-            found = self._words[scored.candidate.key] = frozenset(scored.reading.text)
+            found = self._words[scored.candidate.key] = frozenset(scored.analyzed.text)
         return found
 
 
-def _best_first(scored: Scored) -> tuple[float, int]:
-    """Equal ones newest first."""
+def _best_first(scored: ScoredCandidate) -> tuple[float, int]:
+    """A sort key; ties newest first."""
     return -scored.score, -scored.candidate.key
 
 
-def _is_same(one: _Spoken, other: _Spoken) -> bool:
+def _is_same(one: _Statement, other: _Statement) -> bool:
     """Whether the same speaker says the same."""
     return one[0] == other[0] and _are_nearly_equal(one[1], other[1])
 
 
-def _are_nearly_equal(said: frozenset[str], other: frozenset[str]) -> bool:
-    """Of words; what has none says nothing that could be compared."""
-    least, most = sorted((len(said), len(other)))
-    return least >= _SAME * most > 0 and len(said & other) >= _SAME * len(said | other)
+def _are_nearly_equal(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two sets of words are nearly equal; an empty one equals none."""
+    least, most = sorted((len(one), len(other)))
+    return least >= _SAME_FROM * most > 0 and len(one & other) >= _SAME_FROM * len(one | other)
 
 
-def _nothing(question: Question, weak: Sequence[Scored], lookup: Lookup, *, is_all: bool) -> str | None:
-    """Why there is no hit, as far as it can be said."""
-    if lookup.left_out:
-        return f"left out for what stands behind a minus: {lookup.left_out}"
-    if not is_all or (lookup.candidates and not weak):
+def _why_empty(
+    question: Question, noise: Sequence[ScoredCandidate], generator: CandidateGenerator, *, is_all: bool
+) -> str | None:
+    """Why there is no hit, as far as that is known."""
+    if generator.excluded_count:
+        plural = "" if generator.excluded_count == 1 else "s"
+        return f'excluded by "-word": {generator.excluded_count} record{plural}'
+    if not is_all or (generator.read_count and not noise):
         return None
     if question.asks_time_alone:
-        return "nothing was said then, and nothing tells of it"
-    unsaid = missing(weak) if weak else tuple(question.written[term] for term in question.terms)
-    # Of scripts without spaces the terms are no words.
-    listed = ", ".join(f'"{word}"' for word in unsaid[:_MOST_MISSING] if is_spelled_with_spaces(word))
-    if listed and not weak:
-        return f"nothing remembered says {listed}"
-    return "nothing remembered speaks of this" + (f"; none says {listed}" if listed else "")
+        return "nothing was said at that time, and nothing mentions it"
+    unmatched = unmatched_words(noise) if noise else tuple(question.surface[term] for term in question.terms)
+    # In scripts without spaces, terms are not words that a reader would recognise.
+    listed = ", ".join(f'"{word}"' for word in unmatched[:_MAX_UNMATCHED] if is_spelled_with_spaces(word))
+    return "nothing matches this query" + (f"; not found: {listed}" if listed else "")
 
 
-def _hit(scored: Scored, same: tuple[str, ...], *, is_explained: bool) -> Hit:
+def _hit(scored: ScoredCandidate, same: tuple[str, ...], *, is_explained: bool) -> Hit:
     candidate = scored.candidate
     return Hit(
         record_id=candidate.record_id,
@@ -325,7 +333,7 @@ def _hit(scored: Scored, same: tuple[str, ...], *, is_explained: bool) -> Hit:
         text=candidate.text,
         created_at=candidate.created_at,
         score=scored.score,
-        # A pin's key may be one of ours.
+        # The key of a pin may be an internal one.
         client_key=candidate.client_key if candidate.type is RecordType.MESSAGE else None,
         key=candidate.key,
         seq=candidate.seq if candidate.type is RecordType.MESSAGE else None,
@@ -335,7 +343,7 @@ def _hit(scored: Scored, same: tuple[str, ...], *, is_explained: bool) -> Hit:
         due_date=candidate.due_date,
         same=same,
         parts=scored.parts if is_explained else {},
-        why=explained(scored) if is_explained else None,
+        why=explain(scored) if is_explained else None,
     )
 
 

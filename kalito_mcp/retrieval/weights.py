@@ -1,9 +1,9 @@
-"""What each piece of evidence is worth.
+"""The weight of each feature.
 
-Every feature lies in [0, 1]; the score is their weighted sum over the sum of what counts for a record. Found by
-coordinate ascent on the first halves of LoCoMo and BEAM 100K together (own measurements, 2026-11-21): a single set of
-weights for chat between people and for long answers of an assistant. What each is worth on either is in
-ARCHITECTURE.md; `python -m bench.recall --ablate` measures it again.
+Every feature lies in [0, 1]. A score is the weighted sum of the features, divided by `FeatureWeights.full`.
+One set of weights serves both chat between people and long answers of an assistant. Coordinate ascent found it on the
+first halves of LoCoMo and BEAM 100K together, on 2026-11-21. `python -m bench.recall --ablate` measures what each
+feature is worth on either.
 """
 
 from dataclasses import asdict, dataclass, fields
@@ -11,48 +11,54 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceWeights:
-    """The weight of each feature, the names of a hit's `parts`. 0 switches one off.
+class FeatureWeights:
+    """The weight of each feature. The names are those of a hit's `parts`. 0 switches a feature off.
 
-    `own`: the query's terms in the text. `context`: in what was said just before and after, and in its session.
-    `session`: how much the session's best records have of them. `spelling`: the query's letters in fours,
-    which sees other forms, order and typos. `kind`: instances of a kind that the query names. `speaker`: said by
-    whom the query names. `date`: said when the query says. `time`, `number`: tells a time or a number, where one is
-    asked for. `first_person`: somebody tells of themselves. `statement`: a preference, plan or instruction. `meaning`
-    and `gist`: a vector's likeness, the record's own and that of a turn beside it.
+    - `lexical`: the query's terms in the text.
+    - `neighbours`: the query's terms in the turns just before and after, and in the session.
+    - `session`: how well the best records of its session match.
+    - `spelling`: the query's character 4-grams, which see other forms, word order and typos.
+    - `hyponym`: words for instances of a kind that the query names.
+    - `speaker`: said by somebody whom the query names.
+    - `date`: said at the time that the query names.
+    - `time`, `number`: contains a time or a number, where the query asks for one.
+    - `first_person`: the speaker talks about themselves.
+    - `statement`: states a preference, a plan or an instruction.
+    - `semantic`, `neighbour_semantic`: the vector similarity of the text, and of its most similar neighbour.
 
-    Two count against a record: `question`, it only asks; `assistant`, an assistant said it, and is not asked about.
+    Two features count against a record: `question`, it only asks; `assistant`, the assistant said it and the query does
+    not ask about that.
     """
 
-    own: float = 0.3
-    context: float = 0.24
+    lexical: float = 0.3
+    neighbours: float = 0.24
     session: float = 0.2
     spelling: float = 0.32
-    kind: float = 0.36
+    hyponym: float = 0.36
     speaker: float = 0.07
     date: float = 0.15
     time: float = 0.045
     number: float = 0.05
     first_person: float = 0.03
     statement: float = 0.01
-    meaning: float = 0.2
-    gist: float = 0.15
+    semantic: float = 0.2
+    neighbour_semantic: float = 0.15
     question: float = 0.013
     assistant: float = 0.06
 
     @property
     def full(self) -> float:
-        """What a short text that holds every word comes near."""
-        return self.own + self.context + self.session + self.spelling or 1.0
+        """The sum that a short text with every word of the query comes close to."""
+        return self.lexical + self.neighbours + self.session + self.spelling or 1.0
 
-    def worth(self) -> dict[str, float]:
-        """What each feature adds to a score where it is 1."""
+    def per_feature(self) -> dict[str, float]:
+        """What each feature adds to a score where it is 1; negative for those that count against a record."""
         weights: dict[str, float] = asdict(self)
-        return {name: (-1 if name in AGAINST else 1) * weight / self.full for name, weight in weights.items()}
+        return {name: (-1 if name in NEGATIVE else 1) * weight / self.full for name, weight in weights.items()}
 
 
-WEIGHTS: Final = EvidenceWeights()
-AGAINST: Final = frozenset({"question", "assistant"})
+WEIGHTS: Final = FeatureWeights()
+NEGATIVE: Final = frozenset({"question", "assistant"})
 """Features that count against a record."""
 
-FEATURES: Final = tuple(one.name for one in fields(EvidenceWeights))
+FEATURES: Final = tuple(one.name for one in fields(FeatureWeights))

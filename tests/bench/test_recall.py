@@ -9,7 +9,7 @@ from anyio.from_thread import start_blocking_portal
 
 from bench import recall
 from kalito_mcp.retrieval.search import SearchPolicy
-from kalito_mcp.retrieval.weights import FEATURES, EvidenceWeights
+from kalito_mcp.retrieval.weights import FEATURES, FeatureWeights
 
 TURNS = [
     {"id": "D1:1", "session": "1", "speaker": "Ann", "text": "I adopted a turtle.", "ts": "2023-05-08T13:56:00"},
@@ -49,8 +49,11 @@ def test_a_question_finds_its_turn_in_a_memory_that_is_filled_once(tmp_path: Pat
 
 
 def test_an_ablation_takes_each_weight_that_is_set_in_turn() -> None:
-    some = replace(EvidenceWeights(**dict.fromkeys(FEATURES, 0.0)), own=0.2, context=0.4)
-    assert list(recall.ablated(some)) == [("own", replace(some, own=0.0)), ("context", replace(some, context=0.0))]
+    some = replace(FeatureWeights(**dict.fromkeys(FEATURES, 0.0)), lexical=0.2, neighbours=0.4)
+    assert list(recall.ablated(some)) == [
+        ("lexical", replace(some, lexical=0.0)),
+        ("neighbours", replace(some, neighbours=0.0)),
+    ]
 
 
 def test_typing_mistakes_change_the_questions_and_nothing_else() -> None:

@@ -198,7 +198,7 @@ def test_an_explained_search_says_below_each_hit_why_it_is_there(invoke: Invoke,
     assert hit.startswith("msg_1  message  ")
     assert {line[:2] for line in why} == {"  "}
     parts = dict(line.split() for line in why if line.startswith("    "))
-    assert float(parts["own"]) > 0
+    assert float(parts["lexical"]) > 0
     line = done(invoke, apples, "search", "apples", "-k", "1", "--explain", "--json")
     assert json.loads(line)["parts"].keys() == parts.keys()
     assert "parts" not in done(invoke, apples, "search", "apples", "--json")
@@ -210,7 +210,7 @@ def test_a_search_that_finds_nothing_says_what_to_try(invoke: Invoke, apples: Pa
     *_, tip = done(invoke, apples, "search", "apples", "--name", "Eve", "--since", "7d").splitlines()
     assert tip == "  try without --name or --since"
     outcome = invoke("search", "zeppelin", "--json", KALITO_DATABASE=str(apples))
-    assert (outcome.code, outcome.out, outcome.err) == (0, "", 'nothing remembered says "zeppelin"\n')
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", 'nothing matches this query; not found: "zeppelin"\n')
 
 
 def test_a_hit_never_has_what_a_terminal_would_obey(invoke: Invoke, remembered: Path) -> None:

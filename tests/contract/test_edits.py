@@ -105,7 +105,7 @@ async def purge(store: Store, *records: MemoryRecord) -> None:
 async def found(store: Store, term: str, scope: Scope = TRIP, **filters: Any) -> list[Candidate]:
     async with store.read() as view:
         keys = [key for p in await view.text.postings(scope, [[term]], types=frozenset(), cap=99) for key in p.keys]
-        return list(await view.records.candidates(scope, keys, SearchFilters(**filters)))
+        return list(await view.search.candidates(scope, keys, SearchFilters(**filters)))
 
 
 # Reading one

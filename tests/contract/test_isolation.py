@@ -50,9 +50,9 @@ async def visible(store: Store, scope: Scope) -> set[str]:
     texts: set[str] = set()
     async with store.read() as view:
         everything = range(0, 1_000)
-        texts |= {c.text for c in await view.records.candidates(scope, everything, SearchFilters())}
+        texts |= {c.text for c in await view.search.candidates(scope, everything, SearchFilters())}
         for posting in await view.text.postings(scope, [["secret"]], types=frozenset(), cap=1_000):
-            found = await view.records.candidates(scope, posting.keys, SearchFilters())
+            found = await view.search.candidates(scope, posting.keys, SearchFilters())
             texts |= {c.text for c in found}
         session = await view.sessions.get(scope) if scope.session is not None else None
         if session is not None:
@@ -103,5 +103,5 @@ async def test_no_read_under_a_scope_gives_back_another_owners_message(store: St
             message = await view.records.message(scope, number)
             assert (message is not None) == ((scope.owner, scope.session) == (owner.owner, owner.session))
         for scope in scopes:
-            found = await view.records.candidates(scope, list(owned), SearchFilters())
+            found = await view.search.candidates(scope, list(owned), SearchFilters())
             assert {c.key for c in found} == {number for number, of in owned.items() if of == scope}

@@ -8,7 +8,7 @@ import pytest
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import Origin, PinType, RecordType, Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, Place, SearchFilters
+from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
@@ -388,7 +388,7 @@ async def test_importance_is_replaced_for_the_messages_of_the_session_and_nothin
 
 async def candidates(store: Store, scope: Scope, filters: SearchFilters) -> list[str]:
     async with store.read() as view:
-        return sorted(c.text for c in await view.records.candidates(scope, range(0, 50), filters))
+        return sorted(c.text for c in await view.search.candidates(scope, range(0, 50), filters))
 
 
 async def test_candidates_are_those_that_every_filter_admits(store: Store) -> None:
@@ -441,9 +441,9 @@ async def test_an_origin_admits_the_records_that_say_they_have_it(store: Store) 
     roles = [drafts.message(role, role=role, origin=origin) for role in Role for origin in (None, *Origin)]
     await append(store, roles)
     async with store.read() as view:
-        everything = await view.records.candidates(TRIP, range(50), SearchFilters())
+        everything = await view.search.candidates(TRIP, range(50), SearchFilters())
         for origin in Origin:
-            found = await view.records.candidates(TRIP, range(50), SearchFilters(origins=frozenset({origin})))
+            found = await view.search.candidates(TRIP, range(50), SearchFilters(origins=frozenset({origin})))
             assert found == [candidate for candidate in everything if candidate.origin is origin]
             assert found
 
@@ -452,7 +452,7 @@ async def test_a_candidate_carries_what_decides_about_it(store: Store) -> None:
     [appended] = await append(store, [drafts.message("hello", name="Ann", client_key="k")])
     await add_pins(store, [drafts.pin("pinned", record_id="pin_1")])
     async with store.read() as view:
-        found = await view.records.candidates(Scope(), [appended.id, appended.id + 1], SearchFilters())
+        found = await view.search.candidates(Scope(), [appended.id, appended.id + 1], SearchFilters())
         [message, pin] = sorted(found, key=lambda candidate: candidate.key)
     assert (message.key, message.record_id, message.type) == (appended.id, f"msg_{appended.id}", RecordType.MESSAGE)
     assert (message.role, message.name, message.session_id) == (Role.USER, "Ann", "trip")
@@ -486,8 +486,8 @@ async def test_candidates_are_those_of_the_session_or_of_the_agent_or_of_the_def
 async def test_candidates_of_no_keys_are_none_and_of_repeated_keys_are_one(store: Store) -> None:
     [one] = await append(store, [drafts.message("a")])
     async with store.read() as view:
-        assert list(await view.records.candidates(Scope(), [], SearchFilters())) == []
-        assert len(await view.records.candidates(Scope(), [one.id] * 3, SearchFilters())) == 1
+        assert list(await view.search.candidates(Scope(), [], SearchFilters())) == []
+        assert len(await view.search.candidates(Scope(), [one.id] * 3, SearchFilters())) == 1
 
 
 async def places(
@@ -498,9 +498,9 @@ async def places(
     *,
     reach: int = 2,
     filters: SearchFilters | None = None,
-) -> dict[int, Place]:
+) -> dict[int, CandidateStub]:
     async with store.read() as view:
-        found = await view.records.places(scope, keys, centres, reach=reach, filters=filters or SearchFilters())
+        found = await view.search.candidate_stubs(scope, keys, centres, reach=reach, filters=filters or SearchFilters())
     assert len({place.key for place in found}) == len(found)
     return {place.key: place for place in found}
 
@@ -569,7 +569,7 @@ async def test_what_a_filter_does_not_admit_still_has_its_place_and_says_so(stor
 
 async def candidates_of(store: Store, keys: Sequence[int], filters: SearchFilters) -> list[Candidate]:
     async with store.read() as view:
-        return sorted(await view.records.candidates(TRIP, keys, filters), key=lambda candidate: candidate.key)
+        return sorted(await view.search.candidates(TRIP, keys, filters), key=lambda candidate: candidate.key)
 
 
 async def test_a_place_is_not_told_outside_its_scope(store: Store) -> None:
@@ -605,9 +605,9 @@ async def test_the_last_key_of_a_time_is_that_of_the_sessions_that_had_ended(sto
         said = [drafts.message(f"day {day}, {n}", created_at=START_MS + day * 1_000 + n) for n in range(2)]
         ended[day] = (await append(store, said, scope=Scope(session=f"day{day}")))[-1].id
     async with store.read() as view:
-        assert await view.records.last_key(Scope(), START_MS) is None
-        assert await view.records.last_key(Scope(), START_MS + 1) == ended[0]
-        assert await view.records.last_key(Scope(), START_MS + 1_500) == ended[1]
-        assert await view.records.last_key(Scope(), START_MS + 9_000) == ended[2]
-        assert await view.records.last_key(Scope(session="day0"), START_MS + 9_000) == ended[0]
-        assert await view.records.last_key(Scope(agent="nobody"), START_MS + 9_000) is None
+        assert await view.search.last_key(Scope(), START_MS) is None
+        assert await view.search.last_key(Scope(), START_MS + 1) == ended[0]
+        assert await view.search.last_key(Scope(), START_MS + 1_500) == ended[1]
+        assert await view.search.last_key(Scope(), START_MS + 9_000) == ended[2]
+        assert await view.search.last_key(Scope(session="day0"), START_MS + 9_000) == ended[0]
+        assert await view.search.last_key(Scope(agent="nobody"), START_MS + 9_000) is None

@@ -44,7 +44,7 @@ async def seen(store: Store, word: str) -> tuple[int, int, int]:
         session = await view.sessions.get(TRIP)
         postings = await view.text.postings(Scope(), [[word]], types=frozenset(), cap=10)
         keys = [key for posting in postings for key in posting.keys]
-        found = await view.records.candidates(Scope(), keys, SearchFilters(include_internal=True))
+        found = await view.search.candidates(Scope(), keys, SearchFilters(include_internal=True))
         return session.message_count if session else 0, await view.text.record_count(Scope()), len(found)
 
 
@@ -238,5 +238,5 @@ async def test_records_of_every_type_are_in_the_text_index_under_their_type(stor
         await write_everything(transaction)
     async with store.read() as view:
         [posting] = await view.text.postings(Scope(), [["abandon"]], types=frozenset(), cap=10)
-        found = await view.records.candidates(Scope(), posting.keys, SearchFilters(include_internal=True))
+        found = await view.search.candidates(Scope(), posting.keys, SearchFilters(include_internal=True))
     assert {candidate.type for candidate in found} == set(RecordType)

@@ -40,7 +40,7 @@ async def holding(
         keys = [
             key for posting in await view.text.postings(scope, [[term]], types=types, cap=cap) for key in posting.keys
         ]
-        found = await view.records.candidates(scope, keys, SearchFilters(types=types))
+        found = await view.search.candidates(scope, keys, SearchFilters(types=types))
     return sorted((candidate.key for candidate in found), reverse=True)
 
 
@@ -94,7 +94,7 @@ async def test_a_narrowing_by_type_holds_for_every_alternative(store: Store) -> 
     async with store.read() as view:
         for scope in (Scope(), Scope(session="trip")):
             [fruit] = await view.text.postings(scope, [["pear", "plum"]], types=pins, cap=9)
-            found = await view.records.candidates(scope, fruit.keys, SearchFilters(types=pins))
+            found = await view.search.candidates(scope, fruit.keys, SearchFilters(types=pins))
             assert [candidate.text for candidate in found] == ["plum pin"]
 
 

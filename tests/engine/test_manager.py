@@ -293,7 +293,7 @@ async def test_the_neighbours_of_all_sessions_are_read_in_one_view(
 async def test_that_nothing_was_found_is_said_in_the_structured_context_alone(here: Process) -> None:
     await here.say("The ferry leaves at seven.")
     nothing = await here.manager.build_context("trip", query="zeppelin")
-    assert nothing.to_dict()["note"] == nothing.note == "nothing remembered speaks of the query"
+    assert nothing.to_dict()["note"] == nothing.note == "nothing matches this query"
     without = await here.manager.build_context("trip")
     assert nothing.text == without.text
     # In sight already is not nothing.

@@ -249,7 +249,7 @@ async def test_an_empty_page_says_what_to_try(asker: Asker) -> None:
 async def test_what_nobody_spoke_of_finds_nothing_though_who_is_asked_about_speaks(asker: Asker) -> None:
     page, text = await asker.page("What is Ben's salary?")
     assert page["hits"] == []
-    assert page["note"].startswith('nothing remembered speaks of this; none says "salary"')
+    assert page["note"].startswith('nothing matches this query; not found: "salary"')
     assert text.startswith("0 hits. ")
     assert await asker.said("What did Ben say?") == {PIE}
 

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.search import Candidate, Posting
-from kalito_mcp.retrieval.answerability import missing, strength
-from kalito_mcp.retrieval.neighbourhood import Holdings, Surroundings
+from kalito_mcp.retrieval.answerability import confidence, unmatched_words
+from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
-from kalito_mcp.retrieval.ranking import Scored
+from kalito_mcp.retrieval.ranking import ScoredCandidate
 from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.retrieval.term_masks import TermMasks
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from tests.retrieval.builders import candidate, place, question, reading
+from tests.retrieval.builders import analyzed, candidate, question, stub
 from tests.retrieval.memories import embed, page_of, remember, said_by
 from tests.scripted_embedder import ScriptedEmbedder
 
@@ -28,16 +29,18 @@ BEN = (
 WORDS = st.sampled_from(["ferry", "moss", "ann", "list", "order", "7", "pets", "puppy", "who"])
 
 
-def scored(asked: Question, said: Candidate, score: float = 0.3, near: tuple[str, ...] = (), **parts: float) -> Scored:
-    at, beside = place(said.key, name=said.name), place(said.key + 1)
+def scored(
+    asked: Question, said: Candidate, score: float = 0.3, near: tuple[str, ...] = (), **parts: float
+) -> ScoredCandidate:
+    at, beside = stub(said.key, name=said.name), stub(said.key + 1)
     held = [Posting(term, (beside.key,) if term in near else (), is_complete=True) for term in asked.terms]
-    around = Surroundings(Holdings(held, [1.0] * len(held)), len(held), [at, beside])
-    return Scored(asked, reading(asked, said), at, around, score, parts)
+    around = Neighbourhood(TermMasks(held, [1.0] * len(held)), len(held), [at, beside])
+    return ScoredCandidate(asked, analyzed(asked, said), at, around, score, parts)
 
 
 def strength_of(query: str, *said: Candidate, score: float = 0.3, **parts: float) -> float:
     asked = question(query)
-    return strength([scored(asked, one, score, **parts) for one in said])
+    return confidence([scored(asked, one, score, **parts) for one in said])
 
 
 def test_what_has_only_the_name_of_who_is_asked_about_is_noise() -> None:
@@ -57,18 +60,18 @@ def test_a_text_with_the_whole_subject_is_an_answer_however_low_its_score(query:
 def test_what_is_said_around_a_hit_and_an_instance_of_a_kind_are_about_the_subject() -> None:
     asked = question("What did Ben pay for the ferry ticket?")
     said = candidate("Too much!", name="Ben")
-    assert strength([scored(asked, said)]) == 0
-    assert strength([scored(asked, said, near=("ferry",))]) > 0
+    assert confidence([scored(asked, said)]) == 0
+    assert confidence([scored(asked, said, near=("ferry",))]) > 0
     assert strength_of("Ben's pets and hobbies", candidate("my puppy", name="Ben")) > 0
 
 
 def test_how_a_thing_is_said_makes_no_answer() -> None:
     said = candidate("the ferry")
-    plain = strength_of("ferry to Moss", said, score=0.2, own=0.2)
-    assert strength_of("ferry to Moss", said, score=0.29, own=0.2, number=0.05, first_person=0.04) == pytest.approx(
+    plain = strength_of("ferry to Moss", said, score=0.2, lexical=0.2)
+    assert strength_of("ferry to Moss", said, score=0.29, lexical=0.2, number=0.05, first_person=0.04) == pytest.approx(
         plain
     )
-    assert strength_of("ferry to Moss", said, score=0.15, own=0.2, assistant=-0.05) == pytest.approx(plain)
+    assert strength_of("ferry to Moss", said, score=0.15, lexical=0.2, assistant=-0.05) == pytest.approx(plain)
 
 
 def test_words_that_say_how_to_answer_count_only_where_they_were_said() -> None:
@@ -87,23 +90,23 @@ def test_a_date_is_found_by_the_day_and_not_by_its_numbers() -> None:
     assert strength_of("Where was Ben on 12 June 2023?", said) == 0
     assert strength_of("Where was Ben on 12 June 2023?", said, date=0.1) > 0
     asked = question("Ben's garden, 12 June 2023")
-    assert missing([scored(asked, said, date=0.1)]) == ("garden",)
+    assert unmatched_words([scored(asked, said, date=0.1)]) == ("garden",)
 
 
 def test_a_mistyped_word_counts_as_the_one_it_was_taken_for_and_makes_lenient() -> None:
     asked = question("frery to Moss")
-    corrected = asked.corrected({asked.terms[0]: ("ferry", 0.8)})
+    corrected = asked.with_corrections({asked.terms[0]: ("ferry", 0.8)})
     said = candidate("the ferry")
     plain = question("ferry to Moss")
-    assert strength([scored(corrected, said)]) > strength([scored(plain, said)])
-    assert missing([scored(corrected, said)]) == ("moss",)
+    assert confidence([scored(corrected, said)]) > confidence([scored(plain, said)])
+    assert unmatched_words([scored(corrected, said)]) == ("moss",)
 
 
 def test_the_words_that_are_missing_are_those_of_the_subject_as_they_were_asked() -> None:
     asked = question("List Ben's salaries, pensions and pets in Moss")
     found = [scored(asked, candidate("my puppy", name="Ben"), near=("moss",))]
-    assert missing(found) == ("salaries", "pensions")
-    assert missing([]) == ()
+    assert unmatched_words(found) == ("salaries", "pensions")
+    assert unmatched_words([]) == ()
 
 
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(st.lists(WORDS, max_size=6), max_size=4), st.floats(0.0001, 1))
@@ -113,11 +116,11 @@ def test_the_strength_is_a_share_and_more_hits_take_nothing_from_it(
     asked = question(" ".join(query))
     names = (None, "Ann", "Moss")
     found = [scored(asked, candidate(" ".join(one), at, name=names[at % 3]), score) for at, one in enumerate(said)]
-    measured = strength(found)
+    measured = confidence(found)
     assert 0 <= measured <= 1
     assert (measured == 0) >= (not found)
-    assert not found or measured >= strength(found[:1])
-    assert not found or set(missing(found)) <= set(missing(found[:1]))
+    assert not found or measured >= confidence(found[:1])
+    assert not found or set(unmatched_words(found)) <= set(unmatched_words(found[:1]))
 
 
 anyio_test = pytest.mark.anyio
@@ -130,7 +133,7 @@ async def test_what_nobody_spoke_of_finds_nothing_and_the_note_names_it(store: S
     page = await page_of(store, SearchRequest(query), policy=SHIPPED)
     assert page.hits == ()
     unsaid = query.rstrip("?").split()[-1 if "salary" in query or "fence" in query else 1]
-    assert f'none says "{unsaid}"' in (page.note or "")
+    assert f'not found: "{unsaid}"' in (page.note or "")
 
 
 @anyio_test

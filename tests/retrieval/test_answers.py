@@ -150,7 +150,7 @@ async def test_where_nothing_reaches_the_least_score_nothing_is_told_and_the_not
     none = await page_of(store, request, policy=SearchPolicy(min_score=0.99))
     assert (none.hits, none.next_cursor) == ((), None)
     words = '"moss", "oslo", "tickets", "harbour", "crossing"'
-    assert none.note == f"nothing remembered speaks of this; none says {words}"
+    assert none.note == f"nothing matches this query; not found: {words}"
 
 
 async def test_where_the_best_reaches_the_least_score_the_others_are_told_too(store: SqliteStore) -> None:
@@ -165,7 +165,7 @@ async def test_where_the_best_reaches_the_least_score_the_others_are_told_too(st
 async def test_of_what_is_not_there_at_all_the_note_names_the_words(store: SqliteStore) -> None:
     await remember(store, "the ferry")
     asked = SearchRequest("quince or medlar?")
-    assert (await page_of(store, asked)).note == 'nothing remembered says "quince", "medlar"'
+    assert (await page_of(store, asked)).note == 'nothing matches this query; not found: "quince", "medlar"'
     # Others than those that the filters admit may say them.
     assert (await page_of(store, replace(asked, filters=SearchFilters(since=1)))).note is None
     for query in ("!?", "😀"):
@@ -181,7 +181,7 @@ async def test_a_note_says_only_what_is_so(store: SqliteStore) -> None:
     ):
         page = await page_of(store, asked, policy=SearchPolicy())
         assert page.hits == ()
-        assert (page.note or "").startswith("left out for what stands behind a minus: ")
+        assert (page.note or "").startswith('excluded by "-word": ')
     ann = SearchFilters(names=frozenset({"Ann"}))
     page = await page_of(store, SearchRequest("yesterday", filters=ann, now_ms=START_MS + DAY_MS))
     assert (page.hits, page.note) == ((), None)
@@ -189,7 +189,7 @@ async def test_a_note_says_only_what_is_so(store: SqliteStore) -> None:
 
 async def test_of_a_script_without_spaces_no_parts_of_words_are_told(store: SqliteStore) -> None:
     await remember(store, "the ferry")
-    assert (await page_of(store, SearchRequest("渡船几点出发"))).note == "nothing remembered speaks of this"
+    assert (await page_of(store, SearchRequest("渡船几点出发"))).note == "nothing matches this query"
 
 
 async def test_a_pin_lifts_the_message_that_it_copies_to_its_place(store: SqliteStore) -> None:
@@ -211,7 +211,7 @@ async def test_a_pin_lifts_the_message_that_it_copies_to_its_place(store: Sqlite
 async def test_what_only_an_exclusion_takes_away_is_said_to_be_left_out(store: SqliteStore) -> None:
     await remember(store, "a boat trip with my mother", "the boat costs 640 euros")
     page = await page_of(store, SearchRequest('"boat trip" -mother'))
-    assert (page.hits, page.note) == ((), "left out for what stands behind a minus: 1")
+    assert (page.hits, page.note) == ((), 'excluded by "-word": 1 record')
     assert [hit.text for hit in (await page_of(store, SearchRequest("boat -mother"))).hits] == [
         "the boat costs 640 euros"
     ]

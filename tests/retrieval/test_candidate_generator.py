@@ -1,4 +1,4 @@
-"""A lookup in a real store: what leads to a record, and what stands around it."""
+"""A generator in a real store: what leads to a record, and what stands around it."""
 
 import pytest
 
@@ -115,7 +115,7 @@ async def test_what_is_filtered_out_is_no_hit_but_still_what_was_said_around_it(
     await remember(store, "At eight, by the ferry.", scope=HOME)
     found = await parts(store, "ferry Moss", filters=SearchFilters(roles=frozenset({Role.USER})))
     assert list(found) == ["At seven, by the ferry.", "At eight, by the ferry."]
-    assert found["At seven, by the ferry."]["context"] > found["At eight, by the ferry."]["context"]
+    assert found["At seven, by the ferry."]["neighbours"] > found["At eight, by the ferry."]["neighbours"]
     assert await texts(store, "ferry Moss", filters=SearchFilters(types=frozenset({RecordType.PIN}))) == []
 
 
@@ -139,7 +139,7 @@ async def test_two_hosts_that_write_by_turns_leave_each_others_context_alone(sto
     alone = await parts(store, "ferry Moss seven", scope=Scope(session="alone"))
     assert interleaved.keys() == alone.keys() == set(mine) - {"Fine."}
     for text, found in interleaved.items():
-        for part in ("context", "session"):
+        for part in ("neighbours", "session"):
             # How rare a word is, is counted over the whole memory: the second time it is less so.
             assert found[part] == pytest.approx(alone[text][part], abs=0.02)
 
@@ -165,7 +165,7 @@ async def test_a_vector_finds_what_shares_no_word_and_a_filter_still_holds(store
     await embed(store, embedder)
     page = await page_of(store, SearchRequest("believable", explain=True), embedder=embedder)
     assert page.hits[0].key == keys[0]
-    assert "meaning" in page.hits[0].parts
+    assert "semantic" in page.hits[0].parts
     assert page.note is None
     assistants = SearchRequest("believable", filters=SearchFilters(roles=frozenset({Role.ASSISTANT})))
     assert (await page_of(store, assistants, embedder=embedder)).hits == ()

@@ -7,11 +7,12 @@ import pytest
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Posting
 from kalito_mcp.retrieval import explanation
-from kalito_mcp.retrieval.explanation import explained
-from kalito_mcp.retrieval.neighbourhood import Holdings, Surroundings
-from kalito_mcp.retrieval.ranking import Scored
-from kalito_mcp.retrieval.weights import AGAINST, FEATURES
-from tests.retrieval.builders import candidate, place, question, ranking, reading
+from kalito_mcp.retrieval.explanation import explain
+from kalito_mcp.retrieval.neighbourhood import Neighbourhood
+from kalito_mcp.retrieval.ranking import ScoredCandidate
+from kalito_mcp.retrieval.term_masks import TermMasks
+from kalito_mcp.retrieval.weights import FEATURES, NEGATIVE
+from tests.retrieval.builders import analyzed, candidate, question, ranker, stub
 
 
 def _ms(year: int, month: int, day: int) -> int:
@@ -20,29 +21,29 @@ def _ms(year: int, month: int, day: int) -> int:
 
 def scored(
     query: str, said: Candidate, parts: dict[str, float], *, near: tuple[str, ...] = (), meant: str | None = None
-) -> Scored:
+) -> ScoredCandidate:
     asked = question(query)
     if meant is not None:
-        asked = asked.corrected({asked.terms[0]: (meant, 0.8)})
-    at, beside = place(said.key), place(said.key + 1)
+        asked = asked.with_corrections({asked.terms[0]: (meant, 0.8)})
+    at, beside = stub(said.key), stub(said.key + 1)
     held = [Posting(term, (beside.key,) if term in near else (), is_complete=True) for term in asked.terms]
-    around = Surroundings(Holdings(held, [1.0] * len(held)), len(held), [at, beside])
-    return Scored(asked, reading(asked, said), at, around, 0.5, parts)
+    around = Neighbourhood(TermMasks(held, [1.0] * len(held)), len(held), [at, beside])
+    return ScoredCandidate(asked, analyzed(asked, said), at, around, 0.5, parts)
 
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_every_feature_has_a_reason_of_its_own(feature: str) -> None:
     said = candidate("my ferry and my puppy", name="Ann", role=Role.ASSISTANT, created_at=_ms(2025, 3, 7))
-    value = -0.2 if feature in AGAINST else 0.2
-    why = explained(scored("Ann's pets on the ferry to Moss in March 2025", said, {feature: value}, near=("moss",)))
+    value = -0.2 if feature in NEGATIVE else 0.2
+    why = explain(scored("Ann's pets on the ferry to Moss in March 2025", said, {feature: value}, near=("moss",)))
     assert why
     others = [
-        explained(scored("Ann's pets on the ferry to Moss in March 2025", said, {other: value}, near=("moss",)))
+        explain(scored("Ann's pets on the ferry to Moss in March 2025", said, {other: value}, near=("moss",)))
         for other in FEATURES
-        if other != feature and (other in AGAINST) == (feature in AGAINST)
+        if other != feature and (other in NEGATIVE) == (feature in NEGATIVE)
     ]
     assert why not in others
-    assert why.startswith("lowered, for ") == (feature in AGAINST)
+    assert why.startswith("lowered: ") == (feature in NEGATIVE)
 
 
 def test_there_is_no_reason_without_a_feature() -> None:
@@ -50,61 +51,61 @@ def test_there_is_no_reason_without_a_feature() -> None:
 
 
 def test_the_words_are_those_that_were_said_and_those_near_are_as_they_were_asked() -> None:
-    why = explained(
-        scored("ferry Mosses", candidate("The FERRIES leave"), {"own": 0.3, "context": 0.1}, near=("moss",))
+    why = explain(
+        scored("ferry Mosses", candidate("The FERRIES leave"), {"lexical": 0.3, "neighbours": 0.1}, near=("moss",))
     )
     assert '"ferries"' in why
     assert '"mosses" said just before or after' in why
 
 
 def test_a_mistyped_word_says_what_it_was_taken_for() -> None:
-    why = explained(scored("frery", candidate("The ferries leave"), {"own": 0.3}, meant="ferry"))
+    why = explain(scored("frery", candidate("The ferries leave"), {"lexical": 0.3}, meant="ferry"))
     assert '"ferries" for "frery"' in why
-    assert "for" not in explained(scored("ferry", candidate("The ferries leave"), {"own": 0.3}))
+    assert "for" not in explain(scored("ferry", candidate("The ferries leave"), {"lexical": 0.3}))
 
 
 def test_the_kind_is_told_with_what_was_said_of_it() -> None:
-    why = explained(scored("Which pets?", candidate("a puppy, the puppy and kittens"), {"kind": 0.3}))
+    why = explain(scored("Which pets?", candidate("a puppy, the puppy and kittens"), {"hyponym": 0.3}))
     assert 'pets: "puppy", "kittens"' in why
 
 
 def test_the_day_and_the_speaker_are_named() -> None:
     said = candidate("ferry", name="Ann", created_at=_ms(2025, 3, 7))
-    why = explained(scored("ferry in March 2025", said, {"date": 0.1, "speaker": 0.1}))
+    why = explain(scored("ferry in March 2025", said, {"date": 0.1, "speaker": 0.1}))
     assert "2025-03-07" in why
     assert "said by Ann" in why
 
 
 def test_what_only_shares_the_year_was_not_said_then() -> None:
     said = candidate("ferry", created_at=_ms(2025, 9, 7))
-    assert explained(scored("ferry in March 2025", said, {"date": 0.1, "own": 0.3})) == 'says "ferry" (+0.30)'
+    assert explain(scored("ferry in March 2025", said, {"date": 0.1, "lexical": 0.3})) == 'says "ferry" (+0.30)'
 
 
 def test_the_largest_reason_comes_first_what_speaks_against_last_and_what_is_tiny_is_left_out() -> None:
-    parts = {"time": 0.06, "assistant": -0.3, "own": 0.2, "first_person": 0.04, "session": 0.1, "question": -0.01}
-    why = explained(scored("ferry Moss", candidate("ferry", role=Role.ASSISTANT), parts, near=("moss",))).split("; ")
-    assert [one.split()[0] for one in why] == ["says", "other", "tells", "lowered,", "lowered,"]
+    parts = {"time": 0.06, "assistant": -0.3, "lexical": 0.2, "first_person": 0.04, "session": 0.1, "question": -0.01}
+    why = explain(scored("ferry Moss", candidate("ferry", role=Role.ASSISTANT), parts, near=("moss",))).split("; ")
+    assert [one.split()[0] for one in why] == ["says", "other", "contains", "lowered:", "lowered:"]
 
 
 def test_a_context_without_a_term_near_by_says_nothing_empty() -> None:
-    assert explained(scored("ferry", candidate("ferry"), {"context": 0.2})) == ""
+    assert explain(scored("ferry", candidate("ferry"), {"neighbours": 0.2})) == ""
 
 
 def test_what_the_text_itself_says_has_what_it_counts_for_in_its_surroundings_and_its_letters() -> None:
-    parts = {"context": 0.2, "own": 0.3, "spelling": 0.05, "session": 0.04}
-    assert explained(scored("ferry", candidate("ferry"), parts)) == 'says "ferry" (+0.59)'
+    parts = {"neighbours": 0.2, "lexical": 0.3, "spelling": 0.05, "session": 0.04}
+    assert explain(scored("ferry", candidate("ferry"), parts)) == 'says "ferry" (+0.59)'
     said = candidate("At seven", name="Ann")
-    assert explained(scored("Ann", said, parts | {"speaker": 0.1})) == "said by Ann, who is asked about (+0.69)"
+    assert explain(scored("Ann", said, parts | {"speaker": 0.1})) == "said by Ann, whom the query names (+0.69)"
 
 
 def test_letters_are_those_of_words_that_are_not_said() -> None:
-    why = explained(scored("ferry postgress", candidate("the ferry, postgres"), {"own": 0.3, "spelling": 0.1}))
+    why = explain(scored("ferry postgress", candidate("the ferry, postgres"), {"lexical": 0.3, "spelling": 0.1}))
     assert why == 'says "ferry" (+0.30); some letters of "postgress" (+0.10)'
 
 
 def test_a_long_query_is_not_repeated_as_a_whole() -> None:
     text = " ".join(f"word{n}x" for n in range(30))
-    why = explained(scored(text, candidate(text), {"own": 0.3}))
+    why = explain(scored(text, candidate(text), {"lexical": 0.3}))
     assert why.endswith(", ... (+0.30)")
     assert why.count('"') == 12
 
@@ -112,5 +113,5 @@ def test_a_long_query_is_not_repeated_as_a_whole() -> None:
 def test_what_a_ranking_finds_can_be_explained() -> None:
     turns = [candidate("I love the ferry?", 1, role=Role.ASSISTANT), candidate("my puppy of 7 weeks", 2, name="Ann")]
     asked = question("When did Ann take how many pets on the ferry in March 2026?")
-    for one in ranking(asked, *turns, likeness={1: 0.5, 2: 0.4}).ranked(turns):
-        assert explained(one)
+    for one in ranker(asked, *turns, similarities={1: 0.5, 2: 0.4}).rank(turns):
+        assert explain(one)

@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Posting
-from kalito_mcp.retrieval.features import inverse_document_frequencies, kind, manner, own, readings, setting, spelling
-from tests.retrieval.builders import candidate, question, reading, reading_of
+from kalito_mcp.retrieval.features import (
+    analyze,
+    hyponym,
+    inverse_document_frequencies,
+    lexical,
+    spelling,
+    style,
+    temporal,
+)
+from tests.retrieval.builders import analyzed, analyzed_text, candidate, question
 
 WORDS = st.sampled_from(["ferry", "moss", "oslo", "ticket", "ferries", "filler", "other", "Ann's", "東京"])
 TEXTS = st.lists(WORDS, max_size=60).map(" ".join)
@@ -20,7 +28,7 @@ QUERY = "ferry moss oslo ticket 東京"
 def worth(text: str, query: str = QUERY) -> float:
     """The own evidence of a text, every term weighing as much."""
     weights = dict.fromkeys(question(query).terms, 1.0)
-    return own(reading_of(query, text), weights, sum(weights.values()) or 1.0)
+    return lexical(analyzed_text(query, text), weights, sum(weights.values()) or 1.0)
 
 
 @given(TEXTS, TEXTS)
@@ -58,40 +66,42 @@ def test_a_text_has_evidence_exactly_where_it_has_a_word_of_the_query(text: str)
 
 
 def test_the_evidence_is_the_formula_that_the_module_states() -> None:
-    read = reading_of("ferry moss", "Ferries, ferry: filler moss")
+    read = analyzed_text("ferry moss", "Ferries, ferry: filler moss")
     damping = 0.3 + 0.04 * 4
     expected = (3.0 * 2 / (2 + damping) + 1.0 * 1 / (1 + damping)) / 4.0
-    assert math.isclose(own(read, {"ferry": 3.0, "moss": 1.0}, 4.0), expected)
+    assert math.isclose(lexical(read, {"ferry": 3.0, "moss": 1.0}, 4.0), expected)
 
 
 def test_a_reading_has_the_counts_the_words_that_were_said_and_the_instances_of_kinds() -> None:
-    read = reading_of("Which pets were on the ferry?", "The FERRIES, and a ferry: my kittens", name="Ann")
+    read = analyzed_text("Which pets were on the ferry?", "The FERRIES, and a ferry: my kittens", name="Ann")
     assert read.counts == {"ferry": 2}
-    assert read.said == {"ferry": "ferries"}
-    assert read.instances == {"pet": ["kittens"]}
+    assert read.matched_words == {"ferry": "ferries"}
+    assert read.hyponym_words == {"pet": ["kittens"]}
     assert read.spoken == " ann the ferries and a ferry my kittens "
-    assert read.kinds == {"pet": 1}
+    assert read.hyponyms == {"pet": 1}
     assert (len(read.words), len(read.text)) == (8, 7)
 
 
 def test_a_corrected_word_counts_as_much_as_it_is_alike() -> None:
-    asked = question("frery").corrected({"frery": ("ferry", 0.5)})
-    exact, taken = reading(asked, candidate("frery")), reading(asked, candidate("ferry"))
+    asked = question("frery").with_corrections({"frery": ("ferry", 0.5)})
+    exact, taken = analyzed(asked, candidate("frery")), analyzed(asked, candidate("ferry"))
     assert (exact.counts, taken.counts) == ({"frery": 1.0}, {"frery": 0.5})
-    assert own(exact, {"frery": 1.0}, 1.0) > own(taken, {"frery": 1.0}, 1.0) > 0
+    assert lexical(exact, {"frery": 1.0}, 1.0) > lexical(taken, {"frery": 1.0}, 1.0) > 0
 
 
 def test_what_is_read_together_is_read_as_it_is_alone() -> None:
     asked = question("Which pets were on the ferry?")
     said = [candidate(text, key) for key, text in enumerate(("ferries", "my puppy", "", "a ferry and a kitten"), 1)]
-    together = [(read.counts, read.kinds, read.said, read.instances) for read in readings(asked, said)]
-    apart = [reading(asked, one) for one in said]
-    assert together == [(read.counts, read.kinds, read.said, read.instances) for read in apart]
+    together = [(read.counts, read.hyponyms, read.matched_words, read.hyponym_words) for read in analyze(asked, said)]
+    apart = [analyzed(asked, one) for one in said]
+    assert together == [(read.counts, read.hyponyms, read.matched_words, read.hyponym_words) for read in apart]
 
 
 def test_more_instances_of_a_kind_are_more_and_the_kind_itself_is_none() -> None:
     weights = {"pet": 1.0}
-    found = [kind(reading_of("pets", text), weights, 1.0) for text in ("pets here", "kitten here", "kitten puppy")]
+    found = [
+        hyponym(analyzed_text("pets", text), weights, 1.0) for text in ("pets here", "kitten here", "kitten puppy")
+    ]
     assert found[0] == 0.0
     assert 0 < found[1] < found[2] < 1
 
@@ -102,7 +112,7 @@ SPELLED = st.text("abcdefgh iy", min_size=3, max_size=30).filter(lambda text: bo
 @given(SPELLED, st.lists(SPELLED, max_size=4))
 def test_the_likeness_of_letters_lies_in_zero_to_one(query: str, texts: list[str]) -> None:
     asked = question(query)
-    found = spelling(asked, readings(asked, [candidate(text) for text in (query, *texts)]))
+    found = spelling(asked, analyze(asked, [candidate(text) for text in (query, *texts)]))
     assert all(0.0 <= alike <= 1.0 for alike in found)
 
 
@@ -110,20 +120,20 @@ def test_the_likeness_of_letters_lies_in_zero_to_one(query: str, texts: list[str
 def test_the_text_itself_is_spelled_most_alike_and_nearly_one(text: str) -> None:
     asked = question(text)
     others = text, "something else entirely", text[: len(text) // 2]
-    itself, nothing, half = spelling(asked, readings(asked, [candidate(other) for other in others]))
+    itself, nothing, half = spelling(asked, analyze(asked, [candidate(other) for other in others]))
     assert itself >= 0.8
     assert itself > half > nothing
 
 
 def test_a_mistyped_word_is_spelled_more_alike_than_another() -> None:
     asked = question("paintnig")
-    close, far = spelling(asked, readings(asked, [candidate(text) for text in ("her painting", "her sailing")]))
+    close, far = spelling(asked, analyze(asked, [candidate(text) for text in ("her painting", "her sailing")]))
     assert close > far
 
 
 def test_no_texts_and_no_query_are_like_nothing() -> None:
     assert spelling(question("ferry"), []) == []
-    assert spelling(question("!?"), [reading_of("!?", "ferry")]) == [0.0]
+    assert spelling(question("!?"), [analyzed_text("!?", "ferry")]) == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -145,15 +155,15 @@ def test_no_texts_and_no_query_are_like_nothing() -> None:
     ],
 )
 def test_the_manner_of_a_text_is_what_matters_to_the_question(query: str, text: str, expected: set[str]) -> None:
-    asked, read = question(query), reading_of(query, text)
-    found = setting(asked, read) | manner(asked, read)
+    asked, read = question(query), analyzed_text(query, text)
+    found = temporal(asked, read) | style(asked, read)
     assert {name for name, value in found.items() if value} == expected
     assert all(0.0 <= value <= 1.0 for value in found.values())
 
 
 def test_an_assistants_words_count_less_unless_they_are_asked_for_or_it_has_a_name() -> None:
     def is_less(query: str, role: Role | None, name: str | None = None) -> bool:
-        return "assistant" in manner(question(query), reading_of(query, "The ferry.", role=role, name=name))
+        return "assistant" in style(question(query), analyzed_text(query, "The ferry.", role=role, name=name))
 
     assert is_less("ferry", Role.ASSISTANT)
     assert not is_less("ferry", Role.USER)
@@ -165,7 +175,7 @@ def test_an_assistants_words_count_less_unless_they_are_asked_for_or_it_has_a_na
 def test_the_date_of_a_text_counts_the_more_the_nearer_it_is() -> None:
     asked = question("ferry on 3 March 2026")
     found = [
-        setting(asked, reading(asked, candidate("ferry", created_at=int(day.timestamp() * 1000))))["date"]
+        temporal(asked, analyzed(asked, candidate("ferry", created_at=int(day.timestamp() * 1000))))["date"]
         for day in (datetime(2026, 3, day, 12, tzinfo=UTC) for day in (3, 5, 28))
     ]
     assert 1.0 == found[0] > found[1] > found[2] > 0

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kalito_mcp import retrieval
 from kalito_mcp.domain.analysis import query_terms, stem, terms
 from kalito_mcp.domain.word_forms import base_form
-from kalito_mcp.retrieval import hyponyms
-from kalito_mcp.retrieval.hyponyms import instances
+from kalito_mcp.retrieval.hyponyms import hyponyms
 
-TEXT = Path(hyponyms.__file__).with_name("hyponyms.txt").read_text(encoding="utf-8")
+TEXT = Path(retrieval.__file__).with_name("hyponyms.txt").read_text(encoding="utf-8")
 LINES = [line for line in TEXT.splitlines() if line and not line.startswith("#")]
 
 
@@ -59,14 +59,14 @@ def test_there_are_kinds_for_everyday_life_and_for_work() -> None:
 def test_a_kind_in_a_query_reaches_what_was_said(query: str, said: str) -> None:
     asked = set(query_terms(query))
     assert not asked & set(terms(said))
-    assert {word for term in asked for word in instances(term)} & set(terms(said))
+    assert {word for term in asked for word in hyponyms(term)} & set(terms(said))
 
 
 def test_the_other_names_of_a_kind_are_among_its_words_and_its_own_is_not() -> None:
-    assert stem("automobile") not in instances("car")
-    assert "coworker" in instances(stem("colleague"))
-    assert stem("colleague") in instances("coworker")
-    assert stem("colleague") not in instances(stem("colleague"))
+    assert stem("automobile") not in hyponyms("car")
+    assert "coworker" in hyponyms(stem("colleague"))
+    assert stem("colleague") in hyponyms("coworker")
+    assert stem("colleague") not in hyponyms(stem("colleague"))
 
 
 def test_a_kind_of_several_lines_has_the_words_of_all() -> None:
@@ -77,16 +77,16 @@ def test_a_kind_of_several_lines_has_the_words_of_all() -> None:
             if kind in map(stem, _words(line)[0])
         ]
         assert len(of_lines) > 1
-        assert instances(kind) == set.union(*of_lines) - {kind}
+        assert hyponyms(kind) == set.union(*of_lines) - {kind}
 
 
 @pytest.mark.parametrize("term", ["", "#", ":", "xyzzy", "puppy dog", "puppie", "Pet", "東京", "the"])
 def test_what_is_no_kind_has_no_instances(term: str) -> None:
-    assert instances(term) == frozenset()
+    assert hyponyms(term) == frozenset()
 
 
 @given(st.text(max_size=20) | st.sampled_from(sorted({stem(head) for line in LINES for head in _words(line)[0]})))
 def test_instances_are_terms_of_the_index_and_never_the_term_itself(term: str) -> None:
-    found = instances(term)
+    found = hyponyms(term)
     assert term not in found
     assert all(terms(word) and word.isascii() for word in found)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.analysis import words
-from kalito_mcp.retrieval.query_syntax import Query, parsed
+from kalito_mcp.retrieval.query_syntax import Query, parse_query
 
 PARTS = st.lists(
     st.sampled_from(["ferry", "-moss", '"', "-", '"night train"', '-"first class"', "“", "”", "\n", "5", "猫", "…"]),
@@ -37,7 +37,7 @@ def admits(text: str, query: Query) -> bool:
     ],
 )
 def test_a_phrase_stands_between_double_quotes(query: str, phrases: tuple[str, ...]) -> None:
-    assert parsed(query).phrases == phrases
+    assert parse_query(query).phrases == phrases
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,20 @@ def test_a_phrase_stands_between_double_quotes(query: str, phrases: tuple[str, .
 def test_a_minus_leaves_out_where_it_begins_a_word(
     query: str, excluded: tuple[str, ...], excluded_phrases: tuple[str, ...]
 ) -> None:
-    found = parsed(query)
+    found = parse_query(query)
     assert (found.excluded, found.excluded_phrases) == (excluded, excluded_phrases)
 
 
 def test_what_is_left_to_look_for_has_the_words_of_phrases_and_not_what_is_left_out() -> None:
     assert (
-        words(parsed('the "night train" -moss to -"first class" Horten').words) == "the night train to horten".split()
+        words(parse_query('the "night train" -moss to -"first class" Horten').words)
+        == "the night train to horten".split()
     )
 
 
 @pytest.mark.parametrize("query", ["-ferry", '-"night train" -moss', "-ferry …", "", " ", "-"])
 def test_a_query_with_nothing_to_look_for_beside_what_it_leaves_out_is_words_alone(query: str) -> None:
-    assert parsed(query) == Query(words=query)
+    assert parse_query(query) == Query(words=query)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +105,11 @@ def test_a_query_with_nothing_to_look_for_beside_what_it_leaves_out_is_words_alo
 def test_a_text_is_admitted_with_every_phrase_and_nothing_that_is_left_out(
     query: str, text: str, is_admitted: bool
 ) -> None:
-    assert admits(text, parsed(query)) is is_admitted
+    assert admits(text, parse_query(query)) is is_admitted
 
 
 def test_phrases_and_what_is_left_out_can_be_asked_apart() -> None:
-    query = parsed('"night train" -moss')
+    query = parse_query('"night train" -moss')
     assert query.phrase_match("the night train to moss")
     assert query.is_excluded("the night train to moss")
     assert not query.is_excluded("the train")
@@ -117,7 +118,7 @@ def test_phrases_and_what_is_left_out_can_be_asked_apart() -> None:
 @given(PARTS)
 def test_every_query_is_parsed_and_keeps_something_to_look_for(parts: list[str]) -> None:
     query = " ".join(parts)
-    found = parsed(query)
+    found = parse_query(query)
     assert bool(words(found.words)) == bool(words(query))
     assert set(words(found.words)) <= set(words(query))
     for phrase in found.phrases:
@@ -126,10 +127,10 @@ def test_every_query_is_parsed_and_keeps_something_to_look_for(parts: list[str])
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_any_text_may_be_asked_for_and_admitted(query: str, text: str) -> None:
-    admits(text, parsed(query))
+    admits(text, parse_query(query))
 
 
 @given(PARTS, PARTS)
 def test_a_text_that_is_admitted_holds_the_phrases_and_nothing_left_out(query: list[str], text: list[str]) -> None:
-    asked, held = parsed(" ".join(query)), " ".join(text)
+    asked, held = parse_query(" ".join(query)), " ".join(text)
     assert admits(held, asked) == (asked.phrase_match(held) and not asked.is_excluded(held))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kalito_mcp.domain import word_forms
 from kalito_mcp.domain.analysis import stem
 from kalito_mcp.domain.word_forms import base_form
-from kalito_mcp.retrieval.question import Asked, Question, asked_words
+from kalito_mcp.retrieval.question import Question, WordMatch, match_words
 from tests.retrieval.builders import question
 
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12)
@@ -25,50 +25,50 @@ WORDS = st.one_of(
 def test_the_terms_are_distinct_stemmed_and_in_order_without_function_words() -> None:
     asked = question("What did Ann plan? Planning the ferries, planned by Ann")
     assert asked.terms == ("ann", "plan", "ferry")
-    assert asked.alternatives == {"ann": ("ann",), "plan": ("plan",), "ferry": ("ferry",)}
-    assert all(stem(asked.written[term]) == term for term in asked.terms)
+    assert asked.forms == {"ann": ("ann",), "plan": ("plan",), "ferry": ("ferry",)}
+    assert all(stem(asked.surface[term]) == term for term in asked.terms)
 
 
 def test_no_more_terms_than_allowed_are_asked_for_and_they_are_the_first() -> None:
-    asked = question(" ".join(f"word{n}x" for n in range(50)), most_terms=3)
+    asked = question(" ".join(f"word{n}x" for n in range(50)), max_terms=3)
     assert asked.terms == ("word0x", "word1x", "word2x")
-    assert set(asked.alternatives) == set(asked.terms)
+    assert set(asked.forms) == set(asked.terms)
 
 
 @pytest.mark.parametrize("text", ["", " ", "!?", "😀", "\x00"])
 def test_what_has_no_word_asks_for_nothing(text: str) -> None:
     asked = question(text)
-    assert (asked.terms, dict(asked.kinds)) == ((), {})
+    assert (asked.terms, dict(asked.hyponyms)) == ((), {})
     assert not asked.dates
 
 
 def test_what_is_left_out_is_neither_a_term_nor_a_kind() -> None:
     asked = question('ferry -moss -"night train" -pets')
     assert asked.terms == ("ferry",)
-    assert not asked.kinds
+    assert not asked.hyponyms
     assert asked.query.excluded == ("moss", "pet")
 
 
 def test_a_term_that_names_a_kind_has_its_instances_and_no_term_is_one_of_them() -> None:
     asked = question("Which pets does she have, beside the puppy?")
-    assert {"cat", "kitten"} <= asked.kinds["pet"]
-    assert "puppy" not in asked.kinds["pet"]
-    assert "puppy" in question("Which pets?").kinds["pet"]
+    assert {"cat", "kitten"} <= asked.hyponyms["pet"]
+    assert "puppy" not in asked.hyponyms["pet"]
+    assert "puppy" in question("Which pets?").hyponyms["pet"]
 
 
 def test_a_corrected_term_is_found_by_what_was_meant_for_less_and_stays_what_was_written() -> None:
     asked = question("the frery to Moss")
-    corrected = asked.corrected({"frery": ("ferry", 0.8)})
+    corrected = asked.with_corrections({"frery": ("ferry", 0.8)})
     assert asked.corrected_terms == frozenset()
     assert corrected.corrected_terms == {"frery"}
     assert corrected.terms == asked.terms
-    assert (corrected.alternatives["frery"], corrected.alternatives["moss"]) == (("frery", "ferry"), ("moss",))
-    assert corrected.written["frery"] == "frery"
-    assert asked_words(corrected, ["ferries", "frery"]) == {
-        "ferries": Asked("ferries", "frery", 0.8, ()),
-        "frery": Asked("frery", "frery", 1.0, ()),
+    assert (corrected.forms["frery"], corrected.forms["moss"]) == (("frery", "ferry"), ("moss",))
+    assert corrected.surface["frery"] == "frery"
+    assert match_words(corrected, ["ferries", "frery"]) == {
+        "ferries": WordMatch("ferries", "frery", 0.8, ()),
+        "frery": WordMatch("frery", "frery", 1.0, ()),
     }
-    assert asked_words(asked, ["ferries"]) == {}
+    assert match_words(asked, ["ferries"]) == {}
     assert corrected.credit == {"ferry": 0.8}
 
 
@@ -122,7 +122,7 @@ def test_the_frame_of_a_question_is_no_term_unless_there_is_nothing_else() -> No
 
 
 def test_a_name_is_spoken_with_and_without_its_ending() -> None:
-    assert {"ann", "zoe"} <= question("What is Ann's and ZOË's plan?").spoken
+    assert {"ann", "zoe"} <= question("What is Ann's and ZOË's plan?").words
 
 
 def test_a_moment_in_the_query_is_read_against_now_and_left_out_without_it() -> None:
@@ -132,9 +132,9 @@ def test_a_moment_in_the_query_is_read_against_now_and_left_out_without_it() -> 
 
 
 def test_runs_are_distinct_of_four_characters_and_bounded() -> None:
-    assert question("Ab!").runs == (" ab ",)
-    assert question("a").runs == ()
-    runs = question(" ".join(f"word{n}" for n in range(900))).runs
+    assert question("Ab!").ngrams == (" ab ",)
+    assert question("a").ngrams == ()
+    runs = question(" ".join(f"word{n}" for n in range(900))).ngrams
     assert {len(run) for run in runs} == {4}
     assert len(runs) == len(set(runs)) <= 400
 
@@ -147,13 +147,13 @@ def test_no_rule_of_the_stemmer_changes_the_first_two_letters(word: str) -> None
         assert stem(word)[:2] == base_form(word.partition("'")[0])[:2]
 
 
-def by_stemming(asked: Question, word: str) -> Asked | None:
+def by_stemming(asked: Question, word: str) -> WordMatch | None:
     """What a word is to a question, the slow way."""
     root = stem(word)
-    terms = [term for term in asked.terms if root in asked.alternatives[term]]
-    kinds = tuple(kind for kind, members in asked.kinds.items() if root in members)
+    terms = [term for term in asked.terms if root in asked.forms[term]]
+    kinds = tuple(kind for kind, members in asked.hyponyms.items() if root in members)
     credit = asked.credit.get(root, 1.0)
-    return Asked(word, terms[0] if terms else None, credit, kinds) if terms or kinds else None
+    return WordMatch(word, terms[0] if terms else None, credit, kinds) if terms or kinds else None
 
 
 @given(
@@ -166,15 +166,15 @@ def by_stemming(asked: Question, word: str) -> Asked | None:
 def test_what_a_word_is_to_a_question_is_found_as_if_every_word_were_stemmed(query: str, said: list[str]) -> None:
     asked = question(f"{query} pets")
     if asked.terms:
-        asked = asked.corrected({asked.terms[0]: ("kitten", 0.5)})
+        asked = asked.with_corrections({asked.terms[0]: ("kitten", 0.5)})
     vocabulary = {*said, *query.split()}
     by_stems = {word: by_stemming(asked, word) for word in vocabulary}
-    assert asked_words(asked, vocabulary) == {word: found for word, found in by_stems.items() if found is not None}
+    assert match_words(asked, vocabulary) == {word: found for word, found in by_stems.items() if found is not None}
 
 
 def test_a_word_of_a_term_and_of_a_kind_is_both() -> None:
-    asked = replace(question("puppy pets"), kinds={"pet": frozenset({"puppy"})})
-    assert asked_words(asked, ["puppies"]) == {"puppies": Asked("puppies", "puppy", 1.0, ("pet",))}
+    asked = replace(question("puppy pets"), hyponyms={"pet": frozenset({"puppy"})})
+    assert match_words(asked, ["puppies"]) == {"puppies": WordMatch("puppies", "puppy", 1.0, ("pet",))}
 
 
 @pytest.mark.parametrize(
@@ -182,4 +182,4 @@ def test_a_word_of_a_term_and_of_a_kind_is_both() -> None:
 )
 def test_what_stands_around_a_frame_is_read_whatever_it_is(text: str) -> None:
     asked = question(text)
-    assert asked.written.keys() >= set(asked.terms)
+    assert asked.surface.keys() >= set(asked.terms)

@@ -56,17 +56,17 @@ def test_every_hit_has_a_reason_a_score_in_zero_to_one_and_its_place(
     vectors: bool,
 ) -> None:
     asked = question(query)
-    written = set(asked.written.values())
+    written = set(asked.surface.values())
 
     def is_asked(hit: Hit) -> bool:
         """Whether it holds a term, an instance of a kind, or what a mistyped word may have meant."""
         held = set(index_terms(hit.text, hit.name))
-        instances = set().union(*asked.kinds.values())
+        instances = set().union(*asked.hyponyms.values())
         return bool(held & (set(asked.terms) | instances)) or any(similarity(w, h) > 0 for w in written for h in held)
 
     found = anyio.run(lambda: searched(tmp_path_factory.mktemp("memory"), turns, query, vectors=vectors))
     for hit in found:
-        assert is_asked(hit) or (vectors and hit.parts.get("meaning", 0) > 0), hit
+        assert is_asked(hit) or (vectors and hit.parts.get("semantic", 0) > 0), hit
         assert 0 < hit.score <= 1
     ranks = [(hit.score, hit.key) for hit in found]
     assert ranks == sorted(ranks, reverse=True)

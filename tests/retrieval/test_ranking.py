@@ -8,50 +8,50 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate
-from kalito_mcp.retrieval.ranking import Ranking, Scored
-from kalito_mcp.retrieval.weights import AGAINST, FEATURES, WEIGHTS, EvidenceWeights
-from tests.retrieval.builders import candidate, question, ranking
+from kalito_mcp.retrieval.ranking import Ranker, ScoredCandidate
+from kalito_mcp.retrieval.weights import FEATURES, NEGATIVE, WEIGHTS, FeatureWeights
+from tests.retrieval.builders import candidate, question, ranker
 
-NOTHING = EvidenceWeights(**dict.fromkeys(FEATURES, 0.0))
+NOTHING = FeatureWeights(**dict.fromkeys(FEATURES, 0.0))
 SAID = st.lists(st.sampled_from(["ferry", "puppy", "I", "prefer", "filler", "seven", "Monday", "?"]), max_size=8)
 TURNS = st.lists(st.tuples(SAID, st.sampled_from(Role), st.sampled_from([None, "Ann", "Bob"])), min_size=1, max_size=6)
 
 
-def scored(query: str, *candidates: Candidate, weights: EvidenceWeights = WEIGHTS) -> list[Scored]:
+def scored(query: str, *candidates: Candidate, weights: FeatureWeights = WEIGHTS) -> list[ScoredCandidate]:
     asked = question(query)
-    return ranking(asked, *candidates, weights=weights).ranked(candidates)
+    return ranker(asked, *candidates, weights=weights).rank(candidates)
 
 
-def keys(ranked: Ranking) -> list[int]:
+def keys(ranked: Ranker) -> list[int]:
     """Of what may be a hit, the most promising first."""
-    return [key for _, key in ranked.by_promise()]
+    return [key for _, key in ranked.by_first_stage_score()]
 
 
 def test_a_record_that_holds_nothing_that_is_asked_for_is_no_hit_whatever_is_said_around_it() -> None:
     turns = [candidate("the ferry to Moss", 1), candidate("at seven", 2), candidate("ferry, Moss", 3)]
-    assert set(keys(ranking(question("ferry Moss"), *turns))) == {1, 3}
+    assert set(keys(ranker(question("ferry Moss"), *turns))) == {1, 3}
 
 
 def test_an_instance_of_a_kind_makes_a_hit_and_so_does_a_likeness_above_zero() -> None:
     turns = [candidate("my new puppy", 1), candidate("nothing", 2), candidate("far", 3), candidate("near", 4)]
     likeness = {2: 0.0, 3: -0.4, 4: 0.3}
-    assert set(keys(ranking(question("Which pets?"), *turns, likeness=likeness))) == {1, 4}
+    assert set(keys(ranker(question("Which pets?"), *turns, similarities=likeness))) == {1, 4}
 
 
 def test_what_the_filters_do_not_admit_is_no_hit_and_still_context() -> None:
     turns = [candidate("ferry", 1), candidate("Moss", 2)]
     asked = question("ferry Moss")
-    alone, beside = ranking(asked, turns[1]), ranking(asked, *turns, admitted=frozenset({2}))
+    alone, beside = ranker(asked, turns[1]), ranker(asked, *turns, admitted=frozenset({2}))
     assert keys(beside) == [2]
-    [without], [of] = alone.ranked(turns[1:]), beside.ranked(turns[1:])
-    assert of.parts["context"] > without.parts["context"]
-    assert (of.near, without.near) == (("ferry",), ())
+    [without], [of] = alone.rank(turns[1:]), beside.rank(turns[1:])
+    assert of.parts["neighbours"] > without.parts["neighbours"]
+    assert (of.neighbour_terms, without.neighbour_terms) == (("ferry",), ())
 
 
 def test_equal_promises_come_newest_first_and_more_of_the_query_before_them() -> None:
     turns = [candidate(text, key) for key, text in enumerate(("ferry", "ferry", "ferry Moss"), 1)]
-    weights = replace(NOTHING, own=1.0)
-    assert keys(ranking(question("ferry Moss"), *turns, weights=weights)) == [3, 2, 1]
+    weights = replace(NOTHING, lexical=1.0)
+    assert keys(ranker(question("ferry Moss"), *turns, weights=weights)) == [3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_an_instance_counts_from_whom_is_asked_about_and_from_anybody_where_nobo
     if "Eve" in query:
         present = present[1:]
     asked = question(query)
-    [found] = ranking(asked, said, *present).ranked([said])
-    assert ("kind" in found.parts) is counts
+    [found] = ranker(asked, said, *present).rank([said])
+    assert ("hyponym" in found.parts) is counts
 
 
 def test_who_is_asked_about_is_a_speaker_and_nobody_else() -> None:
@@ -91,10 +91,10 @@ def test_a_vectors_likeness_counts_for_the_record_and_for_those_around_it() -> N
     turns = [candidate("ferry", 1), candidate("quince", 2), candidate("far", 3)]
     asked = question("ferry")
     likeness = {1: 0.0, 2: 0.8, 3: -0.9}
-    found = ranking(asked, *turns, likeness=likeness).ranked(turns)
-    assert ["meaning" in one.parts for one in found] == [False, True, False]
-    assert found[0].parts["gist"] > 0
-    assert not any({"meaning", "gist"} & set(one.parts) for one in ranking(asked, *turns).ranked(turns))
+    found = ranker(asked, *turns, similarities=likeness).rank(turns)
+    assert ["semantic" in one.parts for one in found] == [False, True, False]
+    assert found[0].parts["neighbour_semantic"] > 0
+    assert not any({"semantic", "neighbour_semantic"} & set(one.parts) for one in ranker(asked, *turns).rank(turns))
 
 
 @given(TURNS, st.sampled_from(["ferry", "When did Ann prefer the ferry?", "How many pets?", "ferry puppy seven"]))
@@ -105,7 +105,7 @@ def test_the_parts_sum_to_the_score_that_is_above_zero_and_at_most_one(
     for one in scored(query, *said):
         assert 0 < one.score <= 1
         assert set(one.parts) <= set(FEATURES)
-        assert all(part <= 0 if name in AGAINST else part >= 0 for name, part in one.parts.items())
+        assert all(part <= 0 if name in NEGATIVE else part >= 0 for name, part in one.parts.items())
         assert one.score == pytest.approx(min(1.0, max(sum(one.parts.values()), 0.0001)), abs=0.0001)
 
 
@@ -137,16 +137,16 @@ def test_what_is_said_around_counts_less_where_several_answers_are_asked_for() -
     turns = [candidate("the ferry", 1), candidate("to Moss", 2)]
     [one, _] = scored("Which ferry is to Moss?", *turns)
     [several, _] = scored("Which ferries are to Moss?", *turns)
-    assert several.parts["own"] > one.parts["own"]
-    for around in ("context", "session"):
-        share = one.parts[around] / one.parts["own"]
-        assert several.parts[around] / several.parts["own"] == pytest.approx(0.7 * share)
+    assert several.parts["lexical"] > one.parts["lexical"]
+    for around in ("neighbours", "session"):
+        share = one.parts[around] / one.parts["lexical"]
+        assert several.parts[around] / several.parts["lexical"] == pytest.approx(0.7 * share)
 
 
 def test_where_several_answers_are_asked_for_the_same_places_are_promising() -> None:
     turns = [candidate("the ferry", 1), candidate("to Moss", 2), candidate("at seven", 3), candidate("Moss", 4)]
-    one, several = (ranking(question(f"Which {asked} to Moss?"), *turns) for asked in ("ferry is", "ferries are"))
-    assert several.by_promise() == one.by_promise()
+    one, several = (ranker(question(f"Which {asked} to Moss?"), *turns) for asked in ("ferry is", "ferries are"))
+    assert several.by_first_stage_score() == one.by_first_stage_score()
 
 
 def test_a_kind_counts_where_whom_the_query_names_says_it_or_is_named() -> None:
@@ -154,8 +154,8 @@ def test_a_kind_counts_where_whom_the_query_names_says_it_or_is_named() -> None:
         asked = candidate("hello", 9, name="Ben")
         told = candidate(text, 1, name=name)
         question_of_ben = question("Which pets does Ben have?")
-        [found] = ranking(question_of_ben, told, asked).ranked([told])
-        return found.parts.get("kind", 0.0)
+        [found] = ranker(question_of_ben, told, asked).rank([told])
+        return found.parts.get("hyponym", 0.0)
 
     assert kind("my puppy", "Ben") > 0
     assert kind("how is your puppy, Ben", "Ann") > 0
@@ -165,6 +165,6 @@ def test_a_kind_counts_where_whom_the_query_names_says_it_or_is_named() -> None:
 def test_manner_counts_in_full_from_the_same_evidence_whether_one_or_several_are_asked_for() -> None:
     said = candidate("I took the ferry", 1)
     for query in ("Which ferry was it?", "Which ferries are there?"):
-        [found] = scored(query, said, weights=replace(NOTHING, own=0.1, first_person=0.1))
-        own, manner = found.parts["own"], found.parts["first_person"]
+        [found] = scored(query, said, weights=replace(NOTHING, lexical=0.1, first_person=0.1))
+        own, manner = found.parts["lexical"], found.parts["first_person"]
         assert manner == pytest.approx(min(1.0, own / (0.1 / 0.1)))

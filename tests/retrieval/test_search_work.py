@@ -7,10 +7,10 @@ import pytest
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, Place, SearchFilters
+from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.records import RecordQueries
+from kalito_mcp.storage.sqlite.search import SearchQueries
 from tests import drafts
 from tests.retrieval.memories import ANYTHING, remember, search
 from tests.scripted import START_MS
@@ -31,29 +31,29 @@ class Looked:
 def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
     """Counts the places that are weighed and the texts that are read, at the store's own methods."""
     counts = Looked()
-    original, standing = RecordQueries.candidates, RecordQueries.places
+    original, standing = SearchQueries.candidates, SearchQueries.candidate_stubs
 
     async def placing(
-        self: RecordQueries,
+        self: SearchQueries,
         scope: Scope,
         keys: Sequence[int],
         centres: Sequence[int],
         *,
         reach: int,
         filters: SearchFilters,
-    ) -> Sequence[Place]:
+    ) -> Sequence[CandidateStub]:
         counts.keys += len(keys)
         return await standing(self, scope, keys, centres, reach=reach, filters=filters)
 
     async def counting(
-        self: RecordQueries, scope: Scope, keys: Sequence[int], filters: SearchFilters
+        self: SearchQueries, scope: Scope, keys: Sequence[int], filters: SearchFilters
     ) -> Sequence[Candidate]:
         answer = await original(self, scope, keys, filters)
         counts.candidates += len(answer)
         return answer
 
-    monkeypatch.setattr(RecordQueries, "places", placing)
-    monkeypatch.setattr(RecordQueries, "candidates", counting)
+    monkeypatch.setattr(SearchQueries, "candidate_stubs", placing)
+    monkeypatch.setattr(SearchQueries, "candidates", counting)
     return counts
 
 

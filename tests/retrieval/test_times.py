@@ -41,7 +41,7 @@ async def test_where_only_a_time_is_asked_about_all_of_it_is_told_and_then_what_
     page = await page_of(diary, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
     found = [SAID[hit.text] for hit in page.hits]
     assert (sorted(found[: len(days)]), found[len(days) :]) == (days, telling)
-    assert page.note == (None if found else "nothing was said then, and nothing tells of it")
+    assert page.note == (None if found else "nothing was said at that time, and nothing mentions it")
 
 
 async def test_what_is_told_of_a_day_on_which_nothing_was_said_is_found(store: SqliteStore) -> None:

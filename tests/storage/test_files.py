@@ -49,7 +49,7 @@ async def read_everything(store: Store) -> set[str]:
             texts |= {n.text or "" for n in (await view.graphs.load(Scope(session=session.id))).nodes}
         await view.graphs.load(Scope(), after=(await view.graphs.state(Scope())).revision - 1)
         texts |= {n.text or "" for n in (await view.graphs.load(Scope())).nodes}
-        found = await view.records.candidates(Scope(), range(1, 1_000), SearchFilters())
+        found = await view.search.candidates(Scope(), range(1, 1_000), SearchFilters())
         texts |= {c.text for c in found}
     page = await Searcher(store, SearchPolicy(), ScriptedClock()).search(Scope(), SearchRequest("ferry to Moss", k=100))
     return texts | {hit.text for hit in page.hits}

@@ -13,7 +13,6 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import edit_rows, editing, edits, inspection, tombstones
-from kalito_mcp.storage.sqlite.found_records import SELECT_CANDIDATES, SELECT_PLACES
 from kalito_mcp.storage.sqlite.graphs import (
     DELETE_EDGE,
     DELETE_NODE,
@@ -48,6 +47,7 @@ from kalito_mcp.storage.sqlite.records import (
     UPDATE_COUNTERS_OF_SUMMARY,
     UPDATE_COVERED,
 )
+from kalito_mcp.storage.sqlite.search import SELECT_CANDIDATE_STUBS, SELECT_CANDIDATES
 from kalito_mcp.storage.sqlite.sessions import SELECT_OWING_SESSIONS, SELECT_RECENT_SESSIONS, SELECT_SESSION
 from kalito_mcp.storage.sqlite.text_index import (
     SELECT_AGENT,
@@ -71,7 +71,7 @@ HOT = {
     "message": SELECT_MESSAGE,
     "messages by key": SELECT_MESSAGES_BY_KEY,
     "candidates": SELECT_CANDIDATES,
-    "places": SELECT_PLACES,
+    "candidate_stubs": SELECT_CANDIDATE_STUBS,
     "postings": SELECT_POSTINGS,
     "terms of heads": SELECT_TERMS_OF_HEADS,
     "held terms": SELECT_HELD_TERMS,

@@ -30,6 +30,7 @@ from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.records import RecordQueries, RecordStatements
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
+from kalito_mcp.storage.sqlite.search import SearchQueries
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
 from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_index import CREATE_VOCABULARY, TextIndexQueries, TextIndexStatements
@@ -66,6 +67,7 @@ class ReadViewOfSqlite:
     def __init__(self, connection: aiosqlite.Connection, vectors: VectorShelf) -> None:
         self.sessions = SessionQueries(connection)
         self.records = RecordQueries(connection)
+        self.search = SearchQueries(connection)
         self.text = TextIndexQueries(connection)
         self.graphs = GraphQueries(connection)
         self.edits = EditQueries(connection)
@@ -84,6 +86,7 @@ class WriteTransactionOfSqlite:
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self.sessions = SessionStatements(connection)
         self.records = RecordStatements(connection)
+        self.search = SearchQueries(connection)
         self.text = TextIndexStatements(connection)
         self.graphs = GraphStatements(connection)
         self.edits = EditStatements(connection)

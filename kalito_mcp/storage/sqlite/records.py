@@ -14,9 +14,7 @@ from kalito_mcp.domain.records import (
     SemanticPin,
 )
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, Place, SearchFilters
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.domain.time_words import Span
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
 from kalito_mcp.storage.sqlite import record_rows as rows
@@ -29,7 +27,6 @@ from kalito_mcp.storage.sqlite.edit_rows import (
     hashed,
     stored,
 )
-from kalito_mcp.storage.sqlite.found_records import candidates, dated, last_key, places
 from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, RECORD_COLUMNS
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
@@ -166,20 +163,6 @@ class RecordQueries:
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
         found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
         return next(iter(rows.pins(session, found)), None)
-
-    async def places(
-        self, scope: Scope, keys: Sequence[int], centres: Sequence[int], *, reach: int, filters: SearchFilters
-    ) -> Sequence[Place]:
-        return await places(self._connection, scope, keys, centres, reach=reach, filters=filters)
-
-    async def dated(self, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
-        return await dated(self._connection, scope, span, limit=limit)
-
-    async def last_key(self, scope: Scope, until: int) -> int | None:
-        return await last_key(self._connection, scope, until)
-
-    async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
-        return await candidates(self._connection, scope, keys, filters)
 
     async def _all(self, statement: str, **parameters: Any) -> list[Any]:
         return list(await self._connection.execute_fetchall(statement, parameters))

@@ -1,4 +1,4 @@
-"""Records as a search wants them: where they stand, then what they say."""
+"""The reads of a search: stubs of the records around a key, then the candidates with their texts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,12 @@ from typing import Any, Final
 import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
-from kalito_mcp.domain.search import Candidate, Place, SearchFilters
+from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
 from kalito_mcp.domain.time_words import Span
 from kalito_mcp.storage.sqlite import record_rows as rows
 
 _DEFAULT_AGENT_OR: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
-_SESSIONS_OF_A_TIME: Final = 50
+_MAX_SESSIONS_OF_A_TIME: Final = 50
 _ADMITTED: Final = """
     (:types IS NULL OR r.type IN (SELECT value FROM json_each(:types)))
     AND (:roles IS NULL OR r.role IN (SELECT value FROM json_each(:roles)))
@@ -36,7 +36,7 @@ _IN_SCOPE: Final = f"""
             WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
         ) END
 """
-SELECT_PLACES: Final = f"""
+SELECT_CANDIDATE_STUBS: Final = f"""
 SELECT r.key, r.session_key, CASE WHEN r.type = 'message' THEN r.seq END, r.tokens, r.name, {_ADMITTED}
 FROM records r WHERE r.key IN (
     SELECT value FROM json_each(:keys)
@@ -52,7 +52,7 @@ SELECT r.key FROM (
     WHERE s.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
         AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
         AND s.newest_message_at >= :first AND s.oldest_message_at <= :last
-    ORDER BY s.newest_message_at DESC LIMIT {_SESSIONS_OF_A_TIME}
+    ORDER BY s.newest_message_at DESC LIMIT {_MAX_SESSIONS_OF_A_TIME}
 ) of_then JOIN records r ON r.session_key = of_then.key AND r.type = 'message'
 WHERE r.created_at BETWEEN :first AND :last AND r.deleted_at IS NULL
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
@@ -65,7 +65,7 @@ SELECT max((
     WHERE s.owner = :owner AND (:session IS NOT NULL OR a.id = {_DEFAULT_AGENT_OR})
         AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
         AND s.newest_message_at <= :until
-    ORDER BY s.newest_message_at DESC LIMIT {_SESSIONS_OF_A_TIME}
+    ORDER BY s.newest_message_at DESC LIMIT {_MAX_SESSIONS_OF_A_TIME}
 ) of_then
 """
 SELECT_CANDIDATES: Final = f"""
@@ -76,66 +76,51 @@ WHERE r.key IN (SELECT value FROM json_each(:keys)) AND {_IN_SCOPE} AND {_ADMITT
 """
 
 
-async def places(
-    connection: aiosqlite.Connection,
-    scope: Scope,
-    keys: Sequence[int],
-    centres: Sequence[int],
-    *,
-    reach: int,
-    filters: SearchFilters,
-) -> Sequence[Place]:
-    """`ports.records.RecordReader.places`."""
-    asked = {
-        **_asked_for(scope, filters),
-        "keys": json.dumps(list(keys)),
-        "centres": json.dumps(list(centres)),
-        "reach": reach,
-    }
-    found = await connection.execute_fetchall(SELECT_PLACES, asked)
-    names = _folded(filters)
-    return [
-        Place(key, session, seq, tokens, name, bool(is_admitted) and _is_one_of(names, name))
-        for key, session, seq, tokens, name, is_admitted in found
-    ]
+class SearchQueries:
+    """`ports.search.SearchReader`."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def candidate_stubs(
+        self, scope: Scope, keys: Sequence[int], centres: Sequence[int], *, reach: int, filters: SearchFilters
+    ) -> Sequence[CandidateStub]:
+        parameters = {
+            **_filter_parameters(scope, filters),
+            "keys": json.dumps(list(keys)),
+            "centres": json.dumps(list(centres)),
+            "reach": reach,
+        }
+        found = await self._connection.execute_fetchall(SELECT_CANDIDATE_STUBS, parameters)
+        names = _folded(filters)
+        return [
+            CandidateStub(key, session, seq, tokens, name, bool(is_admitted) and _is_one_of(names, name))
+            for key, session, seq, tokens, name, is_admitted in found
+        ]
+
+    async def dated(self, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
+        parameters = {**_scope_parameters(scope), "first": span.first, "last": span.last, "limit": limit}
+        return [row[0] for row in await self._connection.execute_fetchall(SELECT_DATED, parameters)]
+
+    async def last_key(self, scope: Scope, until: int) -> int | None:
+        parameters = {**_scope_parameters(scope), "until": until}
+        [[key]] = await self._connection.execute_fetchall(SELECT_LAST_KEY, parameters)
+        return None if key is None else int(key)
+
+    async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
+        parameters = {**_filter_parameters(scope, filters), "keys": json.dumps(list(keys))}
+        found: list[Any] = list(await self._connection.execute_fetchall(SELECT_CANDIDATES, parameters))
+        names = _folded(filters)
+        return rows.candidates(row for row in found if _is_one_of(names, row[5]))
 
 
-async def dated(connection: aiosqlite.Connection, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
-    """`ports.records.RecordReader.dated`."""
-    asked = {
-        "owner": scope.owner,
-        "agent": scope.agent,
-        "session": scope.session,
-        "first": span.first,
-        "last": span.last,
-        "limit": limit,
-    }
-    return [row[0] for row in await connection.execute_fetchall(SELECT_DATED, asked)]
+def _scope_parameters(scope: Scope) -> dict[str, str | None]:
+    return {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
 
 
-async def last_key(connection: aiosqlite.Connection, scope: Scope, until: int) -> int | None:
-    """`ports.records.RecordReader.last_key`."""
-    asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "until": until}
-    [[key]] = await connection.execute_fetchall(SELECT_LAST_KEY, asked)
-    return None if key is None else int(key)
-
-
-async def candidates(
-    connection: aiosqlite.Connection, scope: Scope, keys: Sequence[int], filters: SearchFilters
-) -> Sequence[Candidate]:
-    """`ports.records.RecordReader.candidates`."""
-    asked = {**_asked_for(scope, filters), "keys": json.dumps(list(keys))}
-    found: list[Any] = list(await connection.execute_fetchall(SELECT_CANDIDATES, asked))
-    names = _folded(filters)
-    return rows.candidates(row for row in found if _is_one_of(names, row[5]))
-
-
-def _asked_for(scope: Scope, filters: SearchFilters) -> Mapping[str, Any]:
-    """The parameters that say whose records, and which of them."""
+def _filter_parameters(scope: Scope, filters: SearchFilters) -> Mapping[str, Any]:
     return {
-        "owner": scope.owner,
-        "agent": scope.agent,
-        "session": scope.session,
+        **_scope_parameters(scope),
         "types": _listed(filters.types),
         "roles": _listed(filters.roles),
         "since": filters.since,
@@ -148,7 +133,7 @@ def _asked_for(scope: Scope, filters: SearchFilters) -> Mapping[str, Any]:
 
 
 def _folded(filters: SearchFilters) -> frozenset[str]:
-    """The admitted names; empty where all are. Here, for SQLite folds the case of ASCII letters alone."""
+    """The admitted names, folded; empty if all are. SQLite itself folds only the case of ASCII letters."""
     return frozenset(name.casefold() for name in filters.names)
 
 
@@ -157,5 +142,5 @@ def _is_one_of(names: frozenset[str], name: str | None) -> bool:
 
 
 def _listed(admitted: frozenset[str]) -> str | None:
-    """A filter's values as JSON; None where it admits all."""
+    """A filter's values as JSON; None if it admits all."""
     return json.dumps(sorted(admitted)) if admitted else None
