@@ -24,19 +24,19 @@ from kalito_mcp.domain.days import (
 )
 
 
-def named_days(text: str, today: int | None) -> list[Found]:
-    """What the text names, in its order, none within another.
+def named_days(tokens: list[en.Token], today: int | None) -> list[Found]:
+    """What the text names, in its order; names do not overlap.
 
-    `today` is the ordinal of a day; without it, names that depend on it are left out. A name without a year is
-    `Yearly`, whether or not there is a today, unless a word says which year is meant (last March).
+    `today` is the ordinal of a day. Without it, names that depend on it are left out. A name without a year is
+    `Yearly`, with or without `today`, unless a word says which year is meant (last March).
     """
-    words = _TimeWords(en.tokens_of(text), today, is_exact=False)
+    words = _TimeWords(tokens, today, is_exact=False)
     return _all(words, words.any_name)
 
 
-def written_dates(text: str) -> list[Found]:
-    """The dates that stand in the text, also those that are parts of a longer name: both ends of a range."""
-    words = _TimeWords(en.tokens_of(text), None, is_exact=False)
+def written_dates(tokens: list[en.Token]) -> list[Found]:
+    """The dates written in the text, including those within a longer name: both ends of a range."""
+    words = _TimeWords(tokens, None, is_exact=False)
     return _all(words, lambda place: words.calendar(place, is_sure=False))
 
 

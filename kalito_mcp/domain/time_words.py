@@ -10,10 +10,20 @@ from datetime import date
 from functools import cache
 from typing import Final, TypeAlias
 
+from kalito_mcp.domain.date_names import Found
 from kalito_mcp.domain.days import Days, Yearly, unit_of
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, last_moment
 from kalito_mcp.domain.time_names import named_days, whole_name, written_dates
-from kalito_mcp.domain.time_vocabulary import BESIDE_TODAY, COUNTS, FEASTS, MONTH_LEADS, MONTHS, SURE_MONTHS, WEEKDAYS
+from kalito_mcp.domain.time_vocabulary import (
+    BESIDE_TODAY,
+    COUNTS,
+    FEASTS,
+    MONTH_LEADS,
+    MONTHS,
+    SURE_MONTHS,
+    WEEKDAYS,
+    tokens_of,
+)
 from kalito_mcp.errors import InvalidInput
 
 _DAY_MS: Final = 86_400_000
@@ -69,42 +79,45 @@ class Dates:
         return bool(self.stretches or self.yearly)
 
 
-def named_spans(text: str, now_ms: int | None) -> tuple[Span, ...]:
-    """Every stretch of time that the text names, in its order, each once; empty where it names none.
+@dataclass(frozen=True, slots=True)
+class NamedTimes:
+    """What times a query names, from one parse: `spans` to look up what was said then, `dates` to rank by.
 
-    A name without a year (in May) is the last one that began by now. `since` reaches until now, `until` and `before`
-    from the year 1. Without `now_ms` only what stands for itself is there: May 2023, not May, and not yesterday.
+    `spans` has each stretch once, in the order of the text. A name without a year (in May) is the last one that began
+    by now. `since` reaches until now, `until` and `before` from the year 1.
     """
+
+    spans: tuple[Span, ...]
+    dates: Dates
+
+
+def named_times(text: str, now_ms: int | None = None) -> NamedTimes:
+    """The times that a query names. Without `now_ms`, names that depend on it are left out: May 2023 is found, May and
+    yesterday are not."""
+    tokens = tokens_of(text)
     today = None if now_ms is None else _day(now_ms)
-    spans = []
-    for found in named_days(text, today):
-        if isinstance(found, Days):
-            days: Days | None = found
-        else:
-            days = None if today is None else found.latest(today)
-        if days is not None:
-            spans.append(_span(days))
-    return tuple(dict.fromkeys(spans))
+    named = named_days(tokens, today)
+    timeless = named if today is None else named_days(tokens, None)
+    # The day in "two weeks before 5 May" was in the asker's mind too, so it counts.
+    written = timeless + [found for found in written_dates(tokens) if found not in timeless]
+    return NamedTimes(_spans(named, today), _dates(list(dict.fromkeys(named + written)), written))
 
 
-def named_dates(text: str, now_ms: int | None = None) -> Dates:
-    """The dates that a query names. Without `now_ms`, those that depend on now are left out.
+def _spans(named: list[Found], today: int | None) -> tuple[Span, ...]:
+    days = (found if isinstance(found, Days) else found.latest(today) if today is not None else None for found in named)
+    return tuple(dict.fromkeys(_span(one) for one in days if one is not None))
 
-    To be called once a query; `date_match` is for each moment.
-    """
-    dated = named_days(text, None)
-    # Who asks about two weeks before a day has the day from somewhere: it counts as well.
-    dated += [found for found in written_dates(text) if found not in dated]
-    found = dated if now_ms is None else list(dict.fromkeys(named_days(text, _day(now_ms)) + dated))
+
+def _dates(named: list[Found], written: list[Found]) -> Dates:
     stretches: list[_Stretch] = []
     yearly: dict[int, float] = {}
-    for name in found[:_MAX_NAMES]:
+    for name in named[:_MAX_NAMES]:
         if isinstance(name, Yearly):
             _mark(yearly, name, 1.0)
             continue
         stretches.extend(_stretches(name))
         # Yesterday has no year that could be wrong.
-        if name in dated and name.last - name.first < _MONTH_LENGTH:
+        if name in written and name.last - name.first < _MONTH_LENGTH:
             _mark(yearly, name.of_any_year(), _WRONG_YEAR)
     return Dates(
         tuple(dict.fromkeys(stretches)), tuple(yearly.get(slot, 0.0) for slot in range(_SLOTS)) if yearly else ()

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kalito_mcp.domain.analysis import STOP_WORDS, heads_of, query_terms, stem, words
-from kalito_mcp.domain.time_words import Dates, Span, asks_when, named_dates, named_spans
+from kalito_mcp.domain.time_words import Dates, Span, asks_when, named_times
 from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 
@@ -156,10 +156,10 @@ def match_words(question: Question, vocabulary: Iterable[str]) -> dict[str, Word
 def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Question:
     """The query as a question. Without `now_ms`, words like "yesterday" name no date."""
     query = parse_query(text)
-    spans = named_spans(query.words, now_ms)
+    times = named_times(query.words, now_ms)
     asks = _without_kind_of(query.words)
     asked = query_terms(asks)
-    terms = tuple(_without_times(asked) if spans else asked)[:max_terms]
+    terms = tuple(_without_times(asked) if times.spans else asked)[:max_terms]
     kinds = {term: hyponyms(term) - set(terms) for term in terms if term not in STOP_WORDS}
     return Question(
         query=query,
@@ -168,8 +168,8 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Q
         forms={term: (term,) for term in terms},
         credit={},
         hyponyms={term: frozenset(sorted(members)[:_MAX_HYPONYMS]) for term, members in kinds.items() if members},
-        dates=named_dates(query.words, now_ms),
-        spans=spans,
+        dates=times.dates,
+        spans=times.spans,
     )
 
 

@@ -10,8 +10,7 @@ from kalito_mcp.domain.time_words import (
     asks_when,
     date_match,
     moment_in_words,
-    named_dates,
-    named_spans,
+    named_times,
     tells_time,
 )
 from kalito_mcp.errors import InvalidInput
@@ -33,7 +32,7 @@ WORDS = st.lists(
 def spans(text: str, now: int | None = WEDNESDAY) -> list[str]:
     """Each as first..last day, one alone as it is; every span begins and ends with a day."""
     found = []
-    for span in named_spans(text, now):
+    for span in named_times(text, now).spans:
         first, last = to_iso(span.first), to_iso(span.last)
         assert first.endswith("T00:00:00.000Z")
         assert last.endswith("T23:59:59.999Z")
@@ -179,8 +178,8 @@ def test_other_names_are_read_against_now_and_left_out_without_it(text: str, exp
     "end of story|2023-13-01|2023-13|13/13/2023|٢٠٢٣|１２ May|two thousand years|over a decade|2023-02-29".split("|"),
 )
 def test_words_and_numbers_that_name_no_time_are_left_alone(text: str) -> None:
-    assert named_spans(text, WEDNESDAY) == ()
-    assert not named_dates(text, WEDNESDAY)
+    assert named_times(text, WEDNESDAY).spans == ()
+    assert not named_times(text, WEDNESDAY).dates
 
 
 def test_of_a_day_that_does_not_exist_the_month_counts() -> None:
@@ -213,13 +212,13 @@ def test_a_year_begins_within_the_week_that_ends_the_last_one() -> None:
 def test_any_text_at_any_moment_names_stretches_that_are_in_order_and_within_the_years(
     text: str, now: int | None
 ) -> None:
-    for span in named_spans(text, now):
+    for span in named_times(text, now).spans:
         assert OLDEST_MS <= span.first <= span.last <= NEWEST_MS
 
 
 @given(WORDS, MOMENTS, MOMENTS)
 def test_a_match_is_a_share_of_one(text: str, now: int, moment: int) -> None:
-    assert 0.0 <= date_match(named_dates(text, now), moment) <= 1.0
+    assert 0.0 <= date_match(named_times(text, now).dates, moment) <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -252,20 +251,20 @@ def test_a_match_is_a_share_of_one(text: str, now: int, moment: int) -> None:
 def test_a_message_fits_a_named_date_by_how_much_it_says_and_how_near_it_is(
     query: str, moment: str, expected: float
 ) -> None:
-    assert date_match(named_dates(query), from_iso(moment)) == pytest.approx(expected)
+    assert date_match(named_times(query).dates, from_iso(moment)) == pytest.approx(expected)
 
 
 def test_yesterday_has_no_other_years() -> None:
-    dates = named_dates("what did I say yesterday?", WEDNESDAY)
+    dates = named_times("what did I say yesterday?", WEDNESDAY).dates
     assert date_match(dates, from_iso("2023-08-15T12:00:00Z")) == 1.0
     assert date_match(dates, from_iso("2022-08-15T12:00:00Z")) == 0.0
-    assert not named_dates("what did I say yesterday?")
+    assert not named_times("what did I say yesterday?").dates
 
 
 @pytest.mark.parametrize("moment", [OLDEST_MS, NEWEST_MS])
 def test_the_first_and_the_last_moment_can_be_matched(moment: int) -> None:
     year = to_iso(moment)[:4]
-    dates = named_dates(f"on {to_iso(moment)[:10]} and in May")
+    dates = named_times(f"on {to_iso(moment)[:10]} and in May").dates
     assert date_match(dates, moment) == 1.0
     assert year in {"0001", "9999"}
 
@@ -337,7 +336,7 @@ def test_what_lies_behind_never_begins_after_now(text: str, now: int) -> None:
 @given(MOMENTS)
 def test_a_day_written_out_is_the_day(moment: int) -> None:
     day = to_iso(moment)[:10]
-    assert named_spans(day, None) == (Span(from_iso(day), last_moment(day, "until")),)
+    assert named_times(day, None).spans == (Span(from_iso(day), last_moment(day, "until")),)
 
 
 @pytest.mark.parametrize(
