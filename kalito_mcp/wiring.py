@@ -161,7 +161,7 @@ async def _assembled(
         counter,
         clock,
         ids,
-        context=settings.context,
+        max_per_level=settings.context.summaries,
         window=settings.window,
         limits=settings.limits,
     )
@@ -181,7 +181,14 @@ async def _assembled(
     )
     pins = PinCollector(store, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.shelf, settings.graph)
-    owed = OwedWorker(store, summaries, pins, observer, context=settings.context, window=settings.window)
+    owed = OwedWorker(
+        store,
+        summaries,
+        pins,
+        observer,
+        max_per_level=settings.context.summaries,
+        threshold=settings.window.threshold,
+    )
     rewriter = SummaryRewriter(counter, settings.summaries)
     followers = Followers(store, orchestrators.shelf, rewriter, pins, observer, clock)
     editor = RecordEditor(store, followers, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)

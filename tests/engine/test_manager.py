@@ -81,7 +81,7 @@ async def process(
         counter,
         clock,
         ids,
-        context=context,
+        max_per_level=context.summaries,
         window=SummaryWindowPolicy(),
         limits=LimitsPolicy(),
     )
