@@ -255,7 +255,7 @@ async def read_stats(settings: Settings, session_id: str | None) -> dict[str, An
                 return {
                     "database": str(settings.database),
                     "bytes": settings.database.stat().st_size,
-                    **await view.sessions.totals(),
+                    **await view.sessions.totals(Scope()),
                     "newest": [session.to_dict() for session in await view.sessions.list_recent(Scope(), limit=20)],
                 }
             session = await view.sessions.get(Scope(session=session_id))

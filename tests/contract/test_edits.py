@@ -445,7 +445,7 @@ async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_resto
         [place] = await view.records.messages_by_key(session, [two.key])
         assert await view.records.message(TRIP, two.key) == place
         [uncovered] = await view.records.uncovered_summaries(session)
-        assert (await view.sessions.totals())["messages"] == 1
+        assert (await view.sessions.totals(Scope()))["messages"] == 1
         assert await view.text.record_count(Scope()) == 1
     assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([one.key], (), ())
     assert [(m.seq, m.text, m.is_hidden) for m in places] == [(1, "one", False), (2, "", True)]

@@ -137,7 +137,7 @@ async def test_the_backup_can_be_opened_in_the_databases_place(copy: Path) -> No
     backup.rename(copy)
     store = await SqliteStore.open(copy)
     async with store.read() as view:
-        assert (await view.sessions.totals())["sessions"] == 2
+        assert (await view.sessions.totals(Scope()))["sessions"] == 2
     await store.close()
 
 
