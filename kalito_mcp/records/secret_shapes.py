@@ -114,7 +114,8 @@ _WORDS: Final = frozenset(
 _LONG_VALUE: Final = 16
 _MOST_LETTERS_A_CAPITAL: Final = 3
 _FEW_TURNS: Final = 2
-_SEPARATED: Final = r"[-_./:+~=]+"
+# Letters beside digits, or anything but those and what joins words.
+_NO_WORDS: Final = r"[^\W\d_]\d|\d[^\W\d_]|[^\w./:+~=-]"
 
 
 def shaped_secrets(text: str) -> Iterator[Found]:
@@ -232,8 +233,10 @@ def is_slug(value: str) -> bool:
 
     A long value without digits inside its parts is no words where a third are capitals, among small letters.
     """
-    if not all(part.isalpha() or part.isdigit() or not part for part in compiled(_SEPARATED).split(value)):
-        return False
+    return not compiled(_NO_WORDS, re.NOFLAG).search(value) and not (len(value) >= _LONG_VALUE and is_drawn(value))
+
+
+def is_drawn(value: str) -> bool:
+    """Whether a third of the letters are capitals, among small ones: no words, but base64 of a few."""
     capitals = sum(map(str.isupper, value))
-    is_drawn = len(value) >= _LONG_VALUE and len(value) <= _MOST_LETTERS_A_CAPITAL * capitals
-    return not is_drawn or len(compiled("[a-z][A-Z]").findall(value)) < _FEW_TURNS
+    return len(value) <= _MOST_LETTERS_A_CAPITAL * capitals and len(compiled("[a-z][A-Z]").findall(value)) >= _FEW_TURNS

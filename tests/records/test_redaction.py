@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kalito_mcp.records import secret_names
 from kalito_mcp.records.redaction import Redacted, redact, redacted_values
 from kalito_mcp.records.secret_names import named_secrets
 from kalito_mcp.records.secret_shapes import is_card_number, shaped_secrets
@@ -113,6 +114,9 @@ UNTOUCHED = (
 )
 
 HOSTILE = (
+    "key=", "token=", "secret=", "a1=key=", "AccessKey=", "token=1a", "key: a", "api_key = value\n", "pin 1",
+    "curl -u ",
+    "Cookie: a=", "seed phrase word ", "word ", "jdbc:oracle:thin:a/", "&lt;private",
     "-----BEGIN ", BEGIN, BEGIN + "\n" + "A" * 20 + "\n", "eyJhbGciOi", "eyJhbGciOi.", "gh" + "p_", "AK" + "IA", "sk-",
     "<private>", "< private ", "<private", "a.", "4", "4111 ", "Ab3+", "\\n", " ", "İ", "://a:", "[redacted: ",
     "password=", "password: '", "password for ", "пароль: ", "token ", "key: a", "secret: https://", "authorization: ",
@@ -242,6 +246,21 @@ def test_a_card_has_a_check_digit_and_nothing_else_is_one(prefix: str, chance: r
 def test_a_long_hostile_text_is_read_to_its_end(unit: str) -> None:
     text = unit * (100_000 // len(unit)) + f"\n\n{TOKEN}"
     assert TOKEN not in redact(text).text
+
+
+@pytest.mark.parametrize("unit", ["key=", "token=", "a1=key=", "AccessKey=", "key = value\n"])
+def test_names_in_the_values_of_names_are_not_judged_over_and_over(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+
+    def counted(rule: str, value: str) -> bool:
+        judged.append(len(value))
+        return is_secret(rule, value)
+
+    is_secret = secret_names._is_secret
+    monkeypatch.setattr(secret_names, "_is_secret", counted)
+    text = unit * (100_000 // len(unit))
+    assert redact(text).kinds == ()
+    assert 0 < sum(judged) <= 6 * len(text)
 
 
 def test_a_header_of_a_web_token_that_is_none_does_no_harm() -> None:
