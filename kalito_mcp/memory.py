@@ -6,7 +6,7 @@ from typing import Any, Final
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
-from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, PastAnswer
+from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, KeptFeedback, PastAnswer
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
@@ -38,7 +38,7 @@ from kalito_mcp.orchestrator.vector_worker import VectorWorker
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
-from kalito_mcp.records.redaction import redact
+from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _MESSAGE: Final = "msg_"
@@ -182,21 +182,21 @@ class Memory:
         *,
         session_id: str | None = None,
         agent_id: str | None = None,
-    ) -> str:
-        """Remember what the user thought of a question or an answer, named by its message or its node. The id of the
-        feedback's node.
+    ) -> KeptFeedback:
+        """Remember what the user thought of a question or an answer, named by its message or its node.
 
         Raises:
             RecordNotFound: it is in no graph. InvalidInput: another label than up, down or retry, or another agent's
             session. Conflict: the graph is switched off.
         """
-        note = None if note is None else redact(note).text
+        note, redacted = cleaned(note)
         if not self._observer.policy.enabled:
             raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
         if session_id is None and target_id.startswith(_MESSAGE):
             session_id = await self._session_of(target_id)
         if session_id is None:
-            return await self._orchestrators.of(agent_id).record_feedback(None, target_id, label, note)
+            agent = self._orchestrators.of(agent_id)
+            return KeptFeedback(await agent.record_feedback(None, target_id, label, note), redacted)
         session = await self._session(session_id)
         if session is None:
             raise SessionNotFound(session_id)
@@ -205,7 +205,8 @@ class Memory:
                 f"session {session_id!r} belongs to agent {session.agent!r}, not {agent_id!r}; leave agent_id out"
             )
         await self._observer.observe(self._scope(session_id))
-        return await self._orchestrators.of(session.agent).record_feedback(session_id, target_id, label, note)
+        agent = self._orchestrators.of(session.agent)
+        return KeptFeedback(await agent.record_feedback(session_id, target_id, label, note), redacted)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
         """The agent's graphs (`default` unless given); see the specification's `MemoryOrchestrator`."""

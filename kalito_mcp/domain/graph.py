@@ -38,6 +38,14 @@ class EdgeType(StrEnum):
     REFERS_TO_ENTITY = "refers_to_entity"
 
 
+@dataclass(frozen=True, slots=True)
+class KeptFeedback:
+    """The id of the feedback's node, and what of its note was not kept."""
+
+    id: str
+    redacted: tuple[str, ...] = ()
+
+
 class FeedbackLabel(StrEnum):
     """What the user thought of an answer. `retry` asks for another one, and is half a `down`."""
 

@@ -77,6 +77,8 @@ class MemoryRecord:
     usage_count: int = 0
     last_used: int | None = None
     led_to: tuple[str, ...] = ()
+    redacted: tuple[str, ...] = field(default=(), compare=False)
+    """What was not kept of what the call that returns this was given; nothing where it is read."""
 
     @property
     def text(self) -> str:

@@ -53,7 +53,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import PinDraft, SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import redact, redacted_key
+from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _log: Final = logging.getLogger("kalito.manager")
@@ -172,11 +172,12 @@ class MemoryManager:
             Conflict: that message is not the user's or the assistant's own words, and nobody has confirmed the pin.
             SessionFinalized: the session is closed.
         """
-        content = redact(checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)).text
+        checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
         checked_handle(request.session_id, "session_id")
         if request.client_key is not None:
             checked_name(request.client_key, "client_key")
-        client_key = redacted_key(request.client_key)
+        request, redacted = cleaned(request)
+        content = request.content
         importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
         now_ms = self._clock.now_ms()
         draft = PinDraft(
@@ -187,7 +188,7 @@ class MemoryManager:
             tokens=self._counter.count(as_data(content)),
             pin_type=request.pin_type,
             created_at=now_ms,
-            client_key=client_key,
+            client_key=request.client_key,
             terms=index_terms(content),
             origin=request.origin,
             client=request.client,
@@ -221,7 +222,7 @@ class MemoryManager:
                     )
                 if before.content != content:
                     raise ClientKeyReused(draft.client_key or "")
-                return before
+                return replace(before, redacted=redacted)
         return SemanticPin(
             id=draft.id,
             session_id=session.id,
@@ -232,6 +233,7 @@ class MemoryManager:
             created_at=now_ms,
             tokens=draft.tokens,
             origin=draft.origin,
+            redacted=redacted,
         )
 
     async def needs_summarization(self, session_id: str) -> bool:

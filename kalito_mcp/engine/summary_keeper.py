@@ -10,6 +10,7 @@ range is summarised again, so that no summary repeats what is gone.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import (
@@ -41,7 +42,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import SummaryDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import redact
+from kalito_mcp.records.redaction import cleaned
 
 
 class SummaryKeeper:
@@ -122,9 +123,10 @@ class SummaryKeeper:
             SummaryRangeConflict: it does not begin right after the last summary; says where that is.
             SessionFinalized: the session is closed.
         """
-        text = None
         if request.summary is not None:
-            text = redact(checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)).text
+            checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
+        kept, redacted = cleaned(request)
+        text = None if kept.summary is None else kept.summary.strip()
         async with self._store.read() as view:
             session = await _session(view, scope)
             messages = await self._range(view, session, scope, request)
@@ -145,7 +147,9 @@ class SummaryKeeper:
             is_current = text is not None or await _are_as_read(transaction, session, messages)
             if is_current:
                 await transaction.records.add_summary(session, draft)
-        return _summary(session.id, draft) if is_current else await self.create(scope, request)
+        if not is_current:
+            return await self.create(scope, request)
+        return replace(_summary(session.id, draft), redacted=redacted)
 
     async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
         """Store the caller's text as the summary of every message that has none; None when every message has one.

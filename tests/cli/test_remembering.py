@@ -80,7 +80,7 @@ def test_a_file_may_have_another_source(invoke: Invoke, remembered: Path, tmp_pa
 def test_what_was_taken_out_of_the_text_is_told(invoke: Invoke, remembered: Path) -> None:
     secret = f"Use {TOKEN} or {TOKEN[::-1][:-4]}{TOKEN}, <private>mine</private>."
     first, told = done(invoke, remembered, "remember", secret).splitlines()
-    assert told == "taken out of the text, and not kept: github token, private"
+    assert told == "taken out, and not kept: github_token, private"
     assert TOKEN not in shown(invoke, remembered, kept(first))["text"]
 
 

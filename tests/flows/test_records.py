@@ -151,11 +151,22 @@ async def test_secrets_and_private_parts_are_not_kept(tmp_path: Path, era: str) 
     async with house(folder / "memory.db", era) as h:
         text = f"Use {token} for it. <private>My PIN is {CANARY}.</private> Thanks."
         recorded = await h.facts("record_messages", session_id="s", messages=said(text))
-        assert len(recorded["redacted"]) == 2
-        await h.facts("create_pin", session_id="s", content=f"token: {token}")
-        await h.facts("remember", type="note", text=f"token {token}", fields={"title": f"<private>{CANARY}</private>"})
-        await h.facts("update_memory", record_id="msg_1", changes={"tags": [f"<private>{CANARY}</private>"]},
-                      expected_revision=1)  # fmt: skip
+        assert recorded["redacted"][:2] == ["github_token", "private"]
+        hidden = f"<private>{CANARY}</private>"
+        taken: list[tuple[str, list[str], dict[str, Any]]] = [
+            ("create_pin", ["github_token"], {"session_id": "s", "content": f"token: {token}"}),
+            ("remember", ["github_token", "private in title"],
+             {"type": "note", "text": f"token {token}", "fields": {"title": hidden}}),
+            ("update_memory", ["private in tags", "github_token"],
+             {"record_id": "msg_1", "changes": {"tags": [hidden], "text": token}, "expected_revision": 1}),
+            ("summarize_session", ["private"], {"session_id": "s", "summary": f"About {hidden}."}),
+            ("record_feedback", ["github_token"], {"target_id": "msg_1", "label": "up", "note": token}),
+        ]  # fmt: skip
+        for tool, kinds, arguments in taken:
+            result = await h.call(tool, **arguments)
+            assert result.structured_content is not None
+            assert (tool, result.structured_content.get("redacted")) == (tool, kinds)
+            assert f"Not kept: {', '.join(kinds)}" in text_of(result)
         await h.facts("finalize_session", session_id="s")
         assert list(holding(folder, token.lower())) == []
         assert list(holding(folder, CANARY)) == []

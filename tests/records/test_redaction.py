@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.records import secret_names
-from kalito_mcp.records.redaction import Redacted, redact, redacted_values
+from kalito_mcp.records.redaction import Redacted, cleaned, redact
 from kalito_mcp.records.secret_names import named_secrets
 from kalito_mcp.records.secret_shapes import is_card_number, shaped_secrets
 from tests.records.synthetic_secrets import BASE64, KINDS, Maker, synthetic_secrets
@@ -275,7 +275,7 @@ def test_secrets_in_json_values_go_and_all_else_stays() -> None:
         "note": "use [redacted: github token]",
         "parts": [{"password": "[redacted: secret]"}, 7, None, True, "plain"],
     }
-    assert redacted_values(value) == kept | {"key": "value"}
+    assert cleaned(value)[0] == kept | {"key": "value"}
 
 
 def test_a_field_is_judged_by_its_name() -> None:
@@ -286,5 +286,5 @@ def test_a_field_is_judged_by_its_name() -> None:
         "mot de passe": "soleil9",
         "token_count": "abc123de",
     }
-    kept = redacted_values(value)
+    kept = cleaned(value)[0]
     assert [name for name in value if kept[name] != value[name]] == ["apiKey", "mot de passe"]

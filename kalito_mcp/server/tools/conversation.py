@@ -15,7 +15,7 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
-from kalito_mcp.server.tools.answers import answer, made_visible, plural, text_answer
+from kalito_mcp.server.tools.answers import answer, made_visible, not_kept, plural, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
@@ -66,10 +66,8 @@ class ConversationTools:
         )
         if recorded.erased_count:
             text += f". Not taken, erased before: {recorded.erased_count}"
-        if recorded.redacted:
-            text += f". Not kept: {', '.join(recorded.redacted)}"
         return answer(
-            text,
+            ". ".join([text, *not_kept(recorded.redacted)]),
             RecordedMessages(
                 session_id=session,
                 recorded=recorded.new_count,
@@ -171,14 +169,22 @@ class ConversationTools:
         stats = await memory.session_stats(session)
         summarized = min(stats.summarized_messages, stats.total_messages)
         counts = f"{summarized} of {plural(stats.total_messages, 'message')} of session {session}"
+        redacted = [one for summary in made for one in summary.redacted]
         return answer(
-            "\n".join([f"Made {_summaries(len(made))}; {counts} are summarised.{_last(made)}", *_lines(made)]),
+            "\n".join(
+                [
+                    f"Made {_summaries(len(made))}; {counts} are summarised.{_last(made)}",
+                    *_lines(made),
+                    *not_kept(redacted),
+                ]
+            ),
             SummarizedSession(
                 session_id=session,
                 summaries_made=len(made),
                 summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
                 summarized_messages=summarized,
                 total_messages=stats.total_messages,
+                redacted=redacted or None,
             ),
         )
 

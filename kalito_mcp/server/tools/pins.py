@@ -9,7 +9,7 @@ from pydantic import Field
 from kalito_mcp.domain.records import CreatePinRequest, PinType
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import Subscriptions
-from kalito_mcp.server.tools.answers import answer
+from kalito_mcp.server.tools.answers import answer, not_kept
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, SessionId
 
@@ -71,4 +71,5 @@ class PinTools:
             f"Pinned {pin.id} in session {pin.session_id}{source} ({pin.pin_type}, importance {pin.importance_score}, "
             f"{fields['created_at']}): {pin.content}"
         )
-        return answer(text, CreatedPin(pin=Pin(**fields)))
+        redacted = list(pin.redacted)
+        return answer("\n".join([text, *not_kept(redacted)]), CreatedPin(pin=Pin(**fields), redacted=redacted or None))
