@@ -18,13 +18,29 @@ from kalito_mcp.records.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, 
 from kalito_mcp.records.secret_shapes import Found, shaped_secrets
 
 # Any of these, in small letters, or a long run of characters, or digits in groups: only then is it worth a closer look.
-_SIGNS: Final = ("private", "auth", "bearer", "://", *STEMS)
+_SIGNS: Final = (
+    "private",
+    "auth",
+    "bearer",
+    "://",
+    "curl ",
+    "cookie",
+    "pin",
+    "code",
+    "cvv",
+    "cvc",
+    "words",
+    "phrase",
+    "mnemonic",
+    *STEMS,
+)
 _LONG_RUN: Final = re.compile(r"[!-~]{16}")
 _DIGIT_GROUPS: Final = re.compile(r"[0-9]{4}[ -]?[0-9]{4}")
 
 # A tag's name is enough, so that an unfinished tag hides as well; behind a space it must be a whole tag: a < private b.
 _PRIVATE_TAG: Final = re.compile(
-    r"<(?P<closing>/?)private(?=[\s/>]|\Z)[^<>]*>?|<\s*(?P<spaced_closing>/?)\s*private(?=[\s/>])[^<>]*>", re.IGNORECASE
+    r"(?:<|&lt;)(?P<closing>/?)private(?=[\s/>&]|\Z)[^<>&]*(?:>|&gt;)?|<\s*(?P<spaced_closing>/?)\s*private(?=[\s/>])[^<>]*>",
+    re.IGNORECASE,
 )
 _PRIVATE: Final = "private"
 # What is taken out may uncover what stood against it. Three passes are the most that random texts have needed.
