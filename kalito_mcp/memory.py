@@ -268,7 +268,7 @@ class Memory:
         RecordNotFound."""
         pins, summaries = await self._historian.made_of(self._scope(None), record_id)
         # Those that the memory found by itself follow their message.
-        return [pin for pin in pins if not is_found_pin(pin.text, pin.client_key)], summaries
+        return [pin for pin in pins if not is_found_pin(pin)], summaries
 
     async def update_memory(
         self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PERSON

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from kalito_mcp.domain.memory_records import AUTO_KEY
+from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
 from kalito_mcp.engine.lazy_pattern import lazy
@@ -98,9 +98,10 @@ def pin_key(content: str) -> str:
     return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN().findall(content)))
 
 
-def is_found_pin(content: str, client_key: str | None) -> bool:
-    """Whether a pin says what was found for it: one that somebody has put in other words is theirs."""
-    return client_key is not None and client_key in (pin_key(content), _code_key(content))
+def is_found_pin(pin: MemoryRecord) -> bool:
+    """Whether the memory found the pin, and it says what was found: one that somebody has put in other words is
+    theirs."""
+    return pin.is_automatic and pin.client_key in (pin_key(pin.text), _code_key(pin.text))
 
 
 def _code_key(content: str) -> str:

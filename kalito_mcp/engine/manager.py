@@ -14,6 +14,7 @@ from typing import Final
 from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.memory_records import AUTO_KEY
 from kalito_mcp.domain.records import (
     PIN_IMPORTANCE,
     ConversationSummary,
@@ -176,6 +177,11 @@ class MemoryManager:
         checked_handle(request.session_id, "session_id")
         if request.client_key is not None:
             checked_name(request.client_key, "client_key")
+            if request.client_key.startswith(AUTO_KEY):
+                raise InvalidInput(
+                    f"client_key {request.client_key!r} begins with {AUTO_KEY!r}, which is kept for the memory's own "
+                    "pins; choose another"
+                )
         request, redacted = cleaned(request)
         content = request.content
         importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score

@@ -234,3 +234,13 @@ async def test_a_handle_that_is_a_secret_is_refused(tmp_path: Path, era: str) ->
         assert list(holding(tmp_path / "data", token.lower())) == []
         told = await h.text("remember", type="note", text=f"Here: {token}")
         assert "Not kept: github_token" in told
+
+
+async def test_no_client_key_makes_a_record_the_memorys_own(tmp_path: Path, era: str) -> None:
+    async with house(tmp_path / "memory.db", era) as h:
+        message = {"role": "user", "text": "I live in Oslo.", "client_key": "auto:1"}
+        await h.text("record_messages", session_id="s", messages=[message])
+        made = await h.facts("memory_history", record_id="msg_1")
+        assert (made["record"]["client_key"], made["edits"][0]["editor_type"]) == ("auto:1", "human")
+        refusal = await h.refusal("create_pin", session_id="s", content="Likes tea.", client_key="auto:mine")
+        assert "client_key 'auto:mine' begins with 'auto:'" in refusal
