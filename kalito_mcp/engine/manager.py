@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Final
 
 from kalito_mcp.domain.analysis import index_terms
-from kalito_mcp.domain.context import Include, MemoryContext
+from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
 from kalito_mcp.domain.memory_records import AUTO_KEY
 from kalito_mcp.domain.records import (
@@ -58,7 +58,6 @@ from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _log: Final = logging.getLogger("kalito.manager")
-_MAX_BUDGET: Final = 10_000_000
 _INCLUDES: Final = tuple(frozenset(some) for count in range(len(Include) + 1) for some in combinations(Include, count))
 _View = tuple[Session, SessionView, int, int]
 
@@ -108,7 +107,7 @@ class MemoryManager:
         pending_input: bool = False,
         include: Collection[Include] = (),
     ) -> MemoryContext:
-        """What the session remembers, within `max_tokens` tokens (3,000 unless given).
+        """What the session remembers, within `max_tokens` tokens (`context.token_limit` unless given).
 
         With a query, older messages of the agent's sessions that match it come in where there is room, with the turns
         right before and after them.
@@ -122,8 +121,10 @@ class MemoryManager:
             BudgetTooSmall: the frame does not fit; says the minimum.
         """
         budget = self._context.token_limit if max_tokens is None else max_tokens
-        if not 1 <= budget <= _MAX_BUDGET:
-            raise InvalidInput(f"max_tokens={budget} is outside 1 to {_MAX_BUDGET:,}; the default is 3000")
+        if not 1 <= budget <= MOST_TOKENS:
+            raise InvalidInput(
+                f"max_tokens={budget} is outside 1 to {MOST_TOKENS:,}; the default is {self._context.token_limit}"
+            )
         asked = frozenset(include)
         has_query = bool(query and query.strip())
         try:
@@ -243,7 +244,8 @@ class MemoryManager:
         )
 
     async def needs_summarization(self, session_id: str) -> bool:
-        """Whether a whole window of messages (15; 10 where they are long or technical) has no summary yet."""
+        """Whether a whole window of messages has no summary yet: `window.threshold`, or `window.dense_threshold` where
+        they are long or technical."""
         return await self._summaries.is_due(self._scope(session_id))
 
     async def auto_summarize_session(self, session_id: str) -> ConversationSummary | None:

@@ -362,6 +362,12 @@ async def test_a_budget_out_of_range_is_refused_and_the_range_is_named(here: Pro
         await here.manager.build_context("trip", budget)
 
 
+async def test_a_refused_budget_names_the_default_that_is_set(store: SqliteStore, clock: ScriptedClock) -> None:
+    here = await process(store, clock, context=ContextPolicy(token_limit=1200))
+    with pytest.raises(InvalidInput, match="the default is 1200"):
+        await here.manager.build_context("trip", 0)
+
+
 @pytest.mark.parametrize(
     ("session_model", "chosen"),
     [("llama3.2", "llama3.2"), ("gpt-4o-mini", "gpt-4.1-mini"), (None, "gpt-4.1-mini"), ("unknown", "gpt-4.1-mini")],

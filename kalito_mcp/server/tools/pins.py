@@ -29,7 +29,6 @@ class PinTools:
             Field(
                 description="The fact in one sentence that stands by itself.",
                 min_length=1,
-                max_length=65_536,
                 pattern=r"\S",
             ),
         ],
@@ -37,7 +36,7 @@ class PinTools:
         source_message_id: MessageRef = None,
         importance_score: Annotated[
             float | None,
-            Field(description="0 to 1; 0.8 unless given. The five most important pins go into every context."),
+            Field(description="0 to 1; 0.8 unless given. The most important pins go into every context."),
         ] = None,
         pin_type: Annotated[PinTypeName, Field(description="`manual` when the user asked for it.")] = "manual",
         client_key: Annotated[

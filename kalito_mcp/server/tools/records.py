@@ -78,9 +78,7 @@ class RecordTools:
             Literal["note", "task", "document", "thought"],
             Field(description="`thought`: your own reflection, in no context unless asked for."),
         ],
-        text: Annotated[
-            str, Field(description="What to remember.", min_length=1, max_length=16_777_216, pattern=r"\S")
-        ],
+        text: Annotated[str, Field(description="What to remember.", min_length=1, pattern=r"\S")],
         fields: Annotated[
             dict[str, Any] | None,
             Field(

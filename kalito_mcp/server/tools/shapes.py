@@ -60,7 +60,7 @@ class MessageInput(BaseModel):
     )
 
     role: Annotated[RoleName, Field(description="Who sent it.")]
-    text: Annotated[str, Field(description="What was said, word for word. At most 512 KiB.", min_length=1)]
+    text: Annotated[str, Field(description="What was said, word for word.", min_length=1)]
     name: Annotated[
         str | None, Field(description="The speaker's name, where more than two take part.", max_length=200)
     ] = None
