@@ -43,8 +43,8 @@ from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _MESSAGE: Final = "msg_"
 _NOTE: Final = "note"
-PERSON: Final = Editor(EditorType.HUMAN)
-"""Who edits where nobody says: whoever runs the program."""
+PROGRAM: Final = Editor(EditorType.AGENT, "python")
+"""Who edits unless the caller says otherwise: a program, whose words are not the user's own."""
 
 
 class Memory:
@@ -228,11 +228,12 @@ class Memory:
         *,
         session_id: str | None = None,
         agent_id: str | None = None,
-        editor: Editor = PERSON,
+        editor: Editor = PROGRAM,
     ) -> Sequence[MemoryRecord]:
         """Keep a thought, a document or a task, in a session or for an agent as a whole (`default` unless given).
 
-        A `note` is a short document without a source. See `RecordEditor.remember`.
+        A `note` is a short document without a source. See `RecordEditor.remember`. What a person wrote, and nobody
+        else, is kept as the user's own words: send `editor=Editor(EditorType.HUMAN, name)`.
 
         Raises:
             InvalidInput, Conflict, RecordNotFound: as they say; nothing was written.
@@ -271,7 +272,7 @@ class Memory:
         return [pin for pin in pins if not is_found_pin(pin)], summaries
 
     async def update_memory(
-        self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PERSON
+        self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PROGRAM
     ) -> MemoryRecord:
         """Change fields of a record. See `RecordEditor.update`.
 
@@ -283,15 +284,15 @@ class Memory:
             self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
         )
 
-    async def forget(self, record_id: str, *, editor: Editor = PERSON) -> Sequence[MemoryRecord]:
+    async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Take a record, or all parts of a document, out of every context and search. Raises RecordNotFound."""
         return await self._editor.forget(self._scope(None), record_id, editor=editor)
 
-    async def restore(self, record_id: str, *, editor: Editor = PERSON) -> Sequence[MemoryRecord]:
+    async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Undo `forget`. Raises RecordNotFound."""
         return await self._editor.restore(self._scope(None), record_id, editor=editor)
 
-    async def revert(self, record_id: str, version: int, *, editor: Editor = PERSON) -> MemoryRecord:
+    async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
         """Give a record the content of one of its versions, as a new version. Raises as `update_memory`."""
         return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
 

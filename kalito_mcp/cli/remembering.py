@@ -86,7 +86,7 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("-k", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many at the most.")
+@click.option("-k", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many at the most.")
 @with_session
 @with_agent
 @click.option(

@@ -101,7 +101,7 @@ def test_what_was_taken_out_of_the_text_is_told(invoke: Invoke, remembered: Path
         (["search"], 2, "Missing argument 'WORDS...'"),
         (["search", " "], 1, "query is empty"),
         (["search", "x", "--limit", "0"], 2, "0 is not in the range"),
-        (["search", "x", "-k", "101"], 2, "101 is not in the range"),
+        (["search", "x", "-k", "101"], 1, "k=101 is outside 1 to 100"),
         (["search", "x", "--role", "tool"], 2, "'tool' is not one of 'user', 'assistant', 'system'"),
         (["search", "x", "--origin", "web"], 2, "'web' is not one of 'user', 'assistant', 'tool'"),
         (["search", "x", "--min-importance", "2"], 2, "'2': use a number from 0 to 1, or low, medium"),
