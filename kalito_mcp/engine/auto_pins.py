@@ -15,6 +15,7 @@ from typing import Final
 
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
+from kalito_mcp.domain.validation import Policy
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
 from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.pin_rules import IMPORTANCE, PinKind, PinRule
@@ -23,7 +24,7 @@ from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_o
 
 
 @dataclass(frozen=True, slots=True)
-class AutoPinPolicy:
+class AutoPinPolicy(Policy):
     """Whether messages are searched, how many pins one may give, and the characters that a pin may have."""
 
     enabled: bool = True

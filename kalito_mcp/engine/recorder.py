@@ -14,7 +14,7 @@ from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import NewMessage, Origin, RecordType, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.domain.validation import checked_moment, checked_name, checked_text
+from kalito_mcp.domain.validation import Policy, bounded, checked_moment, checked_name, checked_text
 from kalito_mcp.engine.importance import ImportancePolicy, score_importance
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import InvalidInput, SessionFinalized
@@ -32,12 +32,12 @@ _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsPolicy:
+class LimitsPolicy(Policy):
     """How much one call may hand over."""
 
-    max_text_bytes: int = 524_288
-    max_document_bytes: int = 16_777_216
-    max_messages: int = 10_000
+    max_text_bytes: int = bounded(524_288, least=1)
+    max_document_bytes: int = bounded(16_777_216, least=1)
+    max_messages: int = bounded(10_000, least=1)
 
 
 def checked_handle(name: str, field: str) -> str:

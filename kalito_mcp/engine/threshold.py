@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.engine.lazy_pattern import lazy
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryWindowPolicy:
+class SummaryWindowPolicy(Policy):
     """`threshold` messages make a summary, `dense_threshold` where a window is dense.
 
     Dense is an average length above `dense_length` characters, or a technicality above `dense_technicality`.
     """
 
-    threshold: int = 15
-    dense_threshold: int = 10
+    threshold: int = bounded(15, least=1)
+    dense_threshold: int = bounded(10, least=1)
     dense_technicality: float = 0.7
     dense_length: int = 500
     is_adaptive: bool = True
