@@ -721,3 +721,11 @@ async def test_sweeping_a_live_database_keeps_everything_that_was_not_erased(bac
         assert await read(store, record.id) == kept
         assert len(await found(store, "bergen")) == 1
     assert (await append(stores[1], drafts.message("after")))[0].id == 3
+
+
+async def test_records_as_they_were_written_are_not_damaged(store: Store) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        await transaction.records.append_messages(session, [drafts.message("one")], now_ms=START_MS)
+    async with store.read() as view:
+        assert await view.edits.damaged(["msg_1", "msg_2", "doc_unknown"]) == []

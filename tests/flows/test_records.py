@@ -244,3 +244,25 @@ async def test_no_client_key_makes_a_record_the_memorys_own(tmp_path: Path, era:
         assert (made["record"]["client_key"], made["edits"][0]["editor_type"]) == ("auto:1", "human")
         refusal = await h.refusal("create_pin", session_id="s", content="Likes tea.", client_key="auto:mine")
         assert "client_key 'auto:mine' begins with 'auto:'" in refusal
+
+
+async def test_a_text_that_decayed_on_the_disk_is_not_told_as_it_was_said(tmp_path: Path, era: str) -> None:
+    path = tmp_path / "memory.db"
+    async with house(path, era) as h:
+        texts = "The ferry leaves at seven.", "Then the ferry leaves at nine.", "The ferry to Oslo is blue."
+        await h.text("record_messages", session_id="s", messages=said(*texts))
+        await h.text("remember", type="task", text="Book the ferry to Bergen.")
+        await h.settled()
+    stored = path.read_bytes()
+    for word in (b"The ferry leaves at seven.", b"Book the ferry to Bergen."):
+        assert word in stored
+        stored = stored.replace(word, word.replace(b"ferry", b"fesry"))
+    path.write_bytes(stored)
+    async with house(path, era) as h:
+        found = await h.facts("search_memory", query="when does the ferry leave")
+        assert "left out, damaged on the disk: msg_1" in found["note"]
+        assert "run kalito-mcp doctor --deep" in found["note"]
+        assert "msg_1" not in {hit["record_id"] for hit in found["hits"]}
+        assert found["hits"]
+        assert "damaged on the disk: msg_1" in await h.refusal("memory_history", record_id="msg_1")
+        assert "The ferry to Oslo" in await h.text("memory_history", record_id="msg_3")
