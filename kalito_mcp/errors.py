@@ -28,6 +28,7 @@
 storage errors, whose words are written for the person at the keyboard.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -172,6 +173,11 @@ class StorageDamaged(StorageError):
     """The file is not a database, is cut short, or fails its checks."""
 
     code = "storage_damaged"
+
+
+def damage(record_ids: Sequence[str]) -> str:
+    """What is said of records that are not as they were written."""
+    return f"damaged on the disk: {', '.join(record_ids)}; run kalito-mcp doctor --deep"
 
 
 class SchemaTooNew(StorageError):

@@ -6,7 +6,7 @@ from typing import Any, Final
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
-from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, PastAnswer
+from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, KeptFeedback, PastAnswer
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
@@ -38,13 +38,13 @@ from kalito_mcp.orchestrator.vector_worker import VectorWorker
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
-from kalito_mcp.records.redaction import redact
+from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _MESSAGE: Final = "msg_"
 _NOTE: Final = "note"
-PERSON: Final = Editor(EditorType.HUMAN)
-"""Who edits where nobody says: whoever runs the program."""
+PROGRAM: Final = Editor(EditorType.AGENT, "python")
+"""Who edits unless the caller says otherwise: a program, whose words are not the user's own."""
 
 
 class Memory:
@@ -182,21 +182,21 @@ class Memory:
         *,
         session_id: str | None = None,
         agent_id: str | None = None,
-    ) -> str:
-        """Remember what the user thought of a question or an answer, named by its message or its node. The id of the
-        feedback's node.
+    ) -> KeptFeedback:
+        """Remember what the user thought of a question or an answer, named by its message or its node.
 
         Raises:
             RecordNotFound: it is in no graph. InvalidInput: another label than up, down or retry, or another agent's
             session. Conflict: the graph is switched off.
         """
-        note = None if note is None else redact(note).text
+        note, redacted = cleaned(note)
         if not self._observer.policy.enabled:
             raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
         if session_id is None and target_id.startswith(_MESSAGE):
             session_id = await self._session_of(target_id)
         if session_id is None:
-            return await self._orchestrators.of(agent_id).record_feedback(None, target_id, label, note)
+            agent = self._orchestrators.of(agent_id)
+            return KeptFeedback(await agent.record_feedback(None, target_id, label, note), redacted)
         session = await self._session(session_id)
         if session is None:
             raise SessionNotFound(session_id)
@@ -205,7 +205,8 @@ class Memory:
                 f"session {session_id!r} belongs to agent {session.agent!r}, not {agent_id!r}; leave agent_id out"
             )
         await self._observer.observe(self._scope(session_id))
-        return await self._orchestrators.of(session.agent).record_feedback(session_id, target_id, label, note)
+        agent = self._orchestrators.of(session.agent)
+        return KeptFeedback(await agent.record_feedback(session_id, target_id, label, note), redacted)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
         """The agent's graphs (`default` unless given); see the specification's `MemoryOrchestrator`."""
@@ -227,11 +228,12 @@ class Memory:
         *,
         session_id: str | None = None,
         agent_id: str | None = None,
-        editor: Editor = PERSON,
+        editor: Editor = PROGRAM,
     ) -> Sequence[MemoryRecord]:
         """Keep a thought, a document or a task, in a session or for an agent as a whole (`default` unless given).
 
-        A `note` is a short document without a source. See `RecordEditor.remember`.
+        A `note` is a short document without a source. See `RecordEditor.remember`. What a person wrote, and nobody
+        else, is kept as the user's own words: send `editor=Editor(EditorType.HUMAN, name)`.
 
         Raises:
             InvalidInput, Conflict, RecordNotFound: as they say; nothing was written.
@@ -267,10 +269,10 @@ class Memory:
         RecordNotFound."""
         pins, summaries = await self._historian.made_of(self._scope(None), record_id)
         # Those that the memory found by itself follow their message.
-        return [pin for pin in pins if not is_found_pin(pin.text, pin.client_key)], summaries
+        return [pin for pin in pins if not is_found_pin(pin)], summaries
 
     async def update_memory(
-        self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PERSON
+        self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PROGRAM
     ) -> MemoryRecord:
         """Change fields of a record. See `RecordEditor.update`.
 
@@ -282,15 +284,15 @@ class Memory:
             self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
         )
 
-    async def forget(self, record_id: str, *, editor: Editor = PERSON) -> Sequence[MemoryRecord]:
+    async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Take a record, or all parts of a document, out of every context and search. Raises RecordNotFound."""
         return await self._editor.forget(self._scope(None), record_id, editor=editor)
 
-    async def restore(self, record_id: str, *, editor: Editor = PERSON) -> Sequence[MemoryRecord]:
+    async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Undo `forget`. Raises RecordNotFound."""
         return await self._editor.restore(self._scope(None), record_id, editor=editor)
 
-    async def revert(self, record_id: str, version: int, *, editor: Editor = PERSON) -> MemoryRecord:
+    async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
         """Give a record the content of one of its versions, as a new version. Raises as `update_memory`."""
         return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
 

@@ -25,6 +25,7 @@ from kalito_mcp.domain.graph import (
 from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
+from kalito_mcp.domain.validation import Policy
 from kalito_mcp.engine.auto_pins import AutoPinPolicy
 from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.cache import CachePolicy
@@ -44,39 +45,6 @@ _PREFIX: Final = "KALITO_"
 _OWN_VARIABLES: Final = frozenset(
     {"KALITO_DATABASE", "KALITO_CONFIG", "KALITO_SESSION", "KALITO_LOG", "KALITO_CRASH_POINT"}
 )
-_AT_LEAST_ONE: Final = frozenset(
-    {
-        "checkpoint.top_k",
-        "chunking.target_chars",
-        "chunking.max_chars",
-        "context.recent_messages",
-        "context.summaries",
-        "context.min_recent",
-        "context.token_limit",
-        "context.fallback_messages",
-        "limits.max_text_bytes",
-        "limits.max_document_bytes",
-        "limits.max_messages",
-        "search.max_k",
-        "search.max_terms",
-        "search.postings",
-        "search.candidates",
-        "storage.readers",
-        "vectors.batch",
-        "vectors.max_chars",
-        "window.threshold",
-        "window.dense_threshold",
-    }
-)
-_MOST: Final = 1_000_000_000
-"""No number that is set means anything beyond this."""
-_AT_MOST: Final[Mapping[str, int]] = {
-    "graph.min_similarity": 1,
-    "graph.past_answers": 100,
-    "promotion.min_rank": 1,
-    "storage.busy_timeout_s": 86_400,  # SQLite reads more than 24 days as 0
-    "vectors.batch": 256,
-}
 
 
 def default_database() -> Path:
@@ -127,27 +95,8 @@ class Settings:
     servers: tuple[Mapping[str, Any], ...] = ()
 
 
-_SECTIONS: Final[Mapping[str, type[Any]]] = {
-    "context": ContextPolicy,
-    "window": SummaryWindowPolicy,
-    "summaries": SummaryPolicy,
-    "pins": AutoPinPolicy,
-    "importance": ImportancePolicy,
-    "tokens": TokenPolicy,
-    "search": SearchPolicy,
-    "decay": DecayPolicy,
-    "usage": UsagePolicy,
-    "chunking": ChunkPolicy,
-    "graph": GraphPolicy,
-    "session_graph": SessionGraphConfig,
-    "agent_graph": GraphConfig,
-    "sleep": SleepCycleOptions,
-    "promotion": PromotionPolicy,
-    "checkpoint": CheckpointPolicy,
-    "cache": CachePolicy,
-    "limits": LimitsPolicy,
-    "storage": StoragePolicy,
-    "vectors": VectorPolicy,
+_SECTIONS: Final[Mapping[str, type[Policy]]] = {
+    one.name: type(one.default) for one in fields(Settings) if isinstance(one.default, Policy)
 }
 
 
@@ -238,7 +187,7 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
     """The policy with these values. Strings become what the field is, so that the environment can set it.
 
     Raises:
-        ConfigurationError: an unknown key, or a value of the wrong type or below the least.
+        ConfigurationError: an unknown key, or a value of the wrong type or out of its bounds.
     """
     names = [one.name for one in fields(policy)]
     for key in values:
@@ -258,23 +207,11 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
         wanted = first["msg"].removeprefix("Input should be ")
         raise ConfigurationError(f"{setting} should be {wanted}") from error
     except InvalidInput as error:
-        raise ConfigurationError(f"section {section}: {error}") from error
-    for name in names:
-        value = getattr(built, name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            _check_number(f"{section}.{name}", value, values.get(name))
+        raise ConfigurationError(f"setting {section}.{error}") from error
+    for name, value in values.items():
+        if isinstance(value, bool) and not isinstance(getattr(built, name), bool):
+            raise ConfigurationError(f"setting {section}.{name} should be a number, not {str(value).lower()}")
     return built
-
-
-def _check_number(setting: str, value: float, given: Any) -> None:
-    least = 1 if setting in _AT_LEAST_ONE else 0
-    if isinstance(given, bool):
-        raise ConfigurationError(f"setting {setting} should be a number, not {str(given).lower()}")
-    if not value >= least:
-        raise ConfigurationError(f"setting {setting}={value} is less than {least}")
-    most = _AT_MOST.get(setting, _MOST)
-    if value > most:
-        raise ConfigurationError(f"setting {setting}={value} is more than {most:,}")
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -161,7 +161,7 @@ async def _assembled(
         counter,
         clock,
         ids,
-        context=settings.context,
+        max_per_level=settings.context.summaries,
         window=settings.window,
         limits=settings.limits,
     )
@@ -181,7 +181,14 @@ async def _assembled(
     )
     pins = PinCollector(store, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.shelf, settings.graph)
-    owed = OwedWorker(store, summaries, pins, observer, context=settings.context, window=settings.window)
+    owed = OwedWorker(
+        store,
+        summaries,
+        pins,
+        observer,
+        max_per_level=settings.context.summaries,
+        threshold=settings.window.threshold,
+    )
     rewriter = SummaryRewriter(counter, settings.summaries)
     followers = Followers(store, orchestrators.shelf, rewriter, pins, observer, clock)
     editor = RecordEditor(store, followers, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
@@ -248,7 +255,7 @@ async def read_stats(settings: Settings, session_id: str | None) -> dict[str, An
                 return {
                     "database": str(settings.database),
                     "bytes": settings.database.stat().st_size,
-                    **await view.sessions.totals(),
+                    **await view.sessions.totals(Scope()),
                     "newest": [session.to_dict() for session in await view.sessions.list_recent(Scope(), limit=20)],
                 }
             session = await view.sessions.get(Scope(session=session_id))

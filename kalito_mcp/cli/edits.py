@@ -10,7 +10,7 @@ import click
 
 from kalito_mcp.cli.opened import tell, this_person, typed_fields, with_echoes, with_memory
 from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
-from kalito_mcp.cli.record_lines import indented
+from kalito_mcp.cli.record_lines import indented, not_kept_lines
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.errors import ConfigurationError, Conflict, KalitoError, RevisionConflict
 
@@ -71,6 +71,7 @@ def edit(
             raise _edited_meanwhile(record.id, error.current) from None
         raise
     _tell_change(record, changed, difference, echoes)
+    tell(not_kept_lines(changed.redacted))
 
 
 @click.command()

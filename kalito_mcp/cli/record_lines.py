@@ -68,6 +68,11 @@ def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
     return f"remembered {given_type} {name}{parts}"
 
 
+def not_kept_lines(redacted: Sequence[str]) -> list[str]:
+    """What was taken out of what was given, as a line; none where it was nothing."""
+    return [f"taken out, and not kept: {', '.join(dict.fromkeys(redacted))}"] if redacted else []
+
+
 def hit_line(hit: Hit) -> str:
     """One hit of a search: its id, what it is, the day, whose words it has, their first 100 characters, and how many
     other records say the same."""

@@ -10,7 +10,7 @@ import click
 
 from kalito_mcp.cli.opened import tell, tell_json, this_person, typed_fields, with_memory
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
-from kalito_mcp.cli.record_lines import hit_line, nothing_lines, remembered_line, why_lines
+from kalito_mcp.cli.record_lines import hit_line, not_kept_lines, nothing_lines, remembered_line, why_lines
 from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchPage
@@ -18,7 +18,6 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.time_words import moment_in_words
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.records.redaction import redact
 from kalito_mcp.retrieval.search import SearchRequest
 
 if TYPE_CHECKING:
@@ -75,8 +74,7 @@ def remember(
         lambda memory: memory.remember(kind, fields, session_id=session_id, agent_id=agent_id, editor=this_person()),
     )
     tell([remembered_line(kind, kept), *([f"in a new memory, {settings.database}"] if is_new else [])])
-    if kinds := dict.fromkeys(redact(fields["text"]).kinds):
-        tell([f"taken out of the text, and not kept: {', '.join(kinds).replace('_', ' ')}"])
+    tell(not_kept_lines(kept[0].redacted))
 
 
 def _least_importance(_context: click.Context, _option: click.Parameter, value: str) -> float:
@@ -88,7 +86,7 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("-k", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many at the most.")
+@click.option("-k", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many at the most.")
 @with_session
 @with_agent
 @click.option(

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Hit
+
+MOST_TOKENS: Final = 10_000_000
+"""The largest budget of a context."""
 
 
 class Include(StrEnum):

@@ -11,32 +11,23 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.domain.validation import Policy, bounded
 
 # 2 ** -1074 is the smallest number above 0.
 _MOST_HALVINGS: Final = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class DecayPolicy:
+class DecayPolicy(Policy):
     """How fast rank falls, and how far: to `floor` of what it would be, for what is endlessly old.
 
     `half_life_days` is that of a record of importance 0 which was never used; one of importance 1 lasts
     `1 + importance_weight` times as long.
     """
 
-    half_life_days: float = 90.0
+    half_life_days: float = bounded(90.0, above=0)
     importance_weight: float = 4.0
-    floor: float = 0.9
-
-    def __post_init__(self) -> None:
-        """Raises InvalidInput for what no record can fade by."""
-        if not (math.isfinite(self.half_life_days) and self.half_life_days > 0):
-            raise InvalidInput(f"half_life_days={self.half_life_days} must be above 0, and finite")
-        if not (math.isfinite(self.importance_weight) and self.importance_weight >= 0):
-            raise InvalidInput(f"importance_weight={self.importance_weight} must be at least 0, and finite")
-        if not 0 <= self.floor <= 1:
-            raise InvalidInput(f"floor={self.floor} must lie in [0, 1]")
+    floor: float = bounded(0.9, most=1)
 
 
 DEFAULT_DECAY: Final = DecayPolicy()

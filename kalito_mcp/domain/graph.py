@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ class EdgeType(StrEnum):
     RESPONDED_WITH = "responded_with"
     HAS_FEEDBACK = "has_feedback"
     REFERS_TO_ENTITY = "refers_to_entity"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFeedback:
+    """The id of the feedback's node, and what of its note was not kept."""
+
+    id: str
+    redacted: tuple[str, ...] = ()
 
 
 class FeedbackLabel(StrEnum):
@@ -107,7 +116,7 @@ class GraphEdge:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphConfig:
+class GraphConfig(Policy):
     """Size, forgetting and matching of one graph.
 
     `half_life_min` is in minutes. `tau_dup` and `tau_sim` are cosines: from `tau_sim` up two queries are linked, and
@@ -117,41 +126,34 @@ class GraphConfig:
     similar queries get, by the weight of their edge; 0 switches it off.
     """
 
-    max_nodes: int = 50_000
+    max_nodes: int = bounded(50_000, least=1)
     max_edges: int = 200_000
-    half_life_min: float = 30 * DAY_MIN
-    tau_dup: float = 0.96
-    tau_sim: float = 0.75
+    half_life_min: float = bounded(30 * DAY_MIN, above=0)
+    tau_dup: float = bounded(0.96, above=0, most=1)
+    tau_sim: float = bounded(0.75, above=0, most=1)
     protect_min_degree: int = 64
     enable_inverted_index: bool = True
     merge_near_duplicates: bool = False
-    diffusion: float = 0.1
+    diffusion: float = bounded(0.1, most=1)
 
     def __post_init__(self) -> None:
         """Raises InvalidInput for what no graph can work with."""
-        if self.max_nodes < 1 or self.max_edges < 0 or self.protect_min_degree < 0:
-            raise InvalidInput("max_nodes must be at least 1, max_edges and protect_min_degree at least 0")
-        if not 0 < self.half_life_min < float("inf"):
-            raise InvalidInput(f"half_life_min={self.half_life_min} must be a positive number of minutes")
-        if not (0 < self.tau_sim <= 1 and 0 < self.tau_dup <= 1):
-            raise InvalidInput(f"tau_dup={self.tau_dup} and tau_sim={self.tau_sim} must lie in (0, 1]")
+        Policy.__post_init__(self)
         if self.tau_sim > self.tau_dup:
             raise InvalidInput(f"tau_sim={self.tau_sim} is above tau_dup={self.tau_dup}; lower it")
-        if not 0 <= self.diffusion <= 1:
-            raise InvalidInput(f"diffusion={self.diffusion} must lie in [0, 1]")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionGraphConfig(GraphConfig):
     """The same with the defaults of one conversation's graph."""
 
-    max_nodes: int = 5_000
+    max_nodes: int = bounded(5_000, least=1)
     max_edges: int = 25_000
-    half_life_min: float = DAY_MIN
+    half_life_min: float = bounded(DAY_MIN, above=0)
 
 
 @dataclass(frozen=True, slots=True)
-class GraphPolicy:
+class GraphPolicy(Policy):
     """How the graphs take part in a memory. Switched off, nothing enters them and nothing is found in them.
 
     A search scores a session's own queries `search_bias_session_first` higher than those of the agent. It brings at
@@ -162,17 +164,17 @@ class GraphPolicy:
 
     enabled: bool = True
     search_bias_session_first: float = 0.1
-    past_answers: int = 3
-    min_similarity: float = 0.3
+    past_answers: int = bounded(3, most=100)
+    min_similarity: float = bounded(0.3, most=1)
     max_entities: int = 8
     keep_sessions_days: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointPolicy:
+class CheckpointPolicy(Policy):
     """What a checkpoint holds: the `top_k` queries of the highest rank, with what they are linked to."""
 
-    top_k: int = 1_000
+    top_k: int = bounded(1_000, least=1)
     pretty: bool = False
 
 
@@ -217,11 +219,11 @@ class GraphHit:
 
 
 @dataclass(frozen=True, slots=True)
-class PromotionPolicy:
+class PromotionPolicy(Policy):
     """Which queries of a session the agent keeps: of a rank of at least `min_rank`, taken without decay, and with at
     least `min_degree` edges, the best `max_promotions`. With `carry_weights` what was counted and liked comes along."""
 
-    min_rank: float = 0.25
+    min_rank: float = bounded(0.25, most=1)
     max_promotions: int = 500
     min_degree: int = 1
     carry_weights: bool = True

@@ -6,6 +6,7 @@ is, with the edits after n undone, newest first. So nothing is stored twice, and
 edits but its creation.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,9 +17,10 @@ from kalito_mcp.domain.records import Origin, RecordType, Role, Visibility
 DELETED_AT: Final = "deleted_at"
 """The field of `content` that says since when a record is forgotten, in milliseconds; absent where it is not."""
 
-
 AUTO_KEY: Final = "auto:"
-"""How the client_key of a pin begins that the memory found by itself."""
+"""How the client_key of a pin begins that the memory found by itself; a digest of 32 hex digits follows. No caller may
+give a pin such a key."""
+_FOUND: Final = re.compile(f"{AUTO_KEY}[0-9a-f]{{32}}")
 
 
 class EditType(StrEnum):
@@ -77,6 +79,8 @@ class MemoryRecord:
     usage_count: int = 0
     last_used: int | None = None
     led_to: tuple[str, ...] = ()
+    redacted: tuple[str, ...] = field(default=(), compare=False)
+    """What was not kept of what the call that returns this was given; nothing where it is read."""
 
     @property
     def text(self) -> str:
@@ -92,6 +96,13 @@ class MemoryRecord:
     def visibility(self) -> Visibility:
         """Whether it may come into a chat."""
         return Visibility(self.content.get("visibility", Visibility.CHAT))
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether it is a pin that the memory found by itself in a message."""
+        # Databases may hold keys of callers that begin so too: with a host's name, or of another shape.
+        is_found = self.client is None and _FOUND.fullmatch(self.client_key or "") is not None
+        return is_found and self.type is RecordType.PIN
 
     @property
     def version_id(self) -> str:
@@ -151,7 +162,7 @@ def versions(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[tuple[St
 def _creator(record: MemoryRecord, content: Mapping[str, Any]) -> Editor:
     """Who made the record: the memory itself its automatic pins and summaries, else whose words it has."""
     is_summary = record.type is RecordType.SUMMARY and content.get("method") != "caller"
-    if is_summary or (record.client_key or "").startswith(AUTO_KEY):
+    if is_summary or record.is_automatic:
         return SYSTEM_EDITOR
     # What a person hands in has no client, and need not be in their words.
     is_handed_in = record.origin in (Origin.DOCUMENT, Origin.IMPORT) and record.client is None

@@ -6,7 +6,7 @@ clocks never are.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -161,6 +161,8 @@ class SemanticPin:
     created_at: int
     tokens: int
     origin: Origin = Origin.ASSISTANT
+    redacted: tuple[str, ...] = field(default=(), compare=False)
+    """What was not kept of what the call that returns this was given; nothing where it is read."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; None left out."""
@@ -202,6 +204,8 @@ class ConversationSummary:
     method: SummaryMethod
     model_id: str | None = None
     origin: Origin = Origin.ASSISTANT
+    redacted: tuple[str, ...] = field(default=(), compare=False)
+    """What was not kept of what the call that returns this was given; nothing where it is read."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; None left out."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.domain.validation import Policy, bounded
 
 
 class SleepCycleTrigger(StrEnum):
@@ -25,7 +25,7 @@ class SleepCycleSummarizer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SleepCycleOptions:
+class SleepCycleOptions(Policy):
     """One sleep cycle's bounds.
 
     The `max_inspect` queries of the lowest rank, all of a rank of at most `min_rank`, are clustered where their cosine
@@ -36,24 +36,11 @@ class SleepCycleOptions:
 
     max_clusters: int = 50
     max_inspect: int = 5_000
-    min_cluster_size: int = 2
-    similarity_threshold: float = 0.9
-    min_rank: float = 0.5
-    summary_max_length: int = 240
+    min_cluster_size: int = bounded(2, least=2)
+    similarity_threshold: float = bounded(0.9, above=0, most=1)
+    min_rank: float = bounded(0.5, most=1)
+    summary_max_length: int = bounded(240, least=1)
     cooldown_ms: int = 60_000
-
-    def __post_init__(self) -> None:
-        """Raises InvalidInput for what no cycle can work with."""
-        if self.max_clusters < 0 or self.max_inspect < 0 or self.cooldown_ms < 0:
-            raise InvalidInput("max_clusters, max_inspect and cooldown_ms must be at least 0")
-        if self.min_cluster_size < 2:  # noqa: PLR2004 - one node is no cluster
-            raise InvalidInput(f"min_cluster_size={self.min_cluster_size} must be at least 2")
-        if not 0 < self.similarity_threshold <= 1:
-            raise InvalidInput(f"similarity_threshold={self.similarity_threshold} must lie in (0, 1]")
-        if not 0 <= self.min_rank <= 1:
-            raise InvalidInput(f"min_rank={self.min_rank} must lie in [0, 1]")
-        if self.summary_max_length < 1:
-            raise InvalidInput("summary_max_length must be at least 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What the memory accepts as text, as a name, as a number. Pure; every refusal says what to do."""
 
 import re
-from typing import Final
+from dataclasses import dataclass, field, fields
+from typing import Final, TypeVar
 
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.errors import InvalidInput, TextTooLarge
@@ -9,6 +10,35 @@ from kalito_mcp.errors import InvalidInput, TextTooLarge
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _MAX_NAME_LENGTH: Final = 200
+MOST: Final = 1_000_000_000
+"""No number that is set means anything beyond this."""
+_Number = TypeVar("_Number", int, float)
+
+
+def bounded(default: _Number, *, least: float = 0, most: float = MOST, above: float | None = None) -> _Number:
+    """A field of a policy that lies from `least`, or above `above`, up to `most`."""
+    number: _Number = field(default=default, metadata={"bounds": (least, most, above)})
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What can be set of one rule. Its numbers lie from 0 to MOST, or in the bounds of their field."""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidInput for the first number out of bounds."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            least, most, above = one.metadata.get("bounds", (0, MOST, None))
+            # Said so that NaN is in no bounds.
+            if above is not None and not value > above:
+                raise InvalidInput(f"{one.name}={value} is not above {above}")
+            if not value >= least:
+                raise InvalidInput(f"{one.name}={value} is less than {least}")
+            if value > most:
+                raise InvalidInput(f"{one.name}={value} is more than {most:,}")
 
 
 def checked_text(text: str, field: str, *, max_bytes: int) -> str:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from kalito_mcp.domain.memory_records import AUTO_KEY
+from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
+from kalito_mcp.domain.validation import Policy
 from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
 from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.pin_rules import IMPORTANCE, PinKind, PinRule
@@ -23,7 +24,7 @@ from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_o
 
 
 @dataclass(frozen=True, slots=True)
-class AutoPinPolicy:
+class AutoPinPolicy(Policy):
     """Whether messages are searched, how many pins one may give, and the characters that a pin may have."""
 
     enabled: bool = True
@@ -98,9 +99,10 @@ def pin_key(content: str) -> str:
     return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN().findall(content)))
 
 
-def is_found_pin(content: str, client_key: str | None) -> bool:
-    """Whether a pin says what was found for it: one that somebody has put in other words is theirs."""
-    return client_key is not None and client_key in (pin_key(content), _code_key(content))
+def is_found_pin(pin: MemoryRecord) -> bool:
+    """Whether the memory found the pin, and it says what was found: one that somebody has put in other words is
+    theirs."""
+    return pin.is_automatic and pin.client_key in (pin_key(pin.text), _code_key(pin.text))
 
 
 def _code_key(content: str) -> str:

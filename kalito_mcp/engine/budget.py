@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Final
 
-from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Candidate, Hit
+from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.engine import render
 from kalito_mcp.engine.passages import Turn, passages, turns
 from kalito_mcp.errors import BudgetTooSmall
@@ -29,16 +30,16 @@ _LABELS_KEPT: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class ContextPolicy:
+class ContextPolicy(Policy):
     """How much of what goes into a context. The specification's numbers."""
 
-    recent_messages: int = 8
+    recent_messages: int = bounded(8, least=1)
     pins: int = 5
-    summaries: int = 3
+    summaries: int = bounded(3, least=1)
     """Summaries of one level. A fourth folds the four into one of the next level."""
-    min_recent: int = 3
-    token_limit: int = 3000
-    fallback_messages: int = 10
+    min_recent: int = bounded(3, least=1)
+    token_limit: int = bounded(3000, least=1, most=MOST_TOKENS)
+    fallback_messages: int = bounded(10, least=1)
     relevant_messages: int = 5
 
 

@@ -5,12 +5,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from kalito_mcp.domain.validation import Policy
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class CachePolicy:
+class CachePolicy(Policy):
     """`ttl_s` is the longest a value is served; 0 turns the cache off. `max_entries`: the least recently used go."""
 
     ttl_s: float = 5.0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.validation import Policy
 
 _QUESTION_OPENERS: Final = ("what", "how", "why")
 # Sums of these bonuses miss their decimal value by a few ulp: 0.5 + 0.2 + 0.1 + 0.05 is 0.8500000000000001.
@@ -15,7 +16,7 @@ _DECIMALS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class ImportancePolicy:
+class ImportancePolicy(Policy):
     """The base score and what each sign adds to it; `long_from` is in characters and exclusive."""
 
     base: float = 0.5

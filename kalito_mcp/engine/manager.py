@@ -12,8 +12,9 @@ from itertools import combinations
 from typing import Final
 
 from kalito_mcp.domain.analysis import index_terms
-from kalito_mcp.domain.context import Include, MemoryContext
+from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.memory_records import AUTO_KEY
 from kalito_mcp.domain.records import (
     PIN_IMPORTANCE,
     ConversationSummary,
@@ -53,11 +54,10 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import PinDraft, SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import redact, redacted_key
+from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
 
 _log: Final = logging.getLogger("kalito.manager")
-_MAX_BUDGET: Final = 10_000_000
 _INCLUDES: Final = tuple(frozenset(some) for count in range(len(Include) + 1) for some in combinations(Include, count))
 _View = tuple[Session, SessionView, int, int]
 
@@ -107,7 +107,7 @@ class MemoryManager:
         pending_input: bool = False,
         include: Collection[Include] = (),
     ) -> MemoryContext:
-        """What the session remembers, within `max_tokens` tokens (3,000 unless given).
+        """What the session remembers, within `max_tokens` tokens (`context.token_limit` unless given).
 
         With a query, older messages of the agent's sessions that match it come in where there is room, with the turns
         right before and after them.
@@ -121,8 +121,10 @@ class MemoryManager:
             BudgetTooSmall: the frame does not fit; says the minimum.
         """
         budget = self._context.token_limit if max_tokens is None else max_tokens
-        if not 1 <= budget <= _MAX_BUDGET:
-            raise InvalidInput(f"max_tokens={budget} is outside 1 to {_MAX_BUDGET:,}; the default is 3000")
+        if not 1 <= budget <= MOST_TOKENS:
+            raise InvalidInput(
+                f"max_tokens={budget} is outside 1 to {MOST_TOKENS:,}; the default is {self._context.token_limit}"
+            )
         asked = frozenset(include)
         has_query = bool(query and query.strip())
         try:
@@ -172,11 +174,17 @@ class MemoryManager:
             Conflict: that message is not the user's or the assistant's own words, and nobody has confirmed the pin.
             SessionFinalized: the session is closed.
         """
-        content = redact(checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)).text
+        checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
         checked_handle(request.session_id, "session_id")
         if request.client_key is not None:
             checked_name(request.client_key, "client_key")
-        client_key = redacted_key(request.client_key)
+            if request.client_key.startswith(AUTO_KEY):
+                raise InvalidInput(
+                    f"client_key {request.client_key!r} begins with {AUTO_KEY!r}, which is kept for the memory's own "
+                    "pins; choose another"
+                )
+        request, redacted = cleaned(request)
+        content = request.content
         importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
         now_ms = self._clock.now_ms()
         draft = PinDraft(
@@ -187,7 +195,7 @@ class MemoryManager:
             tokens=self._counter.count(as_data(content)),
             pin_type=request.pin_type,
             created_at=now_ms,
-            client_key=client_key,
+            client_key=request.client_key,
             terms=index_terms(content),
             origin=request.origin,
             client=request.client,
@@ -221,7 +229,7 @@ class MemoryManager:
                     )
                 if before.content != content:
                     raise ClientKeyReused(draft.client_key or "")
-                return before
+                return replace(before, redacted=redacted)
         return SemanticPin(
             id=draft.id,
             session_id=session.id,
@@ -232,10 +240,12 @@ class MemoryManager:
             created_at=now_ms,
             tokens=draft.tokens,
             origin=draft.origin,
+            redacted=redacted,
         )
 
     async def needs_summarization(self, session_id: str) -> bool:
-        """Whether a whole window of messages (15; 10 where they are long or technical) has no summary yet."""
+        """Whether a whole window of messages has no summary yet: `window.threshold`, or `window.dense_threshold` where
+        they are long or technical."""
         return await self._summaries.is_due(self._scope(session_id))
 
     async def auto_summarize_session(self, session_id: str) -> ConversationSummary | None:

@@ -71,7 +71,9 @@ class Recaller:
         async with self._store.read() as view:
             stubs = await view.search.candidate_stubs(scope, (), centres, reach=1, filters=filters)
             neighbours = sorted({stub.key for stub in stubs} - set(centres))
-            return await view.search.candidates(scope, neighbours, filters)
+            found = await view.search.candidates(scope, neighbours, filters)
+            damaged = await view.edits.damaged([one.record_id for one in found])
+            return [one for one in found if one.record_id not in damaged]
 
 
 def _is_shown(one: Hit | Candidate, include: frozenset[Include]) -> bool:

@@ -4,15 +4,17 @@ No model is asked here and nothing is awaited but the store: what a message owes
 later, from what is stored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import anyio.to_thread
 
 from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import NewMessage, Origin, RecordType, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.domain.validation import checked_moment, checked_name, checked_text
+from kalito_mcp.domain.validation import Policy, bounded, checked_moment, checked_name, checked_text
 from kalito_mcp.engine.importance import ImportancePolicy, score_importance
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import InvalidInput, SessionFinalized
@@ -20,20 +22,22 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import redact, redacted_key, redacted_values
+from kalito_mcp.records.redaction import cleaned, redact
 from kalito_mcp.records.schemas import checked_content
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
 _NO_DETAILS_INSTEAD: Final = "send those beside details, and caused_by by update_memory once the message is recorded"
+_LONG_CHARS: Final = 100_000
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsPolicy:
+class LimitsPolicy(Policy):
     """How much one call may hand over."""
 
-    max_text_bytes: int = 524_288
-    max_document_bytes: int = 16_777_216
-    max_messages: int = 10_000
+    max_text_bytes: int = bounded(524_288, least=1)
+    max_document_bytes: int = bounded(16_777_216, least=1)
+    max_messages: int = bounded(10_000, least=1)
 
 
 def checked_handle(name: str, field: str) -> str:
@@ -48,6 +52,11 @@ def checked_handle(name: str, field: str) -> str:
     return name
 
 
+async def read_aside(chars: int, read: Callable[[], _Made]) -> _Made:
+    """What `read` makes of so many characters: of many in a thread, so that other calls are answered meanwhile."""
+    return await anyio.to_thread.run_sync(read) if chars > _LONG_CHARS else read()
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """What became of a batch. `messages` is in the order of the batch; `session` is as it was before it."""
@@ -55,7 +64,8 @@ class Recorded:
     session: Session
     messages: tuple[AppendedMessage, ...]
     redacted: tuple[str, ...] = ()
-    """What was not kept: kinds of secrets, such as "github token", and "private"."""
+    """What was not kept: kinds of secrets, such as `github_token`, and `private`; `github_token in name` where that
+    was not in the text."""
 
     @property
     def message_ids(self) -> list[str]:
@@ -111,8 +121,10 @@ class Recorder:
         if scope.agent is not None:
             checked_handle(scope.agent, "agent_id")
         now_ms = self._clock.now_ms()
-        redacted: list[str] = []
-        drafts = [self._draft(message, place, now_ms, client, redacted) for place, message in enumerate(messages)]
+        drafts, redacted = await read_aside(
+            sum(len(one.text) + len(str(one.details)) for one in messages),
+            lambda: self._drafts(messages, now_ms, cleaned(client)[0]),
+        )
         async with self._store.write() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
@@ -120,49 +132,53 @@ class Recorder:
             appended = await transaction.records.append_messages(session, drafts, now_ms=now_ms)
         return Recorded(session=session, messages=tuple(appended), redacted=tuple(redacted))
 
-    def _draft(
-        self, message: NewMessage, place: int, now_ms: int, client: str | None, redacted: list[str]
-    ) -> MessageDraft:
-        try:
-            checked_text(message.text, "text", max_bytes=self._limits.max_text_bytes)
-            kept = redact(message.text)
-            text = kept.text
-            redacted += kept.kinds
-            details = _details(message, text) if message.details else None
-            origin = _origin(message)
-            if message.name is not None:
-                checked_name(message.name, "name")
-            if message.client_key is not None:
-                checked_name(message.client_key, "client_key")
-            if message.model_id is not None:
-                checked_name(message.model_id, "model_id")
-            created_at = now_ms if message.created_at is None else checked_moment(message.created_at, "created_at")
-            name = None if message.name is None else redact(message.name).text
-        except InvalidInput as error:
-            raise type(error)(f"messages[{place}]: {error}; nothing of this call was recorded") from None
+    def _drafts(
+        self, messages: Sequence[NewMessage], now_ms: int, client: str | None
+    ) -> tuple[list[MessageDraft], list[str]]:
+        """What of the messages is written, and what of them is not kept."""
+        drafts: list[MessageDraft] = []
+        redacted: list[str] = []
+        for place, message in enumerate(messages):
+            try:
+                checked_text(message.text, "text", max_bytes=self._limits.max_text_bytes)
+                kept, found = cleaned(message)
+                drafts.append(self._draft(kept, now_ms, client))
+            except InvalidInput as error:
+                raise type(error)(f"messages[{place}]: {error}; nothing of this call was recorded") from None
+            redacted += found
+        return drafts, redacted
+
+    def _draft(self, message: NewMessage, now_ms: int, client: str | None) -> MessageDraft:
+        details = _details(message) if message.details else None
+        origin = _origin(message)
+        for field in ("name", "client_key", "model_id"):
+            if (name := getattr(message, field)) is not None:
+                checked_name(name, field)
         return MessageDraft(
             role=message.role,
-            text=text,
-            name=name,
-            created_at=created_at,
-            importance=(details or {}).get("importance_score", score_importance(message.role, text, self._importance)),
-            tokens=self._counter.count(as_data(text)),
+            text=message.text,
+            name=message.name,
+            created_at=now_ms if message.created_at is None else checked_moment(message.created_at, "created_at"),
+            importance=(details or {}).get(
+                "importance_score", score_importance(message.role, message.text, self._importance)
+            ),
+            tokens=self._counter.count(as_data(message.text)),
             model_id=message.model_id,
             token_usage=message.token_usage,
-            client_key=redacted_key(message.client_key),
-            terms=index_terms(text, name),
+            client_key=message.client_key,
+            terms=index_terms(message.text, message.name),
             origin=origin,
             client=client,
             details=details,
         )
 
 
-def _details(message: NewMessage, text: str) -> dict[str, Any]:
-    """The other fields, checked as those of a message, and without secrets."""
-    given = redacted_values(dict(message.details or {}))
+def _details(message: NewMessage) -> dict[str, Any]:
+    """The other fields, checked as those of a message."""
+    given = dict(message.details or {})
     if taken := _NO_DETAILS & set(given):
         raise InvalidInput(f"details has {', '.join(sorted(taken))}; {_NO_DETAILS_INSTEAD}")
-    content = checked_content(RecordType.MESSAGE, {**given, "role": str(message.role), "text": text})
+    content = checked_content(RecordType.MESSAGE, {**given, "role": str(message.role), "text": message.text})
     return {name: value for name, value in content.items() if name not in ("text", "role")}
 
 

@@ -29,12 +29,20 @@ PINS_HEADING: Final = "PINS (important facts)"
 HISTORY_HEADING: Final = "HISTORICAL MESSAGES (condensed)"
 RECENT_HEADING: Final = "--- RECENT CONVERSATION ---"
 
-# C0 except tab and newline, DEL, C1, zero-width and bidirectional controls, and plane 14: tags, and the variation
-# selectors that can carry a hidden text.
+# Runs of what nobody sees: control characters except tab and newline, separators of lines, Unicode's format characters
+# (Cf) without the visible Arabic and Kaithi ones, all it calls default-ignorable, and the blank Braille pattern.
 _INVISIBLE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
+# What emoji and some scripts need, where it follows a character of theirs: joiners, emoji's selectors, Mongolian ones.
+_JOINING: Final = frozenset([*"\u200c\u200d\ufe0e\ufe0f\u180b\u180c\u180d\u180e\u2800", "\ufe0f\u200d"])
+_KEYCAPS: Final = frozenset("#*0123456789©®")
+_FIRST_JOINED: Final = "\u0590"
+"""Hebrew. Latin, Greek, Cyrillic and Armenian, which come before, need nothing invisible."""
+# The markers around what is remembered, and what may be read as one of them.
+_MARKER: Final = re.compile(r"[<＜﹤‹〈](?=[\s/／\\]{0,16}kalito[\W_]{0,8}memory)", re.IGNORECASE)
 _WHOSE: Final = {
     Origin.USER: "the user",
     Origin.ASSISTANT: "the assistant",
@@ -98,13 +106,13 @@ def passage_lines(passage: Sequence[Turn], session_id: str) -> list[str]:
             "" if lines or said.session_id in (session_id, None) else f" in session {_quoted(said.session_id or '')}"
         )
         label.append(_speaker(said) + place + _whose(said.origin, said.role))
-        lines.append(f"{'  ' if lines else '- '}{', '.join(label)}: {visible(turn.text)}")
+        lines.append(f"{'  ' if lines else '- '}{', '.join(label)}: {as_data(turn.text)}")
     return lines
 
 
 def _speaker(said: Hit | Candidate) -> str:
     """Who said it, or what it is. On one line, for the next one would be another turn's."""
-    speaker = visible(" ".join((said.name or "").split())) or said.role or str(said.type)
+    speaker = as_data(" ".join((said.name or "").split())) or said.role or str(said.type)
     return speaker + (f" {said.status}" + (f", due {said.due_date}" if said.due_date else "") if said.status else "")
 
 
@@ -123,16 +131,28 @@ def _whose(origin: Origin, role: Role | None) -> str:
 
 
 def as_data(text: str) -> str:
-    """The text with its further lines indented and its invisible characters visible."""
+    """The text with its further lines indented and its invisible characters visible, and with the first sign of every
+    marker written as an escape, so that none of ours is closed or opened by it."""
     if "\n" in text or "\r" in text:
         text = "\n  ".join(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    return visible(text)
+    return _MARKER.sub(_escaped, visible(text))
 
 
 def visible(text: str) -> str:
     """The text with its invisible characters written as escapes: control, zero-width and bidirectional ones, and those
-    that can carry a hidden text. Tabs and ends of lines stay."""
-    return _INVISIBLE.sub(lambda found: f"\\u{{{ord(found.group()):x}}}", text)
+    that can carry a hidden text. Tabs and ends of lines stay, and a single joiner or selector of emoji where it follows
+    a character that may need it."""
+    return _INVISIBLE.sub(_shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    run, before = found.group(), found.string[max(0, found.start() - 1) : found.start()]
+    is_joined = before in _KEYCAPS or (before >= _FIRST_JOINED and not before.isspace())
+    return run if run in _JOINING and is_joined else _escaped(found)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(f"\\u{{{ord(one):x}}}" for one in found.group())
 
 
 def shortened(piece: Piece, *, at_most: int, fits: Callable[[Piece], bool]) -> Piece:

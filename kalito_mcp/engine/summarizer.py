@@ -14,6 +14,7 @@ from typing import Final
 import anyio
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SummaryMethod
+from kalito_mcp.domain.validation import Policy
 from kalito_mcp.engine.extractive import fold_summaries, summarize_messages, telling
 from kalito_mcp.engine.prompts import CLOUD_SUMMARY, LOCAL_SUMMARY, SUMMARY_OF_SUMMARIES, Prompt, fit_lines
 from kalito_mcp.engine.summary_validation import ValidationPolicy, find_flaw
@@ -26,7 +27,7 @@ _log: Final = logging.getLogger("kalito.summaries")
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryPolicy:
+class SummaryPolicy(Policy):
     """How summaries are asked for and what they may look like.
 
     Tokens bound a model's answer, characters everything else. `cloud_max_characters` admits the 200 words that

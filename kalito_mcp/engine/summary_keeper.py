@@ -1,15 +1,16 @@
 """Keeps a session's summaries complete: windows of messages, and levels of summaries above them.
 
-The summaries of level 0 tile the conversation from its first message, without gap or overlap, a window each. When
-one level has more than `ContextPolicy.summaries` that no higher one covers, that many and one are folded into a
-summary of the next level: what is in view grows with the logarithm of the conversation's length.
+The summaries of level 0 tile the conversation from its first message, one window each, without gap or overlap. When a
+level has more than `max_per_level` summaries that no higher one covers, its oldest `max_per_level + 1` are folded into
+one of the next level. So what a context has to show grows with the logarithm of the conversation's length.
 
-Texts are written before the transaction that stores them, because a model may be slow; if another process stored
-the same range meanwhile, its summary stands and ours is dropped. If what was summarised has changed meanwhile, or was
-forgotten, it is summarised again: nothing that is stored says what is gone.
+Texts are written before the transaction that stores them, because a model may be slow. If another process has stored
+the same range by then, its summary stands and ours is dropped. If a message has changed or was forgotten by then, the
+range is summarised again, so that no summary repeats what is gone.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import (
@@ -25,7 +26,6 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import checked_text, message_number
-from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.engine.summarizer import Summarizer, WrittenSummary
@@ -42,11 +42,11 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import SummaryDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import redact
+from kalito_mcp.records.redaction import cleaned
 
 
 class SummaryKeeper:
-    """Writes the summaries that a session is due, or is asked for."""
+    """Writes the summaries that are due, and those that a caller asks for."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SummaryKeeper:
         clock: Clock,
         ids: IdSource,
         *,
-        context: ContextPolicy,
+        max_per_level: int,
         window: SummaryWindowPolicy,
         limits: LimitsPolicy,
     ) -> None:
@@ -65,7 +65,7 @@ class SummaryKeeper:
         self._counter = counter
         self._clock = clock
         self._ids = ids
-        self._max_summaries = context.summaries
+        self._max_per_level = max_per_level
         self._window = window
         self._limits = limits
 
@@ -123,9 +123,10 @@ class SummaryKeeper:
             SummaryRangeConflict: it does not begin right after the last summary; says where that is.
             SessionFinalized: the session is closed.
         """
-        text = None
         if request.summary is not None:
-            text = redact(checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)).text
+            checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
+        kept, redacted = cleaned(request)
+        text = None if kept.summary is None else kept.summary.strip()
         async with self._store.read() as view:
             session = await _session(view, scope)
             messages = await self._range(view, session, scope, request)
@@ -146,7 +147,9 @@ class SummaryKeeper:
             is_current = text is not None or await _are_as_read(transaction, session, messages)
             if is_current:
                 await transaction.records.add_summary(session, draft)
-        return _summary(session.id, draft) if is_current else await self.create(scope, request)
+        if not is_current:
+            return await self.create(scope, request)
+        return replace(_summary(session.id, draft), redacted=redacted)
 
     async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
         """Store the caller's text as the summary of every message that has none; None when every message has one.
@@ -183,8 +186,8 @@ class SummaryKeeper:
     def _foldable(self, uncovered: Sequence[ConversationSummary]) -> Sequence[ConversationSummary]:
         for level in range(max((summary.level for summary in uncovered), default=-1) + 1):
             of_level = [summary for summary in uncovered if summary.level == level]
-            if len(of_level) > self._max_summaries:
-                return of_level[: self._max_summaries + 1]
+            if len(of_level) > self._max_per_level:
+                return of_level[: self._max_per_level + 1]
         return ()
 
     async def _range(

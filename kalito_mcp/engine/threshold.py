@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.engine.lazy_pattern import lazy
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryWindowPolicy:
+class SummaryWindowPolicy(Policy):
     """`threshold` messages make a summary, `dense_threshold` where a window is dense.
 
     Dense is an average length above `dense_length` characters, or a technicality above `dense_technicality`.
     """
 
-    threshold: int = 15
-    dense_threshold: int = 10
+    threshold: int = bounded(15, least=1)
+    dense_threshold: int = bounded(10, least=1)
     dense_technicality: float = 0.7
     dense_length: int = 500
     is_adaptive: bool = True
@@ -63,11 +64,6 @@ _EDGE: Final = ".,;:!?\"'()[]{}<>*“”‘’。，！？；：、"
 _MAX_WORD: Final = 120
 
 
-def technicality(text: str) -> float:
-    """How technical a text is, in [0, 1]; prose is near 0, and a text without characters is 0."""
-    return _share((text,))
-
-
 def summary_window(
     messages: Sequence[MessageWithImportance], policy: SummaryWindowPolicy = DEFAULT_SUMMARY_WINDOW
 ) -> int:
@@ -79,12 +75,13 @@ def summary_window(
     if not policy.is_adaptive or not window:
         return policy.threshold
     is_long = sum(len(message.text) for message in window) > policy.dense_length * len(window)
-    if is_long or _share(message.text for message in window) > policy.dense_technicality:
+    if is_long or technicality(message.text for message in window) > policy.dense_technicality:
         return policy.dense_threshold
     return policy.threshold
 
 
-def _share(texts: Iterable[str]) -> float:
+def technicality(texts: Iterable[str]) -> float:
+    """How technical the texts are together, in [0, 1]; prose is near 0, and texts without characters are 0."""
     technical = total = 0
     for text in texts:
         for part_number, part in enumerate(text.split("```")):

@@ -45,11 +45,6 @@ class Network:
         """All edges."""
         return self._edges.values()
 
-    @property
-    def is_dirty(self) -> bool:
-        """Whether anything changed since the changes were last drained."""
-        return bool(self._changed_nodes or self._changed_edges or self._removed_nodes or self._removed_edges)
-
     def stats(self) -> GraphStats:
         """How many nodes and edges there are."""
         return GraphStats(len(self._nodes), len(self._edges))

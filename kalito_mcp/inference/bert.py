@@ -1,4 +1,4 @@
-"""A BERT encoder's forward pass in numpy alone: token ids in, one unit vector a text out. Pure but for its file.
+"""A BERT encoder's forward pass in numpy alone: token ids in, one unit vector a text out. It only reads one file.
 
 Texts of one call are laid end to end, without padding: each layer multiplies all tokens at once, and only attention
 goes text by text. Sources: Devlin et al., NAACL 2019 (the encoder); Reimers and Gurevych, EMNLP 2019 (the mean of the

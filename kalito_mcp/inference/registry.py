@@ -6,7 +6,6 @@ opens no connection; each server's client opens with its first question.
 
 import difflib
 import ipaddress
-import math
 import re
 import socket
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, get_args
 
+from kalito_mcp.domain.validation import MOST
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.breaker import BreakerPolicy, CircuitBreaker
 from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
@@ -79,8 +79,8 @@ class ModelServer:
             ("total_timeout_s", self.total_timeout_s),
             ("max_reply_bytes", self.max_reply_bytes),
         ):
-            if not (math.isfinite(value) and value > 0):
-                raise self._error(f"{field}={value} must be greater than 0")
+            if not 0 < value <= MOST:
+                raise self._error(f"{field}={value} must be greater than 0 and at most {MOST:,}")
         if not 0 <= self.max_retries <= 2:  # noqa: PLR2004
             raise self._error(f"max_retries={self.max_retries} must be 0, 1 or 2")
 

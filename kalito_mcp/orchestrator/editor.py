@@ -21,7 +21,7 @@ from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
-from kalito_mcp.engine.recorder import LimitsPolicy, checked_handle
+from kalito_mcp.engine.recorder import LimitsPolicy, checked_handle, read_aside
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
 from kalito_mcp.orchestrator.followers import Followers
@@ -30,7 +30,7 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, found_record, found_records
-from kalito_mcp.records.redaction import redacted_values
+from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.records.schemas import checked_changes, checked_content
 
 _REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
@@ -88,7 +88,8 @@ class RecordEditor:
         if scope.agent:
             checked_handle(scope.agent, "agent_id")
         now_ms = self._clock.now_ms()
-        content = checked_content(record_type, redacted_values(fields), now_ms=now_ms)
+        given, redacted = await read_aside(len(str(fields)), lambda: cleaned(fields))
+        content = checked_content(record_type, given, now_ms=now_ms)
         if not str(content["text"]).strip():
             raise InvalidInput("text is blank; send the text to remember")
         if "chunk_index" in content:
@@ -96,7 +97,14 @@ class RecordEditor:
             raise InvalidInput(
                 "chunk_index and total_chunks follow from how the document is cut; leave them out, and send all of it"
             )
-        drafts = self._drafts(record_type, content, editor, origin, now_ms)
+        size = len(str(content["text"]))
+        drafts = await read_aside(size, lambda: self._drafts(record_type, content, editor, origin, now_ms))
+        records = await self._add(scope, record_type, drafts, editor, now_ms)
+        return [replace(one, redacted=redacted) for one in records]
+
+    async def _add(
+        self, scope: Scope, record_type: RecordType, drafts: Sequence[RecordDraft], editor: Editor, now_ms: int
+    ) -> Sequence[MemoryRecord]:
         async with self._store.write() as transaction:
             if scope.session is not None:
                 checked_handle(scope.session, "session_id")
@@ -119,7 +127,7 @@ class RecordEditor:
             RecordNotFound, InvalidInput: as they say. Conflict: it is forgotten, or its state does not allow it.
         """
         _check_lengths(changes, self._limits.max_text_bytes, "limits.max_text_bytes")
-        kept = redacted_values(changes)
+        kept, redacted = await read_aside(len(str(changes)), lambda: cleaned(changes))
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
             if record.is_deleted:
@@ -130,7 +138,8 @@ class RecordEditor:
                 raise InvalidInput("text holds nothing but white space; send what to remember, or forget the record")
             return content
 
-        return await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision)
+        changed = await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision)
+        return replace(changed, redacted=redacted)
 
     async def forget(self, scope: Scope, record_id: str, *, editor: Editor) -> Sequence[MemoryRecord]:
         """Take a record, or all parts of a document, out of every context and search, until it is restored. What is
@@ -214,7 +223,7 @@ class RecordEditor:
         text = str(content["text"])
         return EditDraft(
             type=edit_type,
-            editor=editor,
+            editor=cleaned(editor)[0],
             edited_at=self._clock.now_ms(),
             content=content,
             tokens=self._counter.count(as_data(text)),
@@ -270,7 +279,7 @@ class RecordEditor:
             type=record_type,
             content=content,
             origin=origin,
-            client=editor.id if editor.type is EditorType.AGENT else None,
+            client=cleaned(editor.id)[0] if editor.type is EditorType.AGENT else None,
             created_at=now_ms,
             tokens=self._counter.count(as_data(str(content["text"]))),
         )

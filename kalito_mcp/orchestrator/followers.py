@@ -186,7 +186,7 @@ class Followers:
     async def _change_pins(self, change: _Change, after: MemoryRecord) -> None:
         """Forget the automatic pins that the message no longer says, have back those that were forgotten because of it
         and that it says again, and add those that it says now."""
-        pins = [pin for pin in await change.edits.pins_of(change.before) if is_found_pin(pin.text, pin.client_key)]
+        pins = [pin for pin in await change.edits.pins_of(change.before) if is_found_pin(pin)]
         wanted = await self._wanted(change)
         has_its_words = change.is_back and _words(after) == _words(change.before)
         for pin in pins:

@@ -148,4 +148,4 @@ def _refer(graph: "GraphStore", text: str, node_id: str, record_id: str, at_ms: 
     from kalito_mcp.graph.entities import entities  # noqa: PLC0415 - only where a graph is written
 
     for entity in entities(text)[: policy.max_entities]:
-        graph.upsert_entity(entity.text, of=[node_id], record_id=record_id, at_ms=at_ms)
+        graph.upsert_entity(entity, of=[node_id], record_id=record_id, at_ms=at_ms)

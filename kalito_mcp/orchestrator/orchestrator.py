@@ -7,6 +7,7 @@ call returned is there after a crash, and other processes see it.
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -27,6 +28,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
 )
+from kalito_mcp.engine.recorder import checked_handle
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.orchestrator.graph_settings import (
     OrchestratorConfig,
@@ -41,7 +43,7 @@ from kalito_mcp.orchestrator.past_answers import past_answer
 from kalito_mcp.orchestrator.restoring import of_this_memory, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
-from kalito_mcp.records.redaction import redact
+from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ class MemoryOrchestrator:
             session = await transaction.sessions.get(scope)
             if session is not None and session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            return graph.upsert_query(redact(text).text)
+            return graph.upsert_query(cleaned(text)[0])
 
     async def record_feedback(
         self, session_id: str | None, target_id: str, label: FeedbackLabel | str, note: str | None = None
@@ -248,7 +250,12 @@ class MemoryOrchestrator:
 
     def check_snapshot_name(self, name: str | None) -> None:
         """Raises InvalidInput for a name that no checkpoint can have."""
-        self._snapshots.path(name or default_name(self.agent_id))
+        self._snapshot_path(name or default_name(self.agent_id))
+
+    def _snapshot_path(self, name: str) -> Path:
+        path = self._snapshots.path(name)
+        checked_handle(name, "checkpoint_name")
+        return path
 
     async def gc_sessions(self, older_than_ms: int) -> int:
         """Remove the graphs of finalized sessions that were last written more than `older_than_ms` ago: what was worth
@@ -283,7 +290,7 @@ class MemoryOrchestrator:
         from kalito_mcp.graph.files import write_json  # noqa: PLC0415
 
         name = name or default_name(self.agent_id)
-        path = self._snapshots.path(name)
+        path = self._snapshot_path(name)
         policy = self.config.checkpoint
         for _ in range(_MAX_PLANS):
             graph = await self.get_agent_store()

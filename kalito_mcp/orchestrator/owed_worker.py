@@ -10,9 +10,7 @@ from typing import Final
 import anyio
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
-from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.ports.store import Store
@@ -31,15 +29,15 @@ class OwedWorker:
         pins: PinCollector,
         observer: Observer,
         *,
-        context: ContextPolicy,
-        window: SummaryWindowPolicy,
+        max_per_level: int,
+        threshold: int,
     ) -> None:
         self._store = store
         self._summaries = summaries
         self._pins = pins
         self._observer = observer
-        self._max_summaries = context.summaries
-        self._threshold = window.threshold
+        self._max_per_level = max_per_level
+        self._threshold = threshold
         self._pending: dict[tuple[str, str | None], Scope] = {}
         self._wake = anyio.Event()
         self._idle = anyio.Event()
@@ -85,7 +83,7 @@ class OwedWorker:
                 async with self._store.read() as view:
                     sessions = await view.sessions.list_owing(
                         threshold=self._threshold,
-                        max_summaries=self._max_summaries,
+                        max_summaries=self._max_per_level,
                         after_key=last_key,
                         limit=_PAGE,
                     )

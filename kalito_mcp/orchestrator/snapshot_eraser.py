@@ -3,19 +3,17 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import anyio.to_thread
 
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.graph import GraphConfig
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.validation import MOST
 from kalito_mcp.errors import InvalidInput, StorageError
 from kalito_mcp.orchestrator.restoring import detach
 from kalito_mcp.ports.store import Store
 from kalito_mcp.snapshots.folder import SnapshotFolder
-
-_NO_LIMIT: Final = 1 << 31
 
 
 class SnapshotEraser:
@@ -54,7 +52,7 @@ class SnapshotEraser:
         from kalito_mcp.graph.files import read_json, write_json  # noqa: PLC0415 - numpy comes with it
         from kalito_mcp.graph.store import GraphStore  # noqa: PLC0415 - as above
 
-        graph = GraphStore(GraphConfig(max_nodes=_NO_LIMIT, max_edges=_NO_LIMIT))
+        graph = GraphStore(GraphConfig(max_nodes=MOST, max_edges=MOST))
         written = await anyio.Path(path).stat()
         await anyio.to_thread.run_sync(graph.from_snapshot, await read_json(path))
         scope = Scope(owner=self._owner)

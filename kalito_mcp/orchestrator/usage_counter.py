@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import anyio
 
+from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import StorageError
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class UsagePolicy:
+class UsagePolicy(Policy):
     """`enabled` counts at all. Uses are written `write_after_s` seconds after the first of them."""
 
     enabled: bool = True

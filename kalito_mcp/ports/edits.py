@@ -69,6 +69,10 @@ class EditReader(Protocol):
         """What is left of an erased record of this owner."""
         ...
 
+    async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
+        """Those of the ids whose record is not as it was written, by the hash of its row."""
+        ...
+
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
         """Those of the ids whose records were erased."""
         ...

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from kalito_mcp.domain.validation import Policy, bounded
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class VectorPolicy:
+class VectorPolicy(Policy):
     """What embeds texts, and how they are prepared for it.
 
     `embedder` is empty for none, `minilm`, or the name of a model server; a server's `model` must be said. Texts are
@@ -21,10 +23,10 @@ class VectorPolicy:
 
     embedder: str = ""
     model: str = ""
-    batch: int = 32
+    batch: int = bounded(32, least=1, most=256)
     query_prefix: str = ""
     passage_prefix: str = ""
-    max_chars: int = 2000
+    max_chars: int = bounded(2000, least=1)
     exact_up_to: int = 100_000
 
     def prepared(self, texts: Sequence[str], *, is_query: bool) -> list[str]:

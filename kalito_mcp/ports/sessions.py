@@ -18,8 +18,8 @@ class SessionReader(Protocol):
         """Sessions whose id starts with the prefix, last written first."""
         ...
 
-    async def totals(self) -> dict[str, int]:
-        """How many sessions, messages, pins and summaries there are, of all owners."""
+    async def totals(self, scope: Scope) -> dict[str, int]:
+        """How many sessions, messages, pins and summaries the owner has."""
         ...
 
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:

@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.ports.edits import EditReader, EditWriter, Swept
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter
@@ -14,11 +15,11 @@ from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 
 @dataclass(frozen=True, slots=True)
-class StoragePolicy:
+class StoragePolicy(Policy):
     """`busy_timeout_s`: how long a write waits for other processes. `readers`: parallel reads of this process."""
 
-    busy_timeout_s: float = 30.0
-    readers: int = 4
+    busy_timeout_s: float = bounded(30.0, most=86_400)
+    readers: int = bounded(4, least=1)
 
 
 class ReadView(Protocol):

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from kalito_mcp.domain.validation import Policy
+
 
 @dataclass(frozen=True, slots=True)
-class TokenPolicy:
+class TokenPolicy(Policy):
     """Which counter counts: `calibrated`, `chars`, `tiktoken` or `tiktoken:<encoding>`. `safety_factor` is by how
     much the calibrated one counts above its best estimate; None leaves that to it."""
 

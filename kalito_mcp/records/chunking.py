@@ -19,23 +19,23 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
+from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPolicy:
+class ChunkPolicy(Policy):
     """How long chunks are, in characters: seldom over `target_chars`, to keep a paragraph or a code block whole, and
     never over `max_chars`."""
 
-    target_chars: int = 2_000
-    max_chars: int = 4_000
+    target_chars: int = bounded(2_000, least=1)
+    max_chars: int = bounded(4_000, least=1)
 
     def __post_init__(self) -> None:
         """Raises InvalidInput where no chunk could be."""
-        if not 1 <= self.target_chars <= self.max_chars:
-            raise InvalidInput(
-                f"target_chars={self.target_chars} must be at least 1 and at most max_chars={self.max_chars}"
-            )
+        Policy.__post_init__(self)
+        if self.target_chars > self.max_chars:
+            raise InvalidInput(f"target_chars={self.target_chars} is more than max_chars={self.max_chars}; lower it")
 
 
 DEFAULT_CHUNKS: Final = ChunkPolicy()

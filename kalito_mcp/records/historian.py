@@ -9,7 +9,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.errors import InvalidInput, RecordNotFound
+from kalito_mcp.errors import InvalidInput, RecordNotFound, StorageDamaged, damage
 from kalito_mcp.ports.edits import EditReader
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.diffs import diff
@@ -34,9 +34,10 @@ class Historian:
         Raises:
             RecordNotFound: the owner has none of this id, or it was erased; says which.
             InvalidInput: the id is that of a document with several parts, and of none of them; names them.
+            StorageDamaged: its row is not as it was written.
         """
         async with self._store.read() as view:
-            return await found_record(view.edits, scope, record_id)
+            return await _intact(view.edits, scope, record_id)
 
     async def records(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
         """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
@@ -108,8 +109,15 @@ class Historian:
 
     async def _versions(self, scope: Scope, record_id: str) -> tuple[MemoryRecord, Versions]:
         async with self._store.read() as view:
-            record = await found_record(view.edits, scope, record_id)
+            record = await _intact(view.edits, scope, record_id)
             return record, versions(record, await view.edits.edits(record))
+
+
+async def _intact(reader: EditReader, scope: Scope, record_id: str) -> MemoryRecord:
+    record = await found_record(reader, scope, record_id)
+    if damaged := await reader.damaged([record.id]):
+        raise StorageDamaged(damage(damaged))
+    return record
 
 
 def at_version(record: MemoryRecord, made: Versions, number: int) -> MemoryRecord:

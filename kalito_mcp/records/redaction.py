@@ -8,27 +8,50 @@ It sees one text at a time: a secret that is split over two messages stays, as d
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kalito_mcp.records.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, named_secrets
 from kalito_mcp.records.secret_shapes import Found, shaped_secrets
 
 # Any of these, in small letters, or a long run of characters, or digits in groups: only then is it worth a closer look.
-_SIGNS: Final = ("private", "auth", "bearer", "://", *STEMS)
+_SIGNS: Final = (
+    "private",
+    "auth",
+    "bearer",
+    "://",
+    "curl ",
+    "cookie",
+    "pin",
+    "code",
+    "cvv",
+    "cvc",
+    "words",
+    "phrase",
+    "mnemonic",
+    *STEMS,
+)
 _LONG_RUN: Final = re.compile(r"[!-~]{16}")
 _DIGIT_GROUPS: Final = re.compile(r"[0-9]{4}[ -]?[0-9]{4}")
 
 # A tag's name is enough, so that an unfinished tag hides as well; behind a space it must be a whole tag: a < private b.
 _PRIVATE_TAG: Final = re.compile(
-    r"<(?P<closing>/?)private(?=[\s/>]|\Z)[^<>]*>?|<\s*(?P<spaced_closing>/?)\s*private(?=[\s/>])[^<>]*>", re.IGNORECASE
+    r"(?:<|&lt;)(?P<closing>/?)private(?=[\s/>&]|\Z)[^<>&]*(?:>|&gt;)?|<\s*(?P<spaced_closing>/?)\s*private(?=[\s/>])[^<>]*>",
+    re.IGNORECASE,
 )
 _PRIVATE: Final = "private"
 # What is taken out may uncover what stood against it. Three passes are the most that random texts have needed.
 _MOST_PASSES: Final = 8
 _KEY_BYTES: Final = 16
+_CLIENT_KEY: Final = "client_key"
+_HANDLES: Final = ("session_id",)
+_TEXTS: Final = ("text", "content", "summary", "note", "details")
+"""What a call is about, which need not be named; of details, the fields in it are."""
+
+_Given = TypeVar("_Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +76,49 @@ def redact(text: str) -> Redacted:
     return Redacted(text, kinds)
 
 
-def redacted_values(value: Any) -> Any:
-    """The same in every string of a JSON value; a field that is called a password, a token or a key is one."""
-    if isinstance(value, str):
-        return redact(value).text
-    if isinstance(value, dict):
-        return {key: _redacted_field(key, one) for key, one in value.items()}
-    return [redacted_values(one) for one in value] if isinstance(value, list) else value
+def cleaned(given: _Given) -> tuple[_Given, tuple[str, ...]]:
+    """A value without what must not be kept, and what was taken out: `github_token`, `password in title`.
+
+    Every string of it is read, the names of its fields included: those of a dataclass, and of JSON as deep as it goes;
+    but an enumeration, and the ids of sessions, which are refused instead. A JSON field that is called a password, a
+    token or a key is one. So whatever a caller hands over goes through here once, and a new field does too.
+    """
+    found: list[str] = []
+    return _cleaned(given, "", found), tuple(found)
 
 
-def redacted_key(key: str | None) -> str | None:
-    """A client_key without what must not be kept: as it is, or where it holds such a thing, a hash of it, so that the
-    same key is still the same."""
-    if key is None or redact(key).text is key:
-        return key
-    return f"hashed:{blake2b(key.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
+def _cleaned(value: Any, field: str, found: list[str]) -> Any:
+    if isinstance(value, str) and not isinstance(value, Enum):
+        kept = redact(value)
+        found += [f"{kind} in {field}" if field else kind for kind in kept.kinds]
+        # The same key has to stay the same.
+        return hashed(value) if field == _CLIENT_KEY and kept.kinds else kept.text
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in _HANDLES}
+        return replace(value, **{name: _cleaned(one, field or _shown(name), found) for name, one in own.items()})
+    if isinstance(value, Mapping):
+        return {
+            _cleaned(name, field or "the name of a field", found): _cleaned_field(name, one, field, found)
+            for name, one in value.items()
+        }
+    return [_cleaned(one, field, found) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _redacted_field(name: object, value: Any) -> Any:
+def _cleaned_field(name: object, value: Any, field: str, found: list[str]) -> Any:
+    field = field or _shown(redact(str(name)).text)
     if isinstance(value, str) and isinstance(name, str) and is_secret_of(name, value):
+        found.append(f"secret in {field}")
         return _mark("secret")
-    return redacted_values(value)
+    return _cleaned(value, field, found)
+
+
+def _shown(name: str) -> str:
+    return "" if name in _TEXTS else name
+
+
+def hashed(key: str) -> str:
+    """What stands for a client_key that must not be kept."""
+    return f"hashed:{blake2b(key.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
 
 
 def _may_hold_any(text: str) -> bool:

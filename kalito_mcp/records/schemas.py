@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kalito_mcp.domain.importance import ImportanceLevel, importance_level, score_of_level
-from kalito_mcp.domain.memory_records import AUTO_KEY, DELETED_AT, EditType, MemoryRecord, StoredEdit, with_changes
+from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord, StoredEdit, with_changes
 from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, checked_transition, importance_of
 from kalito_mcp.domain.time import to_iso
@@ -157,7 +157,7 @@ def as_shown(record: MemoryRecord, *, owner: str | None = None) -> dict[str, Any
         "led_to": [{"record_id": one} for one in record.led_to],
         "origin": str(record.origin),
         "client": record.client,
-        "client_key": None if (record.client_key or "").startswith(AUTO_KEY) else record.client_key,
+        "client_key": None if record.is_automatic else record.client_key,
         "revision": record.revision,
         "is_deleted": record.is_deleted,
     }

@@ -8,9 +8,9 @@ addresses and prose about passwords stay.
 
 from collections.abc import Iterator
 from re import NOFLAG, Match
-from typing import Final
+from typing import Final, NamedTuple
 
-from kalito_mcp.records.secret_shapes import Found, compiled, entropy, is_placeholder, is_slug
+from kalito_mcp.records.secret_shapes import Found, compiled, entropy, is_drawn, is_placeholder, is_slug
 
 _AUTHORIZATION: Final = (
     r"authorization[\"'\\\]]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,2}(?P<scheme>(?:bearer|basic|token|apikey)\s{1,3})?"
@@ -28,12 +28,12 @@ _NAME: Final = (
     r"|wachtwoord|has[łl]o|парол[ья]|密码|密碼|パスワード|비밀번호)|secret|token|key)"
     r"(?:[_-]?(?:\d{1,2}|prod(?:uction)?|dev|test|staging|live|base|value|v\d|old|new|main|backup|default))?(?![a-z0-9])"
 )
-_KEY_NAME: Final = (
-    r"(?:api|access|secret|private|o?auth|refresh|bearer|bot|session|signing|encryption|master|account|service|license"
-    r"|deploy|webhook|app|shared|consumer)[ _-]?$"
+_KEY_NAME: Final = tuple(
+    """api access secret private auth refresh bearer bot session signing encryption master account service license
+    deploy webhook app shared consumer""".split()
 )
-_NO_SECRETS_NAME: Final = (
-    r"(?:public|primary|foreign|cache|sort|partition|page|continuation|cursor|idempotency|host|object|row|map)[ _-]?$"
+_NO_SECRETS_NAME: Final = tuple(
+    "public primary foreign cache sort partition page continuation cursor idempotency host object row map".split()
 )
 _IN_MARK: Final = r"\[redacted: [a-z0-9 ]*$"
 _OPTION: Final = r"(?:^|[\s\"'])--[\w-]*$"
@@ -42,10 +42,15 @@ _VARIABLE: Final = r"(?:^|\n|\\n)[ \t]*(?:export |set |env |arg |- )?[\w.]*$"
 _BEFORE_CHARS: Final = 48
 
 _SEPARATOR: Final = (
-    r"(?:\\?[\"'`*_\])]){0,4}[ \t]{0,4}(?P<sign>:=|=>|->|={1,3}|[:：＝]|(?:is|was|ist|est|es|è)(?=[ \t]))\*{0,2}"
+    r"(?:\\?[\"'`*_\])]){0,4}[ \t]{0,4}(?P<sign>:=|=>|->|={1,3}|[:：＝]|(?:is|was|ist|lautet|est|es|è)(?=[ \t]))\*{0,2}"
     r"(?P<space>[ \t]{0,8}(?:\r?\n[ \t]{0,8})?)"
 )
 _OTHER_SEPARATORS: Final = (" ", "\t", ">")
+# Right behind the name, "and password ...", "changed my password to ...": nothing says that a value comes, so it has to
+# look like one and to end there, or have a sign that no word has.
+_DIRECTLY: Final = r"[ \t]{1,3}(?:to[ \t]{1,3})?"
+_ENDS: Final = r"[\"'”“]?(?:[.!?,;:)]{1,3}(?:\s|$)|\s*$|[ \t]*[\r\n])"
+_SIGN: Final = r"[!@#$%^&*?~]"
 # A longer way to the value: "the password for the printer is ...".
 _DETOUR: Final = r"(?:[ \t]{1,3}[^\s:=]{1,24}){1,6}?(?:[ \t]{1,3}(?:is|was)|[ \t]{0,3}[:=])[ \t]{1,3}"
 _OPENED: Final = r"(?:[bBrRuUfF]{0,2}(?=[\"']))?(\\?[\"'`]|[“„«‘])"
@@ -65,6 +70,8 @@ _SHORTEST_PASSWORD: Final = 4
 _SHORTEST_KEY: Final = 8
 _SHORTEST_RANDOM: Final = 20
 _RANDOM_ENTROPY: Final = 3.0
+_MOST_NESTED: Final = 4
+"""So many names are looked at inside of what another one has been found not to be assigned: `key=key=key=...`."""
 
 
 def named_secrets(text: str) -> Iterator[Found]:
@@ -76,12 +83,20 @@ def named_secrets(text: str) -> Iterator[Found]:
         yield from _authorizations(text, lowered, _BEARER)
     for stem in STEMS if text.isascii() else STEMS + FOREIGN_STEMS:
         position = lowered.find(stem)
+        nested = judged_to = 0
         while position >= 0:
+            nested = nested + 1 if position < judged_to else 0
+            if nested > _MOST_NESTED:
+                position = lowered.find(stem, judged_to)
+                continue
             name = compiled(_NAME).match(lowered, position)
-            span = name and _value(text, lowered, name)
-            if name and span:
-                yield Found(*span, "password" if name["password"] else "secret")
-            position = lowered.find(stem, span[1] if span else position + len(stem))
+            value = name and _value(text, lowered, name)
+            if name and value and value.is_secret:
+                yield Found(value.start, value.end, "password" if name["password"] else "secret")
+                position = lowered.find(stem, value.end)
+            else:
+                judged_to = max(judged_to, value.end if value else 0)
+                position = lowered.find(stem, position + len(stem))
 
 
 def is_secret_of(name: str, value: str) -> bool:
@@ -114,24 +129,33 @@ def _rule(text: str, lowered: str, name: Match[str]) -> str | None:
     start = name.start()
     before = lowered[max(0, start - _BEFORE_CHARS) : start]
     is_inside = before[-1:].isalpha() and not (text[start].isupper() and text[start - 1].islower())
-    if compiled(_IN_MARK).search(before):
+    if "[redacted" in before and compiled(_IN_MARK).search(before):
         return None
+    owner = before[:-1] if before.endswith((" ", "_", "-")) else before
     if word := name["password"]:
         # PASS alone is a test's verdict, and pass in a word is compass.
         if (word in ("pass", "pw", "pwd") and is_inside) or (word == "passe" and not before.endswith("mot de ")):
             return None
         return None if text[start : name.end()] == "PASS" and not before.endswith("_") else "password"
-    if compiled(_KEY_NAME).search(before):
+    if owner.endswith(_KEY_NAME):
         return "key"
-    if (is_inside and not name[0].startswith("secret")) or compiled(_NO_SECRETS_NAME).search(before):
+    if (is_inside and not name[0].startswith("secret")) or owner.endswith(_NO_SECRETS_NAME):
         return None
     # GITHUB_TOKEN says more than token, and client_secret than secret.
     is_telling = text[start].isupper() or name[0].startswith("secret")
     return "key" if is_telling and (is_inside or before.endswith(("_", "-"))) else "random"
 
 
-def _value(text: str, lowered: str, name: Match[str]) -> tuple[int, int] | None:
-    """Where the value of the name is, if it has one and that is a secret."""
+class _Value(NamedTuple):
+    """What is assigned to a name, and whether it is a secret."""
+
+    start: int
+    end: int
+    is_secret: bool
+
+
+def _value(text: str, lowered: str, name: Match[str]) -> _Value | None:
+    """What the name has for a value, if it has one."""
     end = name.end()
     separator = compiled(_SEPARATOR).match(lowered, end)
     may_follow = separator is not None or text[end : end + 1] in _OTHER_SEPARATORS
@@ -154,11 +178,22 @@ def _value(text: str, lowered: str, name: Match[str]) -> tuple[int, int] | None:
     if text[end] == ">":
         closing = text.find("<", end, end + _QUOTED_CHARS)
         is_element = closing > 0 and compiled(_ELEMENT).search(before)
-        return (end + 1, closing) if is_element and _is_secret(rule, text[end + 1 : closing]) else None
-    start = end + 1 if compiled(_OPTION).search(before) else 0
-    if not start and rule == "password" and name[0] != "pass" and (detour := compiled(_DETOUR).match(lowered, end)):
-        start = detour.end()
-    return _spelled(text, start, rule) if start else None
+        return _Value(end + 1, closing, _is_secret(rule, text[end + 1 : closing])) if is_element else None
+    if "--" in before and compiled(_OPTION).search(before):
+        return _spelled(text, end + 1, rule)
+    return _unannounced(text, lowered, name, rule)
+
+
+def _unannounced(text: str, lowered: str, name: Match[str], rule: str) -> _Value | None:
+    """The value that stands right behind the name, or after some words."""
+    behind = compiled(_DIRECTLY).match(lowered, name.end())
+    if behind is None or name[0] == "pass":
+        return None
+    value = _spelled(text, behind.end(), "password" if rule == "password" else "random")
+    if rule != "password" or (value and value.is_secret and _is_told_by_itself(text, value)):
+        return value
+    detour = compiled(_DETOUR).match(lowered, name.end())
+    return _spelled(text, detour.end(), rule) if detour else None
 
 
 def _spelled(
@@ -169,8 +204,8 @@ def _spelled(
     is_lone: bool = False,
     is_tight: bool = False,
     is_variable: bool = False,
-) -> tuple[int, int] | None:
-    """The secret that begins here, in quotes or without.
+) -> _Value | None:
+    """The value that begins here, in quotes or without.
 
     Without, it may be one word if `is_lone` or `is_variable`, and then nothing may follow on its line; it ends at
     what separates arguments if `is_tight`, behind a sign without a space, unless it is all of a variable's line.
@@ -182,26 +217,36 @@ def _spelled(
         while len(closing) == 1 and end > 0 and text[end - 1] == "\\":
             end = text.find(closing, end + 1, limit)
         if end >= 0:
-            return (start, end) if _is_secret(rule, text[start:end]) else None
+            return _Value(start, end, _is_secret(rule, text[start:end]))
     run = compiled(_BARE, NOFLAG).match(text, start)
     value = run[0] if run else ""
     if is_tight and not is_variable:
         value = compiled(_BARE_END).split(value, 1)[0]
     value = value.rstrip(".,;:?)]}>*'\\")
-    if not _is_secret(rule, value) or compiled(_CODE).match(value):
-        return None
-    if not is_variable and compiled(_ATTRIBUTE).match(value):
-        return None
     end = start + len(value)
-    if rule == "password" and not _is_mixed(value):
+    is_secret = (
+        _is_secret(rule, value)
+        and not compiled(_CODE).match(value)
+        and (is_variable or not compiled(_ATTRIBUTE).match(value))
+    )
+    if is_secret and rule == "password" and not _is_mixed(value):
         may_be_word = is_lone or is_variable or value.isdigit()
-        if not (may_be_word and _is_one_word(value) and compiled(_ALONE).match(text, end)):
-            return None
-    return start, end
+        is_secret = may_be_word and _is_one_word(value) and compiled(_ALONE).match(text, end) is not None
+    return _Value(start, end, is_secret)
+
+
+def _is_told_by_itself(text: str, value: _Value) -> bool:
+    """Whether a value that nothing but its name announces is one."""
+    word = text[value.start : value.end]
+    return (
+        _is_mixed(word)
+        and not is_slug(word)
+        and (compiled(_SIGN).search(word, 1) is not None or compiled(_ENDS).match(text, value.end) is not None)
+    )
 
 
 def _is_secret(rule: str, value: str) -> bool:
-    if not value or is_placeholder(value) or any(map(str.isspace, value)) or compiled(_PLACE).match(value):
+    if not value or compiled(r"\s", NOFLAG).search(value) or is_placeholder(value) or compiled(_PLACE).match(value):
         return False
     if rule == "password":
         return len(value) >= _SHORTEST_PASSWORD and value[0] not in ",)]}:;"
@@ -211,9 +256,11 @@ def _is_secret(rule: str, value: str) -> bool:
 
 
 def _is_mixed(value: str) -> bool:
-    """Whether there are letters and something that is neither a letter nor what joins words."""
+    """Whether there are letters and something that is neither a letter nor what joins words, or capitals at random."""
     joined = value.replace("-", "").replace("_", "").replace(".", "").replace("'", "").replace("/", "")
-    return len(value) > _SHORTEST_PASSWORD and not joined.isalpha() and any(map(str.isalpha, value))
+    return (
+        len(value) > _SHORTEST_PASSWORD and any(map(str.isalpha, value)) and (not joined.isalpha() or is_drawn(joined))
+    )
 
 
 def _is_one_word(value: str) -> bool:

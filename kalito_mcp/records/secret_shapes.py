@@ -60,6 +60,40 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("service_token", ("dckr_pat_", "lin_api_", "sbp_"), _START + r"(?:dckr_pat|lin_api|sbp)_[\w-]{24,}"),
     ("service_token", ("xai-", "pplx-"), _START + r"(?:xai|pplx)-[A-Za-z0-9]{40,}"),
     ("service_token", ("glsa_", "glc_", "ntn_"), _START + r"(?:glsa|glc|ntn)_[A-Za-z0-9_+/=]{32,}"),
+    ("service_token", ("key-",), _START + r"key-[0-9a-f]{32}(?![0-9a-f])"),
+    ("discord_token", (".",), r"\b[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}"),
+    ("azure_signature", ("sig=",), r"[?&;]sig=(?P<secret>[\w%+/-]{30,}={0,2})"),
+    # Of 64 bytes; behind a minus it is a checksum, sha512-...
+    ("azure_key", ("==",), r"(?<![A-Za-z0-9+/-])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])"),
+    ("login", ("auth",), r"\"auth\\?\"\s{0,3}:\s{0,3}\\?\"(?P<secret>[A-Za-z0-9+/]{8,}={0,2})\\?\""),
+    (
+        "cookie",
+        ("ookie",),
+        r"[Cc]ookie[\"']?: {0,2}[\"']?"
+        r"(?P<secret>[\w.-]{1,64}=[^\s;\"']{6,}(?:; ?[\w.%-]{1,64}=[^\s;\"']{1,500}){0,20})",
+    ),
+    ("private_key", ("client-key-data",), r"client-key-data[\"']?: {0,4}[\"']?(?P<secret>[A-Za-z0-9+/]{40,}={0,2})"),
+    # "-----BEGIN" in base64, but of no certificate nor public key.
+    ("private_key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi(?!BDRVJU|BQVUJM|BSU0EgUFVC)[A-Za-z0-9+/]{40,}={0,2}"),
+    (
+        "seed_phrase",
+        ("phrase", "words", "nemonic"),
+        r"(?i:(?:seed|recovery|backup) (?:phrase|words)|mnemonic)\b[^\n:=]{0,40}?(?:[:=]|\bis\b|\bare\b)\s{0,3}[\"'`]?"
+        r"(?P<secret>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b",
+    ),
+    (
+        "code",
+        ("pin", "Pin", "PIN", "code", "CVV", "cvv", "CVC", "cvc"),
+        r"(?i:\b(?:(?P<short>cvv2?|cvc2?|pin)|(?:door|gate|alarm|access|security|unlock|verification|2fa) code)\b"
+        r"(?: (?:for|of|to)(?: [a-z']{1,15}){1,4})?(?:(?: is| was|:| ?=)? |[:=]))"
+        r"(?P<secret>\d{3,8})(?![\w%]|[.,:/-]\d)",
+    ),
+    (
+        "password",
+        ("curl ",),
+        r"curl [^\n]{0,120}?(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{3,256})",
+    ),
+    ("password", ("jdbc:oracle:",), r"jdbc:oracle:\w{1,8}:[^\s/@]{1,64}/(?P<secret>[^\s@]{1,128})@"),
     ("private_key", ("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{40,}"),
     ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}\?)(?P<secret>[^\s/\"'<>]{1,256})@(?=[\w.\[%$-])"),
     # A slash in a password is no valid URL, and common: other schemes than HTTP's seldom have an @ behind their host.
@@ -79,10 +113,33 @@ _KEY_LINES: Final = (
 
 _JWT: Final = r"(?:(?<![\w-])|(?<=\\[nrt]))(eyJ[\w-]{8,})(?:\.[\w-]+){1,4}"
 
-_FORTY_CHARACTERS: Final = r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
-_LONG_RUN: Final = r"[A-Za-z0-9/+]{40}"
-_AWS_NEARBY: Final = ("akia", "asia", "aws", "secret")
+# Drawn characters that only what stands before them marks: kind, pattern, least bits a character, what stands before.
+_NEARBY: Final[tuple[tuple[str, str, float, tuple[str, ...]], ...]] = (
+    (
+        "aws_secret_key",
+        r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
+        4,
+        ("akia", "asia", "aws", "secret"),
+    ),
+    (
+        "encryption_key",
+        r"(?<![\w+/-])[\w+/-]{43}=(?![\w+/=-])",
+        4,
+        ("aes", "fernet", "encrypt", "secret key", "master key", "symmetric"),
+    ),
+    (
+        "totp_seed",
+        r"(?<![A-Za-z0-9])[A-Z2-7]{16,64}(?![A-Za-z0-9=])",
+        3,
+        ("totp", "otp", "2fa", "mfa", "authenticator"),
+    ),
+)
 _NEARBY_CHARS: Final = 160
+_HEX_BITS: Final = 4
+"""The most bits that a hexadecimal digit can have."""
+_LONGEST_PIN: Final = 5
+_LONGEST_CVC: Final = 3
+_IBAN: Final = r"\b[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"
 
 _DIGITS: Final = r"[0-9](?:[ -]?[0-9]){12,}"
 # The groups that cards are written in. Not behind a letter or a fraction's point, nor among more groups, as an IBAN.
@@ -114,7 +171,8 @@ _WORDS: Final = frozenset(
 _LONG_VALUE: Final = 16
 _MOST_LETTERS_A_CAPITAL: Final = 3
 _FEW_TURNS: Final = 2
-_SEPARATED: Final = r"[-_./:+~=]+"
+# Letters beside digits, or anything but those and what joins words.
+_NO_WORDS: Final = r"[^\W\d_]\d|\d[^\W\d_]|[^\w./:+~=-]"
 
 
 def shaped_secrets(text: str) -> Iterator[Found]:
@@ -125,9 +183,14 @@ def shaped_secrets(text: str) -> Iterator[Found]:
         yield from _private_keys(text)
     if "eyJ" in text:
         yield from _json_web_tokens(text)
-    if compiled(_LONG_RUN).search(text):
-        yield from _aws_secrets(text)
+    lowered = text.lower()
+    for kind, pattern, bits, signs in _NEARBY:
+        if any(sign in lowered for sign in signs):
+            yield from _drawn(text, kind, pattern, bits, signs)
     yield from _cards(text)
+    for match in compiled(_IBAN).finditer(text):
+        if is_iban(match[0].replace(" ", "")):
+            yield Found(*match.span(), "iban")
 
 
 @cache
@@ -144,6 +207,12 @@ def _tokens(text: str, place: int) -> Iterator[Found]:
         secret = match[group]
         if kind == "password":
             is_one = not is_placeholder(secret)
+        elif kind == "login":
+            is_one = _is_login(secret)
+        elif kind == "code":
+            is_one = len(secret) <= _LONGEST_PIN if match["short"] else len(secret) > _LONGEST_CVC
+        elif kind == "seed_phrase":
+            is_one = len(set(secret.split())) >= _FEW_CHARACTERS
         else:
             # What is written as sk-xxxxxxxx is no key, nor is a long name of small letters.
             is_one = len(set(secret[-20:])) >= _FEW_CHARACTERS and compiled("[0-9A-Z]").search(secret, 4) is not None
@@ -180,18 +249,24 @@ def _json_web_tokens(text: str) -> Iterator[Found]:
             yield Found(*match.span(), "jwt")
 
 
-def _aws_secrets(text: str) -> Iterator[Found]:
-    """Forty characters of base64 that nothing marks but what stands before them."""
-    for match in compiled(_FORTY_CHARACTERS).finditer(text):
+def _is_login(value: str) -> bool:
+    """Whether it is base64 of a user and a password."""
+    try:
+        return b":" in base64.b64decode(value, validate=True)
+    except ValueError:
+        return False
+
+
+def _drawn(text: str, kind: str, pattern: str, bits: float, signs: tuple[str, ...]) -> Iterator[Found]:
+    for match in compiled(pattern).finditer(text):
         value, start = match[0], match.start()
         if (
             not is_slug(value)
-            and not value.isupper()
-            and not value.islower()
-            and entropy(value) >= 4  # noqa: PLR2004 - bits a character; hexadecimal digits have at most 4
-            and any(sign in text[max(0, start - _NEARBY_CHARS) : start].lower() for sign in _AWS_NEARBY)
+            and (bits < _HEX_BITS or not (value.isupper() or value.islower()))
+            and entropy(value) >= bits
+            and any(sign in text[max(0, start - _NEARBY_CHARS) : start].lower() for sign in signs)
         ):
-            yield Found(start, match.end(), "aws_secret_key")
+            yield Found(start, match.end(), kind)
 
 
 def _cards(text: str) -> Iterator[Found]:
@@ -217,6 +292,11 @@ def is_card_number(digits: str) -> bool:
     return length != _ARTICLE_NUMBER_LENGTH or (sum(values[::2]) + 3 * sum(values[1::2])) % 10 != 0
 
 
+def is_iban(account: str) -> bool:
+    """Whether its check digits are right: the number that it makes is 1 modulo 97."""
+    return int("".join(str(int(one, 36)) for one in account[4:] + account[:4])) % 97 == 1
+
+
 def is_placeholder(value: str) -> bool:
     """Whether the value stands for a secret that is not there: <key>, ${TOKEN}, xxxx, changeme, password."""
     return value.lower() in _WORDS or compiled(_PLACEHOLDER, re.IGNORECASE).match(value) is not None
@@ -232,8 +312,10 @@ def is_slug(value: str) -> bool:
 
     A long value without digits inside its parts is no words where a third are capitals, among small letters.
     """
-    if not all(part.isalpha() or part.isdigit() or not part for part in compiled(_SEPARATED).split(value)):
-        return False
+    return not compiled(_NO_WORDS, re.NOFLAG).search(value) and not (len(value) >= _LONG_VALUE and is_drawn(value))
+
+
+def is_drawn(value: str) -> bool:
+    """Whether a third of the letters are capitals, among small ones: no words, but base64 of a few."""
     capitals = sum(map(str.isupper, value))
-    is_drawn = len(value) >= _LONG_VALUE and len(value) <= _MOST_LETTERS_A_CAPITAL * capitals
-    return not is_drawn or len(compiled("[a-z][A-Z]").findall(value)) < _FEW_TURNS
+    return len(value) <= _MOST_LETTERS_A_CAPITAL * capitals and len(compiled("[a-z][A-Z]").findall(value)) >= _FEW_TURNS

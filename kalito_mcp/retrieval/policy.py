@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from kalito_mcp.domain.validation import Policy, bounded
+
 
 @dataclass(frozen=True, slots=True)
-class SearchPolicy:
+class SearchPolicy(Policy):
     """What one search may cost, whatever is asked.
 
     First stage: at most `postings` entries of the index are read. Rare terms are complete, common ones are cut to their
@@ -20,11 +22,11 @@ class SearchPolicy:
     `embedding_timeout_s` to answer; after that the search uses words alone.
     """
 
-    max_k: int = 100
+    max_k: int = bounded(100, least=1)
     max_query_chars: int = 100_000
-    max_terms: int = 32
-    postings: int = 4_000
-    candidates: int = 120
+    max_terms: int = bounded(32, least=1)
+    postings: int = bounded(4_000, least=1)
+    candidates: int = bounded(120, least=1)
     surrounded: int = 24
     nearest: int = 64
     read: int = 16

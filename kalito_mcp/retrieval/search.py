@@ -17,7 +17,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage
 from kalito_mcp.domain.validation import checked_moment
-from kalito_mcp.errors import InvalidInput, ModelError
+from kalito_mcp.errors import InvalidInput, ModelError, damage
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import ReadView, Store
@@ -127,12 +127,16 @@ class Searcher:
                 found.add(self._aged(batch, now_ms))
                 if found.is_enough or found.noise:
                     break
+            hits = found.hits[offset : offset + request.k]
+            damaged = await view.edits.damaged([one.candidate.record_id for one in hits])
         note = note or generator.note
-        hits = found.hits[offset : offset + request.k]
         if not hits and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None
             why = _why_empty(question, found.noise, generator, is_all=is_all)
             note = "; ".join(filter(None, (why, note))) or None
+        if damaged:
+            hits = [one for one in hits if one.candidate.record_id not in damaged]
+            note = "; ".join(filter(None, (f"left out, {damage(damaged)}", note)))
         return SearchPage(
             hits=tuple(_hit(scored, found.same_ids(scored), is_explained=request.explain) for scored in hits),
             next_cursor=f"{offset + request.k}-{fingerprint}" if found.is_enough else None,

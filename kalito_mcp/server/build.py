@@ -8,6 +8,7 @@ from mcp.server import CacheHint, MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
@@ -47,6 +48,21 @@ What comes back is remembered text: data with a source, possibly old or wrong, n
 answer comes from when it matters.\
 """
 _AN_HOUR_MS: Final = 3_600_000
+
+
+class _Arguments(FuncMetadata):
+    """The SDK's reading of arguments, which takes a list or an object written as JSON for what it says. Where the
+    argument may be a text, it stays that text."""
+
+    schemas: dict[str, Any]
+
+    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
+        texts = {name: one for name, one in data.items() if isinstance(one, str) and self._may_be_text(name)}
+        return super().pre_parse_json(data) | texts
+
+    def _may_be_text(self, name: str) -> bool:
+        schema = self.schemas.get(name, {})
+        return any(choice.get("type") == "string" for choice in schema.get("anyOf", [schema]))
 
 
 class KalitoServer(MCPServer[None]):
@@ -233,7 +249,8 @@ def _tool(
     )
     tool.parameters = _terse(tool.parameters)
     tool.parameters["additionalProperties"] = False
-    tool.fn_metadata.output_schema = _terse(tool.fn_metadata.output_schema)
+    parsing = dict(tool.fn_metadata) | {"output_schema": _terse(tool.fn_metadata.output_schema)}
+    tool.fn_metadata = _Arguments(**parsing, schemas=tool.parameters["properties"])
     return tool
 
 

@@ -1,15 +1,18 @@
 """The house keeps its shape."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
 
 import kalito_mcp
+from kalito_mcp import errors
 from kalito_mcp.inference.registry import ModelServer
 from kalito_mcp.settings import Settings, load_settings
 
@@ -19,12 +22,53 @@ SOURCES = {
 }
 """What each module says."""
 MAX_LINES = 400
+DOES_IO = frozenset(
+    "aiosqlite anyio asyncio httpx2 logging mcp os pathlib random secrets shutil socket sqlite3 subprocess tempfile "
+    "threading time".split()
+)
 WORK_MUST_GO_ON = ("owed_worker.py", "vector_worker.py", "sleep.py", "subscriptions.py")
 
 
 def test_no_file_is_longer_than_four_hundred_lines() -> None:
     lengths = {name: len(text.splitlines()) for name, text in SOURCES.items()}
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
+
+
+def test_a_module_that_calls_itself_pure_imports_nothing_that_does_io() -> None:
+    impure = [
+        (name, module)
+        for name, text in SOURCES.items()
+        if re.search(r"\bPure\b", ast.get_docstring(ast.parse(text)) or "")
+        for module in imported_modules(text)
+        if module.partition(".")[0] in DOES_IO
+    ]
+    assert impure == []
+
+
+def imported_modules(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def test_the_drawn_tree_of_errors_is_that_of_the_classes() -> None:
+    drawn: dict[str, str] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"    ([ │├└─]*)([A-Z]\w+)", line)
+        if found is not None:
+            depth = len(found[1]) // 4
+            path[depth:] = [found[2]]
+            if depth:
+                drawn[found[2]] = path[depth - 1]
+    classes = {
+        name: one.__base__.__name__
+        for name, one in vars(errors).items()
+        if isinstance(one, type) and issubclass(one, errors.KalitoError) and one is not errors.KalitoError
+    }
+    assert drawn == classes
 
 
 def test_every_module_says_what_it_is() -> None:

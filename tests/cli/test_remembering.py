@@ -80,7 +80,7 @@ def test_a_file_may_have_another_source(invoke: Invoke, remembered: Path, tmp_pa
 def test_what_was_taken_out_of_the_text_is_told(invoke: Invoke, remembered: Path) -> None:
     secret = f"Use {TOKEN} or {TOKEN[::-1][:-4]}{TOKEN}, <private>mine</private>."
     first, told = done(invoke, remembered, "remember", secret).splitlines()
-    assert told == "taken out of the text, and not kept: github token, private"
+    assert told == "taken out, and not kept: github_token, private"
     assert TOKEN not in shown(invoke, remembered, kept(first))["text"]
 
 
@@ -101,7 +101,7 @@ def test_what_was_taken_out_of_the_text_is_told(invoke: Invoke, remembered: Path
         (["search"], 2, "Missing argument 'WORDS...'"),
         (["search", " "], 1, "query is empty"),
         (["search", "x", "--limit", "0"], 2, "0 is not in the range"),
-        (["search", "x", "-k", "101"], 2, "101 is not in the range"),
+        (["search", "x", "-k", "101"], 1, "k=101 is outside 1 to 100"),
         (["search", "x", "--role", "tool"], 2, "'tool' is not one of 'user', 'assistant', 'system'"),
         (["search", "x", "--origin", "web"], 2, "'web' is not one of 'user', 'assistant', 'tool'"),
         (["search", "x", "--min-importance", "2"], 2, "'2': use a number from 0 to 1, or low, medium"),

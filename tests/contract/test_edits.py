@@ -445,7 +445,7 @@ async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_resto
         [place] = await view.records.messages_by_key(session, [two.key])
         assert await view.records.message(TRIP, two.key) == place
         [uncovered] = await view.records.uncovered_summaries(session)
-        assert (await view.sessions.totals())["messages"] == 1
+        assert (await view.sessions.totals(Scope()))["messages"] == 1
         assert await view.text.record_count(Scope()) == 1
     assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([one.key], (), ())
     assert [(m.seq, m.text, m.is_hidden) for m in places] == [(1, "one", False), (2, "", True)]
@@ -721,3 +721,11 @@ async def test_sweeping_a_live_database_keeps_everything_that_was_not_erased(bac
         assert await read(store, record.id) == kept
         assert len(await found(store, "bergen")) == 1
     assert (await append(stores[1], drafts.message("after")))[0].id == 3
+
+
+async def test_records_as_they_were_written_are_not_damaged(store: Store) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        await transaction.records.append_messages(session, [drafts.message("one")], now_ms=START_MS)
+    async with store.read() as view:
+        assert await view.edits.damaged(["msg_1", "msg_2", "doc_unknown"]) == []

@@ -117,7 +117,15 @@ async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
     assert (session.message_count, session.pin_count, session.summary_count) == (4, 2, 3)
     assert (session.summarized_seq, session.pinned_seq) == (4, 3)
     async with store.read() as view:
-        assert await view.sessions.totals() == {"sessions": 1, "messages": 4, "pins": 2, "summaries": 3}
+        assert await view.sessions.totals(Scope()) == {"sessions": 1, "messages": 4, "pins": 2, "summaries": 3}
+
+
+async def test_totals_count_what_one_owner_has(store: Store) -> None:
+    await recorded(store, TRIP, drafts.message("mine"))
+    await recorded(store, Scope("somebody else", session="s"), drafts.message("theirs"), drafts.message("theirs too"))
+    async with store.read() as view:
+        assert (await view.sessions.totals(Scope()))["messages"] == 1
+        assert (await view.sessions.totals(Scope("somebody else")))["messages"] == 2
 
 
 async def test_every_write_to_a_session_changes_its_revision(store: Store) -> None:

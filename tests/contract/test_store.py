@@ -61,7 +61,7 @@ async def test_an_error_inside_a_write_leaves_nothing_written_and_nothing_indexe
             raise Abandoned
     assert await seen(store, "abandon") == (0, 0, 0)
     async with store.read() as view:
-        assert await view.sessions.totals() == {"sessions": 0, "messages": 0, "pins": 0, "summaries": 0}
+        assert await view.sessions.totals(Scope()) == {"sessions": 0, "messages": 0, "pins": 0, "summaries": 0}
 
 
 async def test_a_cancellation_inside_a_write_leaves_nothing_written_and_nothing_indexed(store: Store) -> None:
@@ -126,7 +126,7 @@ async def test_a_view_sees_nothing_of_what_is_committed_after_its_first_read(bac
         assert await view.sessions.get(TRIP) == before
         assert len(await view.records.messages(before, first_seq=1, last_seq=99)) == 1
         assert [p.keys for p in await view.text.postings(Scope(), [["dusk"]], types=frozenset(), cap=9)] == [()]
-        assert (await view.sessions.totals())["messages"] == 1
+        assert (await view.sessions.totals(Scope()))["messages"] == 1
     assert await seen(reading, "dusk") == (2, 12, 6)
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.memory_records import (
-    AUTO_KEY,
     DELETED_AT,
     SYSTEM_EDITOR,
     Editor,
@@ -21,6 +20,7 @@ from kalito_mcp.domain.memory_records import (
     with_changes,
 )
 from kalito_mcp.domain.records import Origin, RecordType, Visibility
+from kalito_mcp.engine.auto_pins import pin_key
 from tests.scripted import START_MS
 
 ANN: Final = Editor(EditorType.HUMAN, "ann")
@@ -85,6 +85,11 @@ def test_where_the_history_was_dropped_the_first_version_has_the_revision_that_i
     assert (creation.version, creation.type) == (5, EditType.CREATE)
 
 
+AUTOMATIC: Final = {
+    "type": RecordType.PIN, "origin": Origin.USER, "client": None, "client_key": pin_key("I live in Oslo.")
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("content", "noted", "editor"),
     [
@@ -92,7 +97,10 @@ def test_where_the_history_was_dropped_the_first_version_has_the_revision_that_i
         ({}, {"origin": Origin.USER, "client": "ann"}, ANN),
         ({}, {"origin": Origin.USER, "client": None}, Editor(EditorType.HUMAN)),
         ({}, {"origin": Origin.TOOL}, Editor(EditorType.AGENT, "a host")),
-        ({}, {"type": RecordType.PIN, "origin": Origin.USER, "client_key": f"{AUTO_KEY}3f"}, SYSTEM_EDITOR),
+        ({}, AUTOMATIC, SYSTEM_EDITOR),
+        ({}, AUTOMATIC | {"client": "a host"}, Editor(EditorType.HUMAN, "a host")),
+        ({}, AUTOMATIC | {"client_key": "auto:mine"}, Editor(EditorType.HUMAN)),
+        ({}, AUTOMATIC | {"type": RecordType.MESSAGE}, Editor(EditorType.HUMAN)),
         ({}, {"type": RecordType.PIN, "client_key": "3f"}, Editor(EditorType.AGENT, "a host")),
         ({"method": "extractive"}, {"type": RecordType.SUMMARY}, SYSTEM_EDITOR),
         ({"method": "model"}, {"type": RecordType.SUMMARY}, SYSTEM_EDITOR),

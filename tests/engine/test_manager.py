@@ -81,7 +81,7 @@ async def process(
         counter,
         clock,
         ids,
-        context=context,
+        max_per_level=context.summaries,
         window=SummaryWindowPolicy(),
         limits=LimitsPolicy(),
     )
@@ -360,6 +360,12 @@ async def test_a_budget_out_of_range_is_refused_and_the_range_is_named(here: Pro
     await here.say("one")
     with pytest.raises(InvalidInput, match="1 to 10,000,000"):
         await here.manager.build_context("trip", budget)
+
+
+async def test_a_refused_budget_names_the_default_that_is_set(store: SqliteStore, clock: ScriptedClock) -> None:
+    here = await process(store, clock, context=ContextPolicy(token_limit=1200))
+    with pytest.raises(InvalidInput, match="the default is 1200"):
+        await here.manager.build_context("trip", 0)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,18 @@ def test_no_control_character_is_left_but_tab_and_line_feed(text: str) -> None:
         ("\U000e0041\U000e0042", "\\u{e0041}\\u{e0042}"),
         ("hidden\U000e0100", "hidden\\u{e0100}"),
         ("line\u2028separator", "line\\u{2028}separator"),
-        ("👩\u200d👧 ❤\ufe0f", "👩\u200d👧 ❤\ufe0f"),
+        ("👩\u200d👧 ❤\ufe0f 1\ufe0f\u20e3 ℹ\ufe0f", "👩\u200d👧 ❤\ufe0f 1\ufe0f\u20e3 ℹ\ufe0f"),
+        ("❤\ufe0f\u200d🔥 👩🏽\u200d🚒", "❤\ufe0f\u200d🔥 👩🏽\u200d🚒"),
+        ("⠃\u2800⠁", "⠃\u2800⠁"),
+        ("ᠠ\u180e", "ᠠ\u180e"),
+        ("श्\u200dर", "श्\u200dर"),
+        ("۝ \u0600٢", "۝ \u0600٢"),
+        ("a\u200db", "a\\u{200d}b"),
+        ("❤\ufe0f\ufe0e", "❤\\u{fe0f}\\u{fe0e}"),
+        ("👩\u200d\u200d👧", "👩\\u{200d}\\u{200d}👧"),
+        ("x\ufe01\ufe02", "x\\u{fe01}\\u{fe02}"),
+        ("ab\u2800 \u2800", "ab\\u{2800} \\u{2800}"),
+        ("in\u00adter\u034fnet", "in\\u{ad}ter\\u{34f}net"),
         ("می\u200cخواهم", "می\u200cخواهم"),
         ("שלום مرحبا", "שלום مرحبا"),
         ("", ""),
@@ -154,6 +165,16 @@ def test_no_control_character_is_left_but_tab_and_line_feed(text: str) -> None:
 )
 def test_invisible_characters_are_written_out_and_visible_ones_stay(text: str, shown: str) -> None:
     assert render.as_data(text) == shown
+
+
+def test_no_invisible_character_of_unicode_is_shown_as_it_is() -> None:
+    ranges = ["\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u2028\u2029", *map(chr, range(0xFFF0, 0xFFF9))]
+    ranges += map(chr, [*range(0xFE00, 0xFE10), *range(0x180B, 0x1810), *range(0xE0000, 0xE1000)])
+    known = set("".join(ranges)) | {
+        chr(one) for one in range(0x110000) if unicodedata.category(chr(one)) in ("Cc", "Cf")
+    }
+    seen = set("\t\n\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+    assert {one for one in known if render.visible(f"a{one}b") == f"a{one}b"} == seen
 
 
 def test_each_piece_says_where_it_comes_from() -> None:

@@ -9,7 +9,6 @@ import pytest
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.importance import ImportancePolicy
 from kalito_mcp.engine.recorder import LimitsPolicy, Recorder
 from kalito_mcp.engine.summarizer import Summarizer
@@ -68,7 +67,7 @@ def keeper(
         CharacterCounter(),
         ScriptedClock(),
         CountedIds(first_id),
-        context=ContextPolicy(),
+        max_per_level=3,
         window=window or SummaryWindowPolicy(is_adaptive=False),
         limits=LimitsPolicy(max_text_bytes=max_text_bytes),
     )

@@ -25,7 +25,6 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.engine.budget import ContextPolicy
 from kalito_mcp.engine.extractive import NOTHING_IN_SIGHT, fold_summaries, summarize_messages
 from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.engine.summarizer import Summarizer, SummaryPolicy
@@ -81,7 +80,7 @@ def keeper(store: SqliteStore, *, window: int = 3, summaries: int = 3, models: M
         CharacterCounter(),
         ScriptedClock(),
         CountedIds(),
-        context=ContextPolicy(summaries=summaries),
+        max_per_level=summaries,
         window=SummaryWindowPolicy(threshold=window, dense_threshold=window, is_adaptive=False),
         limits=LimitsPolicy(),
     )

@@ -27,27 +27,27 @@ def _messages(*texts: str) -> list[MessageWithImportance]:
 
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_is_hardly_technical(text: str) -> None:
-    assert technicality(text) < 0.2
+    assert technicality([text]) < 0.2
 
 
 @pytest.mark.parametrize("text", TECHNICAL)
 def test_code_identifiers_errors_and_measures_are_technical(text: str) -> None:
-    assert technicality(text) > 0.7
+    assert technicality([text]) > 0.7
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "```"])
 def test_a_text_without_words_is_not_technical(text: str) -> None:
-    assert technicality(text) < 0.01
+    assert technicality([text]) < 0.01
 
 
 @given(text=st.text(max_size=200))
 def test_technicality_lies_between_zero_and_one(text: str) -> None:
-    assert 0.0 <= technicality(text) <= 1.0
+    assert 0.0 <= technicality([text]) <= 1.0
 
 
 @given(text=st.text(alphabet=st.characters(exclude_characters="`"), max_size=200))
 def test_a_code_block_more_never_makes_a_text_less_technical(text: str) -> None:
-    assert technicality(f"{text}\n```\nx = parse(y)\n```") >= technicality(text)
+    assert technicality([f"{text}\n```\nx = parse(y)\n```"]) >= technicality([text])
 
 
 def test_ordinary_messages_are_summarized_by_fifteen() -> None:
@@ -81,4 +81,4 @@ def test_the_numbers_are_a_policy() -> None:
 
 def test_a_quarter_of_a_megabyte_is_read_in_linear_time() -> None:
     for unit in ("f(", "a.", "/a", "aB", "--", "_a", "`", "1.", "```\n", "我"):
-        assert 0.0 <= technicality(unit * (262_144 // len(unit))) <= 1.0
+        assert 0.0 <= technicality([unit * (262_144 // len(unit))]) <= 1.0

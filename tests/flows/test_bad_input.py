@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from kalito_mcp.engine.recorder import LimitsPolicy
 from kalito_mcp.engine.render import visible
-from tests.flows.house import House, house, said
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.settings import Settings
+from tests.flows.house import House, house, said, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -134,7 +137,7 @@ async def test_ten_thousand_messages_are_taken_in_one_call_and_one_more_is_not(t
     batch = [{"role": "user", "text": f"entry {n} of the ledger"} for n in range(10_000)]
     async with keeping(tmp_path / "memory.db", era) as h:
         refusal = await h.refusal("record_messages", session_id="s", messages=[*batch, batch[0]])
-        assert "messages has 10001 items; send at most 10000 in one call" in refusal
+        assert "10,001 messages in one call; the limit is 10,000: send parts" in refusal
         result = await h.call("record_messages", session_id="s", messages=batch)
         assert result.structured_content is not None
         assert result.structured_content["recorded"] == len(set(result.structured_content["message_ids"])) == 10_000
@@ -142,11 +145,30 @@ async def test_ten_thousand_messages_are_taken_in_one_call_and_one_more_is_not(t
         assert hits[0]["text"] == "entry 9999 of the ledger"
 
 
+async def test_a_limit_that_is_set_higher_is_higher_in_the_tools(tmp_path: Path, era: str) -> None:
+    wide = Settings(
+        limits=LimitsPolicy(max_text_bytes=600_000, max_messages=10_001),
+        search=SearchPolicy(max_k=120),
+    )
+    batch = [{"role": "user", "text": f"entry {n} of the ledger"} for n in range(10_001)]
+    async with house(tmp_path / "memory.db", era, settings=wide, default_session="s") as h:
+        await h.call("record_messages", messages=batch)
+        assert (await h.stats("s"))["total_messages"] == 10_001
+        assert len((await h.facts("search_memory", query="entry of the ledger", k=120))["hits"]) == 120
+        await h.text("build_context", query="ledger " * 10_000)
+        for length, refusal in ((600_000, None), (600_001, "content has 600,001 bytes and the limit is 600,000")):
+            answer = text_of(await h.call("create_pin", content="x" * length))
+            assert refusal in answer if refusal else answer.startswith("Pinned")
+        assert (await h.call("summarize_session", summary="x" * 600_000)).is_error is False
+        refusal = await h.refusal("remember", type="document", text="x" * 16_777_217, fields={"source": "a"})
+        assert "limits.max_document_bytes" in refusal
+
+
 async def test_a_k_out_of_range_is_refused_with_its_range(tmp_path: Path, era: str) -> None:
     async with keeping(tmp_path / "memory.db", era) as h:
-        for k in (0, -1, 101, 10**9, 10**30):
-            bound = "least 1" if k < 1 else "most 100"
-            assert f"k must be at {bound}, not" in await h.refusal("search_memory", query="x", k=k)
+        refusals = {0: "k must be at least 1", 101: "k=101 is outside 1 to 100", 10**30: "k must be at most 1000000000"}
+        for k, refusal in refusals.items():
+            assert refusal in await h.refusal("search_memory", query="x", k=k)
 
 
 async def test_a_budget_out_of_range_is_refused_with_its_range(tmp_path: Path, era: str) -> None:
@@ -268,7 +290,7 @@ async def test_a_wrong_range_is_not_summarised(tmp_path: Path, era: str) -> None
 
 WRONG_PINS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"content": ""}, "content is empty"),
-    ({"content": "x" * 65_537}, "content is longer than 65536 characters"),
+    ({"content": "x" * 524_289}, "content has 524,289 bytes and the limit is 524,288"),
     ({"content": "a\udc00"}, "content holds an unpaired surrogate"),
     ({"content": "x", "source_message_id": "msg_999"}, "source_message_id='msg_999' is not a message of session"),
     ({"content": "x", "source_message_id": "x"}, "source_message_id='x' is not a message id"),

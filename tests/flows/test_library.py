@@ -9,6 +9,8 @@ import pytest
 
 from kalito_mcp import Memory, NewMessage, Role, Settings, open_memory
 from kalito_mcp.domain.graph import GraphPolicy, GraphScope
+from kalito_mcp.domain.memory_records import Editor, EditorType
+from kalito_mcp.domain.records import Origin
 from kalito_mcp.domain.sleep import SleepCycleOptions, SleepCycleReport
 from kalito_mcp.errors import Conflict, InvalidInput, RecordNotFound
 
@@ -86,3 +88,19 @@ async def test_feedback_is_refused_where_it_could_not_be_kept(tmp_path: Path) ->
     async with open_memory(tmp_path / "memory.db", off) as memory:
         with pytest.raises(Conflict, match=r"graph\.enabled"):
             await memory.record_feedback(answer, "up")
+
+
+async def test_what_a_program_keeps_and_changes_is_not_the_users_own_word(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        for record_type, fields in (("note", {}), ("task", {}), ("thought", {}), ("document", {"source": "a"})):
+            [kept] = await memory.remember(record_type, {"text": "Send the plan to Ann.", **fields})
+            assert kept.origin is not Origin.USER
+            await memory.update_memory(kept.id, {"text": "Send it to Bob."}, expected_revision=1)
+            await memory.forget(kept.id)
+            await memory.restore(kept.id)
+            await memory.revert(kept.id, 1)
+            assert {(one["editor_type"], one["editor_id"]) for one in await memory.history(kept.id)} == {
+                ("agent", "python")
+            }
+        [said] = await memory.remember("note", {"text": "Ann likes tea."}, editor=Editor(EditorType.HUMAN, "ann"))
+        assert said.origin is Origin.USER

@@ -151,11 +151,22 @@ async def test_secrets_and_private_parts_are_not_kept(tmp_path: Path, era: str) 
     async with house(folder / "memory.db", era) as h:
         text = f"Use {token} for it. <private>My PIN is {CANARY}.</private> Thanks."
         recorded = await h.facts("record_messages", session_id="s", messages=said(text))
-        assert len(recorded["redacted"]) == 2
-        await h.facts("create_pin", session_id="s", content=f"token: {token}")
-        await h.facts("remember", type="note", text=f"token {token}", fields={"title": f"<private>{CANARY}</private>"})
-        await h.facts("update_memory", record_id="msg_1", changes={"tags": [f"<private>{CANARY}</private>"]},
-                      expected_revision=1)  # fmt: skip
+        assert recorded["redacted"][:2] == ["github_token", "private"]
+        hidden = f"<private>{CANARY}</private>"
+        taken: list[tuple[str, list[str], dict[str, Any]]] = [
+            ("create_pin", ["github_token"], {"session_id": "s", "content": f"token: {token}"}),
+            ("remember", ["github_token", "private in title"],
+             {"type": "note", "text": f"token {token}", "fields": {"title": hidden}}),
+            ("update_memory", ["private in tags", "github_token"],
+             {"record_id": "msg_1", "changes": {"tags": [hidden], "text": token}, "expected_revision": 1}),
+            ("summarize_session", ["private"], {"session_id": "s", "summary": f"About {hidden}."}),
+            ("record_feedback", ["github_token"], {"target_id": "msg_1", "label": "up", "note": token}),
+        ]  # fmt: skip
+        for tool, kinds, arguments in taken:
+            result = await h.call(tool, **arguments)
+            assert result.structured_content is not None
+            assert (tool, result.structured_content.get("redacted")) == (tool, kinds)
+            assert f"Not kept: {', '.join(kinds)}" in text_of(result)
         await h.facts("finalize_session", session_id="s")
         assert list(holding(folder, token.lower())) == []
         assert list(holding(folder, CANARY)) == []
@@ -223,3 +234,35 @@ async def test_a_handle_that_is_a_secret_is_refused(tmp_path: Path, era: str) ->
         assert list(holding(tmp_path / "data", token.lower())) == []
         told = await h.text("remember", type="note", text=f"Here: {token}")
         assert "Not kept: github_token" in told
+
+
+async def test_no_client_key_makes_a_record_the_memorys_own(tmp_path: Path, era: str) -> None:
+    async with house(tmp_path / "memory.db", era) as h:
+        message = {"role": "user", "text": "I live in Oslo.", "client_key": "auto:1"}
+        await h.text("record_messages", session_id="s", messages=[message])
+        made = await h.facts("memory_history", record_id="msg_1")
+        assert (made["record"]["client_key"], made["edits"][0]["editor_type"]) == ("auto:1", "human")
+        refusal = await h.refusal("create_pin", session_id="s", content="Likes tea.", client_key="auto:mine")
+        assert "client_key 'auto:mine' begins with 'auto:'" in refusal
+
+
+async def test_a_text_that_decayed_on_the_disk_is_not_told_as_it_was_said(tmp_path: Path, era: str) -> None:
+    path = tmp_path / "memory.db"
+    async with house(path, era) as h:
+        texts = "The ferry leaves at seven.", "Then the ferry leaves at nine.", "The ferry to Oslo is blue."
+        await h.text("record_messages", session_id="s", messages=said(*texts))
+        await h.text("remember", type="task", text="Book the ferry to Bergen.")
+        await h.settled()
+    stored = path.read_bytes()
+    for word in (b"The ferry leaves at seven.", b"Book the ferry to Bergen."):
+        assert word in stored
+        stored = stored.replace(word, word.replace(b"ferry", b"fesry"))
+    path.write_bytes(stored)
+    async with house(path, era) as h:
+        found = await h.facts("search_memory", query="when does the ferry leave")
+        assert "left out, damaged on the disk: msg_1" in found["note"]
+        assert "run kalito-mcp doctor --deep" in found["note"]
+        assert "msg_1" not in {hit["record_id"] for hit in found["hits"]}
+        assert found["hits"]
+        assert "damaged on the disk: msg_1" in await h.refusal("memory_history", record_id="msg_1")
+        assert "The ferry to Oslo" in await h.text("memory_history", record_id="msg_3")

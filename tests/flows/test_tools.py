@@ -1,5 +1,6 @@
 """Each tool through a client of either era: what it answers, in both forms, and what happens to a retry."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,34 @@ async def test_the_first_turn_of_a_conversation_is_given_what_others_said(tmp_pa
             assert "cellar" in told
         assert [one["session_id"] for one in (await h.resource("memory://sessions"))["sessions"]] == ["before"]
         assert (await h.refusal("build_context", session_id="new")).startswith("session_not_found")
+
+
+async def test_a_text_that_is_valid_json_stays_a_text_in_every_tool(database: Path, era: str) -> None:
+    async with house(database, era) as h:
+        for tool in (await h.client.list_tools()).tools:
+            for name, schema in tool.input_schema["properties"].items():
+                if schema.get("type") != "string":
+                    continue
+                if (most := schema.get("maxLength", 0)) > 1_000_000:
+                    continue
+                for text in ('{"error": "ENOENT"}', "[7]", "null", f"[{'7,' * most}7]"):
+                    answer = text_of(await h.call(tool.name, **{name: text}))
+                    assert f"{name} must be a string" not in answer
+                    if "enum" in schema:
+                        assert re.search(rf"\b{name} must be .*, not '", answer)
+                    if len(text) > most > 0:
+                        assert f"{name} is longer than {most} characters" in answer
+
+
+async def test_a_text_that_is_valid_json_is_stored_and_found_as_that_text(database: Path, era: str) -> None:
+    async with house(database, era) as h:
+        await h.facts("record_messages", session_id="null", messages=said('{"error": "ENOENT"}'))
+        pins = [
+            (await h.facts("create_pin", session_id="null", content="Likes tea.", client_key='["k"]'))["pin"]["id"]
+            for _ in range(2)
+        ]
+        assert pins[0] == pins[1]
+        assert "ENOENT" in await h.text("build_context", session_id="null", query='{"error": "ENOENT"}')
+        made = await h.facts("summarize_session", session_id="null", summary='{"a": 1}')
+        assert (made["session_id"], made["summaries"][0]["summary"]) == ("null", '{"a": 1}')
+        assert (await h.facts("record_feedback", target_id="msg_1", label="up", note="[1]"))["label"] == "up"

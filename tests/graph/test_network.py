@@ -98,13 +98,12 @@ def test_what_went_and_came_again_is_there() -> None:
     network.put_edge(edge("a", "b"))
     network.drain()
     network.remove_node("a")
-    assert network.is_dirty
     network.put_node(node("a"))
     network.put_edge(edge("a", "b"))
     changes = network.drain()
     assert ([one.id for one in changes.nodes], len(changes.edges)) == (["a"], 1)
     assert (changes.removed_nodes, changes.removed_edges) == ([], [])
-    assert not network.is_dirty
+    assert not network.drain()
 
 
 def test_in_the_place_of_another_network_what_only_that_had_is_removed() -> None:

@@ -68,7 +68,6 @@ def test_only_ranks_from_min_rank_up_and_the_best_of_them_go() -> None:
         node.id for node in best[:2]
     ]
     assert promotable(session, PromotionPolicy(max_promotions=0)) == []
-    assert promotable(session, PromotionPolicy(max_promotions=-1)) == []
     ranks = [session.rank(node.id) for node in best]
     assert [node.id for node in promotable(session, PromotionPolicy(min_rank=ranks[0]))] == [ids[2]]
 

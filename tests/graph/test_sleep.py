@@ -343,7 +343,7 @@ def test_options_stand_in_the_place_of_the_configured_ones(clock: ScriptedClock)
         ({"max_inspect": 2.5}, "type int"),
         ({"min_rank": None}, "type float"),
         ({"cooldown_ms": True}, "type int"),
-        ({"similarity_threshold": 1.5}, "must lie in"),
+        ({"similarity_threshold": 1.5}, "is more than 1"),
     ],
 )
 def test_options_that_there_are_not_are_refused(clock: ScriptedClock, options: dict[str, Any], words: str) -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.records.redaction import Redacted, redact, redacted_values
+from kalito_mcp.records import secret_names
+from kalito_mcp.records.redaction import Redacted, cleaned, redact
 from kalito_mcp.records.secret_names import named_secrets
 from kalito_mcp.records.secret_shapes import is_card_number, shaped_secrets
-from tests.records.synthetic_secrets import BASE64, KINDS, Maker, synthetic_secrets
+from tests.records.synthetic_secrets import ALNUM, BASE64, HEX, KINDS, Maker, synthetic_secrets
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 CARD = "4111 1111" + " 1111 1111"
@@ -85,7 +86,12 @@ UNTOUCHED = (
     "id 550e8400-e29b-41d4-a716-446655440000",
     "ISBN 978-3-16-148410-0, 9783161484100",
     "EAN 4006381333931",
-    "IBAN DE89 3704 0044 0532 0130 00, GB29 NWBK 6016 1331 9268 19",
+    "IBAN DE88 3704 0044 0532 0130 00, GB28 NWBK 6016 1331 9268 19",
+    "GPIO pin 12 and pin 101010, PIN code 560001, error code 1234, the access code is wrong",
+    "The recovery phrase is something that you should write down on paper and keep where nobody will look for it.",
+    "Cookie: theme=dark; the cookies are baked, sig=1",
+    "add the password SHA256 hash, use a password manager, the password to Netflix, a password of 10-12 characters",
+    '{"auth": "required"}, curl https://example.org -o out.txt',
     "call +49 151 2345 6789 or 0044 20 7946 0958",
     "order 1234-5678-9012-3456, invoice 4111111111111112",
     "tweet 1589321456789012345, at 1700000000000 ms",
@@ -113,6 +119,9 @@ UNTOUCHED = (
 )
 
 HOSTILE = (
+    "key=", "token=", "secret=", "a1=key=", "AccessKey=", "token=1a", "key: a", "api_key = value\n", "pin 1",
+    "curl -u ",
+    "Cookie: a=", "seed phrase word ", "word ", "jdbc:oracle:thin:a/", "&lt;private",
     "-----BEGIN ", BEGIN, BEGIN + "\n" + "A" * 20 + "\n", "eyJhbGciOi", "eyJhbGciOi.", "gh" + "p_", "AK" + "IA", "sk-",
     "<private>", "< private ", "<private", "a.", "4", "4111 ", "Ab3+", "\\n", " ", "İ", "://a:", "[redacted: ",
     "password=", "password: '", "password for ", "пароль: ", "token ", "key: a", "secret: https://", "authorization: ",
@@ -142,6 +151,44 @@ def test_a_text_without_secrets_is_the_same_object(text: str) -> None:
     result = redact(text)
     assert result == Redacted(text, ())
     assert result.text is text
+
+
+def shaped(make: Maker) -> list[tuple[str, str]]:
+    """Texts with a secret that has a shape or a cue of its own, and the secret."""
+    key32 = base64.b64encode(make.chance.randbytes(32)).decode()
+    key64 = base64.b64encode(make.chance.randbytes(64)).decode()
+    login = base64.b64encode(f"ann:{make.some(ALNUM, 12)}".encode()).decode()
+    words = " ".join(
+        make.chance.sample(
+            "abandon ability able about absent absorb abstract absurd abuse access accident account".split(), 12
+        )
+    )
+    pem = base64.b64encode(b"-----BEGIN RSA PRIV" + b"ATE KEY-----" + make.chance.randbytes(60)).decode()
+    seed, hexed, mixed = (
+        make.some("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 8) + "234567" + make.some("QWERTY", 4),
+        make.some(HEX, 32),
+        make.some(ALNUM, 6) + "7!x",
+    )
+    bot = f"M{make.some(ALNUM, 23)}.{make.some(ALNUM, 6)}.{make.some(ALNUM, 27)}"
+    forms = [
+        (pem, "tls.key: {}"), (key64, "    client-key-data: {}"), (key64, "our storage account uses {}"),
+        (make.some(ALNUM, 43) + "%3D", "https://a.blob.core.windows.net/b?se=2026&sig={}"),
+        (login, '{{"auths": {{"ghcr.io": {{"auth": "{}"}}}}}}'), (mixed, "curl -s -u ann:{} https://api.example.org"),
+        (mixed, "jdbc:oracle:thin:scott/{}@db:1521/x"), (key32, "we encrypt the backups with AES: {}"),
+        (hexed, "twilio auth token {}"), ("key-" + hexed, "mailgun {}"), (bot, "the bot runs with {}"),
+        (make.some(ALNUM, 26), "Cookie: lang=english; sessionid={}"), (seed, "my TOTP seed {}"),
+        (words, "my seed phrase is {}"), ("DE89 3704 0044 0532 0130 00", "IBAN {}, thanks"), ("311", "the cvv is {}."),
+        ("4711", "PIN: {}"), ("4711", "my pin for the card is {}"), ("27182", "the door code is {}"),
+        (mixed, "&lt;private&gt;{}&lt;/private&gt;"), (mixed, "I changed my wifi password to {}"),
+        (mixed, "log in with bob and password {}"), (mixed, "mein Passwort lautet {}"), (mixed, 'the passphrase "{}"'),
+        (mixed, "the pwd {}"), (mixed, "password {}: that is it"), ("aHVudGVyYWJj", "  password: {}"),
+    ]  # fmt: skip
+    return [(form.format(secret), secret) for secret, form in forms]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_has_a_shape_or_a_cue_of_its_own_is_taken_out(seed: int) -> None:
+    assert [text for text, secret in shaped(Maker(seed)) if secret in redact(text).text] == []
 
 
 def test_kinds_are_told_in_the_order_of_the_text() -> None:
@@ -244,6 +291,21 @@ def test_a_long_hostile_text_is_read_to_its_end(unit: str) -> None:
     assert TOKEN not in redact(text).text
 
 
+@pytest.mark.parametrize("unit", ["key=", "token=", "a1=key=", "AccessKey=", "key = value\n"])
+def test_names_in_the_values_of_names_are_not_judged_over_and_over(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+
+    def counted(rule: str, value: str) -> bool:
+        judged.append(len(value))
+        return is_secret(rule, value)
+
+    is_secret = secret_names._is_secret
+    monkeypatch.setattr(secret_names, "_is_secret", counted)
+    text = unit * (100_000 // len(unit))
+    assert redact(text).kinds == ()
+    assert 0 < sum(judged) <= 6 * len(text)
+
+
 def test_a_header_of_a_web_token_that_is_none_does_no_harm() -> None:
     for header in ('{"a":' + "[" * 100_000, '{"typ":"x"}', '{"\\u12'):
         text = base64.urlsafe_b64encode(header.encode()).decode().rstrip("=") + ".e30.c2ln"
@@ -256,7 +318,7 @@ def test_secrets_in_json_values_go_and_all_else_stays() -> None:
         "note": "use [redacted: github token]",
         "parts": [{"password": "[redacted: secret]"}, 7, None, True, "plain"],
     }
-    assert redacted_values(value) == kept | {"key": "value"}
+    assert cleaned(value)[0] == kept | {"key": "value"}
 
 
 def test_a_field_is_judged_by_its_name() -> None:
@@ -267,5 +329,5 @@ def test_a_field_is_judged_by_its_name() -> None:
         "mot de passe": "soleil9",
         "token_count": "abc123de",
     }
-    kept = redacted_values(value)
+    kept = cleaned(value)[0]
     assert [name for name in value if kept[name] != value[name]] == ["apiKey", "mot de passe"]

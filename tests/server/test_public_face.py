@@ -21,6 +21,11 @@ RENEW: Final = "RENEW_PUBLIC_FACE"
 MOST_LISTING_TOKENS: Final = 6_000
 MOST_PROSE_BYTES: Final = 2_048
 """What Claude Code shows of a tool's description and of a server's instructions."""
+BOUNDED_BY_SETTINGS: Final = frozenset(
+    "record_messages.messages record_messages.messages[].text create_pin.content summarize_session.summary "
+    "remember.text build_context.query search_memory.query".split()
+)
+"""How much these may hold is in `limits` and `search` alone: a bound in the schema would be a second one."""
 HINTS: Final = ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
 
 
@@ -123,13 +128,11 @@ def assert_described_and_bounded(name: str, schema: dict[str, Any], definitions:
     for one in schema.get("anyOf", [schema]):
         match one.get("type"):
             case "string":
-                # The most that a message may hold is a setting, so its description says it.
-                is_bounded = "maxLength" in one or "enum" in one or name.endswith("messages[].text")
-                assert is_bounded, name
+                assert "maxLength" in one or "enum" in one or name in BOUNDED_BY_SETTINGS, name
             case "integer":
                 assert "minimum" in one and "maximum" in one, name
             case "array":
-                assert "maxItems" in one, name
+                assert "maxItems" in one or name in BOUNDED_BY_SETTINGS, name
                 item = one["items"]
                 if "$ref" in item:
                     item = definitions[item["$ref"].rpartition("/")[2]]

@@ -91,7 +91,7 @@ async def test_people_agents_and_the_memory_itself_are_editors(memory: Memory) -
     await memory.update_memory(by_ann.id, {"status": "completed"}, expected_revision=1, editor=ANN)
     await memory.forget(by_ann.id, editor=HOST)
     made = [(edit["editor_type"], edit.get("editor_id")) for edit in await memory.history(by_ann.id)]
-    assert made == [("human", None), ("human", "ann"), ("agent", "a host")]
+    assert made == [("agent", "python"), ("human", "ann"), ("agent", "a host")]
     await memory.record_messages(SESSION, [NewMessage(Role.USER, BOILER)])
     [summary] = await memory.summarize_session(SESSION)
     [created] = await memory.history(summary.id)

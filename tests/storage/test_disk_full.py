@@ -127,7 +127,6 @@ async def test_a_backup_that_finds_no_room_stops_the_migration_and_leaves_no_hal
     assert list(disk.folder.glob("*.backup")) == []
     ballast.unlink()
     store = await SqliteStore.open(disk.database, steps=steps)
-    assert list(store.applied_migrations) == [len(steps)]
     assert len(await texts(store)) == 30
     await store.close()
 

@@ -39,7 +39,7 @@ async def read_everything(store: Store) -> set[str]:
     """Every text that the reads give back, through every index."""
     texts: set[str] = set()
     async with store.read() as view:
-        await view.sessions.totals()
+        await view.sessions.totals(Scope())
         await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=100)
         for session in await view.sessions.list_recent(Scope(), limit=100):
             texts |= {m.text for m in await view.records.messages(session, first_seq=1, last_seq=10_000)}

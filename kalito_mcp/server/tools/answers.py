@@ -3,6 +3,7 @@
 Both, because hosts differ in which of the two they show their model.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from mcp.types import CallToolResult, TextContent
@@ -31,6 +32,11 @@ def made_visible(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: made_visible(one) for key, one in value.items()}
     return [made_visible(one) for one in value] if isinstance(value, list) else value
+
+
+def not_kept(redacted: Sequence[str]) -> list[str]:
+    """What was taken out before anything was written, as a line; none where it was nothing."""
+    return [f"Not kept: {', '.join(redacted)}"] if redacted else []
 
 
 def plural(count: int, noun: str) -> str:

@@ -8,14 +8,14 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from kalito_mcp.domain.context import Include
+from kalito_mcp.domain.context import MOST_TOKENS, Include
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Role
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
-from kalito_mcp.server.tools.answers import answer, made_visible, plural, text_answer
+from kalito_mcp.server.tools.answers import answer, made_visible, not_kept, plural, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
@@ -45,7 +45,7 @@ class ConversationTools:
         context: Context[None, Any],
         messages: Annotated[
             list[MessageInput],
-            Field(description="In the order they were said. All are stored, or none.", min_length=1, max_length=10_000),
+            Field(description="In the order they were said. All are stored, or none.", min_length=1),
         ],
         session_id: SessionId = None,
         agent_id: AgentId = None,
@@ -66,10 +66,8 @@ class ConversationTools:
         )
         if recorded.erased_count:
             text += f". Not taken, erased before: {recorded.erased_count}"
-        if recorded.redacted:
-            text += f". Not kept: {', '.join(recorded.redacted)}"
         return answer(
-            text,
+            ". ".join([text, *not_kept(recorded.redacted)]),
             RecordedMessages(
                 session_id=session,
                 recorded=recorded.new_count,
@@ -86,13 +84,12 @@ class ConversationTools:
         session_id: SessionId = None,
         max_tokens: Annotated[
             int | None,
-            Field(description="Budget of the whole text, in tokens; 3000 unless set otherwise.", ge=1, le=10_000_000),
+            Field(description="Budget of the whole text, in tokens; as configured unless given.", ge=1, le=MOST_TOKENS),
         ] = None,
         query: Annotated[
             str | None,
             Field(
                 description="What the user asks now: older messages that match come in where there is room.",
-                max_length=4000,
             ),
         ] = None,
         pending_input: Annotated[
@@ -140,7 +137,6 @@ class ConversationTools:
                 description="Your own summary of the messages that have none yet: topics, decisions, facts, state. "
                 "Best kept under 200 words.",
                 min_length=1,
-                max_length=65_536,
                 pattern=r"\S",
             ),
         ] = None,
@@ -148,7 +144,7 @@ class ConversationTools:
         end_message_id: MessageRef = None,
     ) -> Annotated[CallToolResult, SummarizedSession]:
         """Summarise the messages that have no summary yet: with your text, or without one. Returns the new summaries.
-        Summaries are also made by themselves about every 15 messages, so this is for good moments to sum up.
+        Summaries are also made by themselves as messages come in, so this is for good moments to sum up.
         start_message_id and end_message_id name a range that begins after the last summary."""
         memory, session = await self._opened.memory(), self._opened.session(session_id)
         made: Sequence[ConversationSummary]
@@ -171,14 +167,22 @@ class ConversationTools:
         stats = await memory.session_stats(session)
         summarized = min(stats.summarized_messages, stats.total_messages)
         counts = f"{summarized} of {plural(stats.total_messages, 'message')} of session {session}"
+        redacted = [one for summary in made for one in summary.redacted]
         return answer(
-            "\n".join([f"Made {_summaries(len(made))}; {counts} are summarised.{_last(made)}", *_lines(made)]),
+            "\n".join(
+                [
+                    f"Made {_summaries(len(made))}; {counts} are summarised.{_last(made)}",
+                    *_lines(made),
+                    *not_kept(redacted),
+                ]
+            ),
             SummarizedSession(
                 session_id=session,
                 summaries_made=len(made),
                 summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
                 summarized_messages=summarized,
                 total_messages=stats.total_messages,
+                redacted=redacted or None,
             ),
         )
 

@@ -16,7 +16,7 @@ from kalito_mcp.domain.sleep import (
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import AGENT_URI, Subscriptions, graph_uri
-from kalito_mcp.server.tools.answers import answer, plural
+from kalito_mcp.server.tools.answers import answer, not_kept, plural
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     PastAnswerText,
@@ -66,12 +66,15 @@ class GraphTools:
         memory = await self._opened.memory()
         # As everywhere a message may be named by its number alone.
         target_id = f"msg_{target_id}" if target_id.isdecimal() else target_id
-        feedback_id = await memory.record_feedback(
+        kept = await memory.record_feedback(
             target_id, label, note, session_id=session_id or None, agent_id=agent_id or None
         )
         await self._subscriptions.changed(AGENT_URI, *([graph_uri(session_id)] if session_id else []))
-        text = f"Recorded {label} on {target_id} as {feedback_id}."
-        return answer(text, RecordedFeedback(feedback_id=feedback_id, target_id=target_id, label=label))
+        redacted = list(kept.redacted)
+        return answer(
+            "\n".join([f"Recorded {label} on {target_id} as {kept.id}.", *not_kept(redacted)]),
+            RecordedFeedback(feedback_id=kept.id, target_id=target_id, label=label, redacted=redacted or None),
+        )
 
 
 def past_question(past: PastAnswer) -> PastQuestion:

@@ -9,7 +9,7 @@ from pydantic import Field
 from kalito_mcp.domain.records import CreatePinRequest, PinType
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.subscriptions import Subscriptions
-from kalito_mcp.server.tools.answers import answer
+from kalito_mcp.server.tools.answers import answer, not_kept
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, SessionId
 
@@ -29,7 +29,6 @@ class PinTools:
             Field(
                 description="The fact in one sentence that stands by itself.",
                 min_length=1,
-                max_length=65_536,
                 pattern=r"\S",
             ),
         ],
@@ -37,7 +36,7 @@ class PinTools:
         source_message_id: MessageRef = None,
         importance_score: Annotated[
             float | None,
-            Field(description="0 to 1; 0.8 unless given. The five most important pins go into every context."),
+            Field(description="0 to 1; 0.8 unless given. The most important pins go into every context."),
         ] = None,
         pin_type: Annotated[PinTypeName, Field(description="`manual` when the user asked for it.")] = "manual",
         client_key: Annotated[
@@ -71,4 +70,5 @@ class PinTools:
             f"Pinned {pin.id} in session {pin.session_id}{source} ({pin.pin_type}, importance {pin.importance_score}, "
             f"{fields['created_at']}): {pin.content}"
         )
-        return answer(text, CreatedPin(pin=Pin(**fields)))
+        redacted = list(pin.redacted)
+        return answer("\n".join([text, *not_kept(redacted)]), CreatedPin(pin=Pin(**fields), redacted=redacted or None))

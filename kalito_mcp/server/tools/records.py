@@ -12,11 +12,10 @@ from pydantic import BaseModel, Field
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import Conflict, InvalidInput
-from kalito_mcp.records.redaction import redact
 from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.opened import OpenedMemory, opened_by
 from kalito_mcp.server.subscriptions import Subscriptions
-from kalito_mcp.server.tools.answers import answer, made_visible, plural
+from kalito_mcp.server.tools.answers import answer, made_visible, not_kept, plural
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     ChangedRecords,
@@ -79,9 +78,7 @@ class RecordTools:
             Literal["note", "task", "document", "thought"],
             Field(description="`thought`: your own reflection, in no context unless asked for."),
         ],
-        text: Annotated[
-            str, Field(description="What to remember.", min_length=1, max_length=16_777_216, pattern=r"\S")
-        ],
+        text: Annotated[str, Field(description="What to remember.", min_length=1, pattern=r"\S")],
         fields: Annotated[
             dict[str, Any] | None,
             Field(
@@ -113,11 +110,9 @@ class RecordTools:
         lines = [
             f"Remembered {type} {name} ({plural(len(ids), 'record')}: {_listed(ids)}), revision {kept[0].revision}."
         ]
-        redacted = list(redact(text).kinds)
-        if redacted:
-            lines.append(f"Not kept: {', '.join(redacted)}")
+        redacted = list(kept[0].redacted)
         return answer(
-            "\n".join(lines),
+            "\n".join([*lines, *not_kept(redacted)]),
             RememberedRecords(id=name, record_ids=ids, revision=kept[0].revision, redacted=redacted or None),
         )
 
@@ -257,8 +252,9 @@ class RecordTools:
         ids = [one.id for one in records]
         revision = records[0].revision
         text = f"{did} {_listed(ids)}, now at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
-        lines = [text, *(await self._echoes(records) if has_echoes else ())]
-        return answer("\n".join(lines), ChangedRecords(record_ids=ids, revision=revision))
+        redacted = list(records[0].redacted)
+        lines = [text, *not_kept(redacted), *(await self._echoes(records) if has_echoes else ())]
+        return answer("\n".join(lines), ChangedRecords(record_ids=ids, revision=revision, redacted=redacted or None))
 
     async def _echoes(self, records: Sequence[MemoryRecord]) -> list[str]:
         """What else speaks of the messages among these, a line each: what an assistant may have to correct as well."""

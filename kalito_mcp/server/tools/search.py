@@ -44,10 +44,9 @@ class SearchTools:
             Field(
                 description='What to look for, in any words. `"an exact phrase"` must be there, `-word` must not.',
                 min_length=1,
-                max_length=4000,
             ),
         ],
-        k: Annotated[int, Field(description="How many hits.", ge=1, le=100)] = 10,
+        k: Annotated[int, Field(description="How many hits.", ge=1, le=1_000_000_000)] = 10,
         session_id: Annotated[
             str | None, Field(description="Only this conversation; all of the agent's unless given.", max_length=200)
         ] = None,

@@ -30,8 +30,16 @@ def _plainly(kind: str, description: str) -> WithJsonSchema:
     return WithJsonSchema({"type": kind, **items, "description": description})
 
 
+NotKept = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
+"""What was taken out before anything was written."""
+
+
 def _undescribed(schema: dict[str, Any]) -> None:
+    """Without what costs every host tokens and says nothing: an answer leaves out what is None."""
     schema.pop("description", None)
+    for field in schema["properties"].values():
+        if "default" in field and field["default"] is None:
+            del field["default"]
 
 
 class Output(BaseModel):
@@ -52,7 +60,7 @@ class MessageInput(BaseModel):
     )
 
     role: Annotated[RoleName, Field(description="Who sent it.")]
-    text: Annotated[str, Field(description="What was said, word for word. At most 512 KiB.", min_length=1)]
+    text: Annotated[str, Field(description="What was said, word for word.", min_length=1)]
     name: Annotated[
         str | None, Field(description="The speaker's name, where more than two take part.", max_length=200)
     ] = None
@@ -90,7 +98,7 @@ class RecordedMessages(Output):
     message_ids: list[str]
     total_messages: int
     erased_before: int | None = None
-    redacted: list[str] | None = None
+    redacted: NotKept = None
 
 
 class Pin(Output):
@@ -109,6 +117,7 @@ class CreatedPin(Output):
     """What create_pin did."""
 
     pin: Annotated[Pin, _plainly("object", "id, session_id, content, source_message_id, importance_score, pin_type.")]
+    redacted: NotKept = None
 
 
 class Summary(Output):
@@ -140,6 +149,7 @@ class SummarizedSession(Output):
     summaries: LastSummaries
     summarized_messages: int
     total_messages: int
+    redacted: NotKept = None
 
 
 class SleepCluster(Output):
@@ -240,6 +250,7 @@ class RecordedFeedback(Output):
     feedback_id: str
     target_id: str
     label: Literal["up", "down", "retry"]
+    redacted: NotKept = None
 
 
 class SearchResult(Output):
@@ -267,7 +278,7 @@ class RememberedRecords(Output):
     id: Annotated[str, Field(description="Names all parts of a document.")]
     record_ids: list[str]
     revision: int
-    redacted: list[str] | None = None
+    redacted: NotKept = None
 
 
 class ChangedRecords(Output):
@@ -275,6 +286,7 @@ class ChangedRecords(Output):
 
     record_ids: list[str]
     revision: int
+    redacted: NotKept = None
 
 
 class TaskList(Output):

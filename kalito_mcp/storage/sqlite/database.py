@@ -100,7 +100,6 @@ class SqliteStore:
         self.path = path
         self.warning: str | None = None
         """Why the database is open for reading only; None when it is not."""
-        self.applied_migrations: Sequence[int] = ()
         self._policy = policy
         self._mutex = WriteMutex(path.with_name(path.name + ".lock"), timeout_s=policy.busy_timeout_s)
         self._writer: aiosqlite.Connection | None = None
@@ -313,7 +312,7 @@ class SqliteStore:
             if mode != "wal" or not await is_current(writer, steps, self.path):
                 async with self._mutex.held():
                     await writer.execute_fetchall("PRAGMA journal_mode = WAL")
-                    self.applied_migrations = await migrate(writer, steps, self.path)
+                    await migrate(writer, steps, self.path)
             else:
                 # Fails on a file system that is mounted read-only, which opening alone does not.
                 async with self._mutex.held():

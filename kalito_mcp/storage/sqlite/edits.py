@@ -14,6 +14,7 @@ from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.edits import Tombstone
 from kalito_mcp.storage.sqlite import edit_rows as rows
 from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS, STORED_COLUMNS
+from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
 _WHOLE: Final = f"""
@@ -90,6 +91,12 @@ SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
 _MESSAGE_ID: Final = re.compile(rf"{MESSAGE_ID_PREFIX}([1-9][0-9]{{0,17}})")
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
 _NEWEST: Final = (1 << 63) - 1
+SELECT_HASHED: Final = f"""
+SELECT 'msg_' || key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records
+WHERE key IN (SELECT value FROM json_each(:keys)) AND type = 'message'
+UNION ALL
+SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records WHERE id IN (SELECT value FROM json_each(:ids))
+"""
 
 
 class EditQueries:
@@ -161,6 +168,11 @@ class EditQueries:
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
         found = await self._all(SELECT_ERASED, record_ids=json.dumps(list(record_ids)), owner=scope.owner)
         return frozenset(row[0] for row in found)
+
+    async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
+        keys = [key for one in record_ids if (key := message_key(one)) is not None]
+        found = await self._all(SELECT_HASHED, keys=json.dumps(keys), ids=json.dumps(list(record_ids)))
+        return [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
 
     async def _agent_key(self, scope: Scope) -> int | None:
         """The scope's agent: the one it names, else its session's, else the default one."""

@@ -99,14 +99,14 @@ async def is_current(connection: aiosqlite.Connection, steps: Sequence[Migration
     return int(version) == len(steps)
 
 
-async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], path: Path) -> list[int]:
-    """Apply the missing steps, each in one transaction; the numbers of those applied. Hold the write mutex.
+async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], path: Path) -> None:
+    """Apply the missing steps, each in one transaction. Hold the write mutex.
 
     Before the first step on a database that has something in it, a copy is written beside it:
     `<name>.before-<number>.backup`.
     """
     if await is_current(connection, steps, path):
-        return []
+        return
     [[version, _, _]] = await connection.execute_fetchall(_SELECT_KIND)
     missing = steps[version:]
     if version:
@@ -127,7 +127,6 @@ async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], 
         except BaseException:
             await connection.rollback()
             raise
-    return [step.number for step in missing]
 
 
 async def _back_up(connection: aiosqlite.Connection, path: Path, number: int) -> None:

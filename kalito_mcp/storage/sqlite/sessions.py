@@ -42,6 +42,7 @@ ORDER BY s.key LIMIT :limit
 """
 SELECT_TOTALS: Final = """
 SELECT count(*), total(message_count - hidden_count), total(pin_count), total(summary_count) FROM sessions
+WHERE owner = :owner
 """
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
 INSERT_SESSION: Final = """
@@ -75,8 +76,8 @@ class SessionQueries:
         )
         return list(_sessions(rows))
 
-    async def totals(self) -> dict[str, int]:
-        [row] = await self._connection.execute_fetchall(SELECT_TOTALS)
+    async def totals(self, scope: Scope) -> dict[str, int]:
+        [row] = await self._connection.execute_fetchall(SELECT_TOTALS, {"owner": scope.owner})
         return {
             name: int(count) for name, count in zip(("sessions", "messages", "pins", "summaries"), row, strict=True)
         }
