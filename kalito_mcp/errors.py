@@ -7,6 +7,7 @@
     ├── NotFound                no such thing in this owner's memory
     │   ├── SessionNotFound
     │   └── RecordNotFound
+    │       └── RecordErased    it was there, and was erased for good
     ├── Conflict                the state of the memory does not allow it; nothing was written
     │   ├── SessionFinalized
     │   ├── ClientKeyReused
@@ -84,6 +85,14 @@ class RecordNotFound(NotFound):
     """No record has this id."""
 
     code = "record_not_found"
+
+
+class RecordErased(RecordNotFound):
+    """The record of this id was erased for good."""
+
+    def __init__(self, record_id: str, day: str) -> None:
+        super().__init__(f"{record_id} was erased for good on {day}")
+        self.record_id = record_id
 
 
 class Conflict(KalitoError):

@@ -5,7 +5,7 @@ node that was merged into it; anything else by a record that contains it. What l
 with its feedback and with entities that nobody else refers to.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -17,23 +17,22 @@ _SAID: Final = (NodeType.QUERY, NodeType.ANSWER)
 _BELONGINGS: Final = (EdgeType.HAS_FEEDBACK, EdgeType.REFERS_TO_ENTITY)
 
 
-def sources_beside(keeper: Keeper, record_ids: Collection[str], erased_texts: Sequence[str] = ()) -> frozenset[str]:
+def sources_beside(keeper: Keeper, record_ids: Collection[str], erased_keys: Collection[str] = ()) -> frozenset[str]:
     """The other records that the affected nodes name: `detached` wants the texts of those."""
-    affected = _affected(keeper, record_ids, erased_texts)
+    affected = _affected(keeper, record_ids, erased_keys)
     return frozenset(one for node in affected for one in node.source_record_ids).difference(record_ids)
 
 
 def detached(
-    keeper: Keeper, record_ids: Collection[str], text_of: Mapping[str, str], erased_texts: Sequence[str] = ()
+    keeper: Keeper, record_ids: Collection[str], text_of: Mapping[str, str], erased_keys: Collection[str] = ()
 ) -> int:
     """Take the records out; how many nodes that touched.
 
     `text_of` has the texts of the records that stay, by id: a source without one there, or that says something else,
-    counts as gone. Nodes of an erased text are touched even where they do not name its record, because they remember
-    only so many.
+    counts as gone. Nodes of an erased text, named by its canonical key, are touched even where they do not name its
+    record, because they remember only so many.
     """
-    affected = [node.id for node in _affected(keeper, record_ids, erased_texts)]
-    erased_keys = {canonical_key(text) for text in erased_texts}
+    affected = [node.id for node in _affected(keeper, record_ids, erased_keys)]
     for node_id in affected:
         node = keeper.network.nodes.get(node_id)
         if node is None:
@@ -52,9 +51,9 @@ def detached(
     return len(affected)
 
 
-def _affected(keeper: Keeper, record_ids: Collection[str], erased_texts: Sequence[str]) -> list[GraphNode]:
+def _affected(keeper: Keeper, record_ids: Collection[str], erased_keys: Collection[str]) -> list[GraphNode]:
     gone = frozenset(record_ids)
-    names = {f"{kind}_{key}" for key in map(canonical_key, erased_texts) for kind in NodeType}
+    names = {f"{kind}_{key}" for key in erased_keys for kind in NodeType}
     return [
         node
         for node in keeper.network.nodes.values()

@@ -7,7 +7,7 @@ whatever order they come.
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -178,15 +178,15 @@ class GraphStore:
         """
         return self._keeper.merge(node, carry_weights=carry_weights, keep=keep).id
 
-    def sources_beside(self, record_ids: Collection[str], *, erased_texts: Sequence[str] = ()) -> frozenset[str]:
+    def sources_beside(self, record_ids: Collection[str], *, erased_keys: Collection[str] = ()) -> frozenset[str]:
         """The other records of the nodes that `detach_records` would touch: it wants the texts of those."""
-        return sources_beside(self._keeper, record_ids, erased_texts)
+        return sources_beside(self._keeper, record_ids, erased_keys)
 
     def detach_records(
-        self, record_ids: Collection[str], *, text_of: Mapping[str, str], erased_texts: Sequence[str] = ()
+        self, record_ids: Collection[str], *, text_of: Mapping[str, str], erased_keys: Collection[str] = ()
     ) -> int:
         """Take records out; how many nodes that touched. See `graph/detaching.py`."""
-        return detached(self._keeper, record_ids, text_of, erased_texts)
+        return detached(self._keeper, record_ids, text_of, erased_keys)
 
     # What is found
 

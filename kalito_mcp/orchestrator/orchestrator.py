@@ -30,6 +30,7 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.engine.recorder import checked_handle
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
+from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.orchestrator.graph_settings import (
     OrchestratorConfig,
     kind_of,
@@ -287,21 +288,17 @@ class MemoryOrchestrator:
             InvalidInput: the name is not plain. StorageFull, StorageReadOnly: it cannot be written.
         """
         from kalito_mcp.graph.checkpoint import best  # noqa: PLC0415 - numpy comes with it
-        from kalito_mcp.graph.files import write_json  # noqa: PLC0415
 
         name = name or default_name(self.agent_id)
         path = self._snapshot_path(name)
         policy = self.config.checkpoint
-        for _ in range(_MAX_PLANS):
+
+        async def best_of_now() -> Mapping[str, Any]:
             graph = await self.get_agent_store()
             chosen = await anyio.to_thread.run_sync(best, graph, policy.top_k)
-            data = await anyio.to_thread.run_sync(chosen.to_snapshot)
-            await write_json(path, data, is_pretty=policy.pretty)
-            sources = sorted({record_id for node in chosen.nodes() for record_id in node.source_record_ids})
-            async with self._store.read() as view:
-                # Erased between the copy and the file: whoever erased it has not seen this file.
-                if not await view.edits.erased(Scope(owner=self._owner), sources):
-                    break
+            return await anyio.to_thread.run_sync(chosen.to_snapshot)
+
+        await write_made(path, best_of_now, is_pretty=policy.pretty)
         return self._snapshots.file(name)
 
     def list_snapshots(self) -> list[SnapshotFile]:
@@ -310,8 +307,6 @@ class MemoryOrchestrator:
 
     async def read_snapshot(self, name: str) -> Mapping[str, Any]:
         """A checkpoint as it was written. Raises NotFound, and InvalidInput where it is damaged."""
-        from kalito_mcp.graph.files import read_json  # noqa: PLC0415 - numpy comes with it
-
         data: Mapping[str, Any] = await read_json(self._snapshots.existing(name))
         return data
 

@@ -35,7 +35,6 @@ from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
 from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_index import CREATE_VOCABULARY, TextIndexQueries, TextIndexStatements
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
-from kalito_mcp.storage.sqlite.vector_files import all_files
 from kalito_mcp.storage.sqlite.vector_shelf import VectorShelf
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
 
@@ -208,15 +207,13 @@ class SqliteStore:
         """Build the approximate index of vectors where it is due."""
         return not self.is_read_only and await self._vectors.build(self._reading, self._publishing)
 
-    async def sweep(self) -> Swept:
+    async def sweep(self, last: int = 0) -> Swept:
         """Make the file forget what was erased from it. Not cancelled once it has begun."""
         if self._writer is None:
             raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
         async with self._write_lock, self._mutex.held():
             with explained(self.path):
-                for path in all_files(self.path):
-                    path.unlink(missing_ok=True)
-                return await sweep(self._writer, self.path, busy_timeout_s=self._policy.busy_timeout_s)
+                return await sweep(self._writer, self.path, last, busy_timeout_s=self._policy.busy_timeout_s)
 
     async def close(self) -> None:
         """Close every connection. The last one to close a database checkpoints it, so this holds the mutex."""

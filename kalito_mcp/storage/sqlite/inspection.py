@@ -20,6 +20,7 @@ from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NOD
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_ANALYSIS, SELECT_FOR_INDEX, index_row
+from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
@@ -108,6 +109,7 @@ _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
 _ANALYSIS_SINCE: Final = 5
+_UNSWEPT_SINCE: Final = 6
 # So that a database of an older release is looked over as it is, by the same statements.
 _VIEWS_OF_OLDER_RECORDS: Final = (
     """
@@ -180,6 +182,7 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
                 "every record has its session, every edge its ends",
                 "restore a backup",
             )
+            yield from _unswept(connection)
             vectors = _vectors(connection, fingerprint)
             if vectors is not None:
                 yield vectors
@@ -240,6 +243,15 @@ def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
     else:
         yield Finding("schema", Verdict.OK, f"schema {version}")
     return bool(application == APPLICATION_ID and version <= newest)
+
+
+def _unswept(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Whether erasures were interrupted. Nothing where none was."""
+    [version] = connection.execute(_SELECT_VERSION).fetchone()
+    if version >= _UNSWEPT_SINCE and connection.execute(SELECT_UNSWEPT).fetchone():
+        remedy = "`serve` cleans them in the background, `kalito-mcp purge` without an ID now"
+        detail = f"a purge was cut short, and its words may still be in the files: {remedy}"
+        yield Finding("erasures", Verdict.WARNING, detail)
 
 
 def _vectors(connection: sqlite3.Connection, fingerprint: str | None) -> Finding | None:
