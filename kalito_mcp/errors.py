@@ -20,6 +20,7 @@
     │   ├── StorageBusy
     │   ├── StorageReadOnly
     │   ├── StorageDamaged
+    │   ├── StorageReplaced     another file is in its place; restart the server
     │   └── SchemaTooNew
     └── ModelError              a model of texts or vectors; memory goes on without it, so no tool's caller sees it
         ├── ModelUnavailable
@@ -187,6 +188,12 @@ class StorageDamaged(StorageError):
 def damage(record_ids: Sequence[str]) -> str:
     """What is said of records that are not as they were written."""
     return f"damaged on the disk: {', '.join(record_ids)}; run kalito-mcp doctor --deep"
+
+
+class StorageReplaced(StorageError):
+    """The file was moved, deleted, replaced or cut short while it was open."""
+
+    code = "storage_replaced"
 
 
 class SchemaTooNew(StorageError):

@@ -322,6 +322,7 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
         yield Finding("models", Verdict.FAILED, str(error))
     if not settings.database.exists():
         yield Finding("database", Verdict.OK, "does not exist yet; `kalito-mcp serve` creates it")
+        yield users(settings.database)
         return
     yield access(settings.database)
     yield from inspect(settings.database, is_deep=is_deep, fingerprint=fingerprint)

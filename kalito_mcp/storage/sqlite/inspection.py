@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from kalito_mcp.domain.analysis import ANALYSIS_VERSION
+from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
+from kalito_mcp.storage.sqlite.side_files import SideFiles
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_ANALYSIS, SELECT_FOR_INDEX, index_row
 from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
@@ -26,6 +28,7 @@ from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT,
 _WAL_RESET_FIRST: Final = (3, 7, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
 _SHOWN: Final = 5
+_MOVE_ASIDE: Final = "end the servers listed under `open in`, move the file aside together with its -wal and -shm"
 
 SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records ORDER BY key"
 SELECT_EDIT_ROWS: Final = f"SELECT e.hash, {EDIT_COLUMNS} FROM memory_edits e ORDER BY e.record_key, e.version"
@@ -165,6 +168,7 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
     """The findings on the database at `path`, which must exist; those after one that ends the inspection are left
     out. `fingerprint` is the configured embedder's, None without one."""
     try:
+        SideFiles(path).refuse_foreign_wal()
         with closing(_opened(path)) as connection:
             if not (yield from _identity(connection)):
                 return
@@ -173,7 +177,7 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
                 "structure",
                 [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"],
                 "SQLite's integrity_check passed",
-                "restore a backup; move this file aside, do not delete it",
+                f"{_MOVE_ASIDE} (do not delete it), and restore a backup",
             )
             yield _listed(
                 "references",
@@ -192,8 +196,10 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
         yield Finding(
             "readable",
             Verdict.FAILED,
-            f"{path}: {error}; move the file aside together with its -wal file, and restore a backup",
+            f"{path}: {error}; {_MOVE_ASIDE}, and restore a backup",
         )
+    except StorageReplaced as error:
+        yield Finding("files", Verdict.FAILED, str(error))
 
 
 def _opened(path: Path) -> sqlite3.Connection:
