@@ -162,7 +162,7 @@ class ModelRegistry:
         if not policy.embedder:
             return None
         if policy.embedder == _MINILM:
-            from kalito_mcp.inference.minilm import MiniLmEmbedder  # noqa: PLC0415 - only where it is wanted
+            from kalito_mcp.inference.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - only where it is wanted
 
             self._embedders.append(MiniLmEmbedder(policy))
         else:

