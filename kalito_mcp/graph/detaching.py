@@ -11,7 +11,7 @@ from typing import Final
 
 from kalito_mcp.domain.graph import EdgeType, GraphNode, NodeType
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.graph.keeper import Keeper, kept
+from kalito_mcp.graph.indexed_graph import Keeper, kept
 
 _SAID: Final = (NodeType.QUERY, NodeType.ANSWER)
 _BELONGINGS: Final = (EdgeType.HAS_FEEDBACK, EdgeType.REFERS_TO_ENTITY)

@@ -26,7 +26,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleTrigger,
 )
 from kalito_mcp.errors import Conflict, InvalidInput
-from kalito_mcp.graph.keeper import Keeper, joined
+from kalito_mcp.graph.indexed_graph import Keeper, joined
 from kalito_mcp.graph.ranking import UNDECAYED, rank
 
 _log: Final = logging.getLogger("kalito.graph")

@@ -35,7 +35,7 @@ from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.detaching import detached, sources_beside
 from kalito_mcp.graph.files import read_json, write_json
 from kalito_mcp.graph.hashing import HashingEmbedder
-from kalito_mcp.graph.keeper import MAX_TEXT_BYTES, Keeper, check_text, edges_full, kept
+from kalito_mcp.graph.indexed_graph import MAX_TEXT_BYTES, Keeper, check_text, edges_full, kept
 from kalito_mcp.graph.ranking import FEEDBACK_DELTA, search_score
 from kalito_mcp.graph.snapshot import dumped, parsed
 

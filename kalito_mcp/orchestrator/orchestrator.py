@@ -287,7 +287,7 @@ class MemoryOrchestrator:
         Raises:
             InvalidInput: the name is not plain. StorageFull, StorageReadOnly: it cannot be written.
         """
-        from kalito_mcp.graph.checkpoint import best  # noqa: PLC0415 - numpy comes with it
+        from kalito_mcp.graph.top_subgraph import best  # noqa: PLC0415 - numpy comes with it
 
         name = name or default_name(self.agent_id)
         path = self._snapshot_path(name)

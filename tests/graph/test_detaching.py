@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 from kalito_mcp.domain.graph import GraphChanges
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.entities import entities
-from kalito_mcp.graph.keeper import MAX_SOURCES
+from kalito_mcp.graph.indexed_graph import MAX_SOURCES
 from kalito_mcp.graph.store import GraphStore
 from tests.graph.graphs import edge_of, graph_of, linked, query_id, seen, sleeping, unchanged, weighed
 from tests.graph.test_invariants import RECORDS, TEXTS, AnyUse

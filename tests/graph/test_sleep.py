@@ -19,7 +19,7 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.graph import sleep
-from kalito_mcp.graph.keeper import MAX_SOURCES
+from kalito_mcp.graph.indexed_graph import MAX_SOURCES
 from kalito_mcp.graph.store import GraphStore
 from tests.graph.graphs import Listening, graph_of, query_id, seen, sleeping, unchanged, weighed
 from tests.scripted import START_MS, ScriptedClock

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kalito_mcp.graph.checkpoint import best
 from kalito_mcp.graph.store import GraphStore
+from kalito_mcp.graph.top_subgraph import best
 
 NOW_MS = 1_772_600_767_089
 
