@@ -1,8 +1,8 @@
-"""JSON files that are whole or not there: written beside their place, made durable, and moved into it.
+"""JSON files that are written whole or not at all: to a temporary file, made durable, then moved into place.
 
-The unfinished file is there before what goes into it is read. Who erases words from the files of a folder removes the
-unfinished ones first: what was read before the erasure then never gets a name again, whatever becomes of its writer,
-and a writer that goes on reads again.
+The temporary file is created before its content is read. Whoever erases words from a folder removes the temporary files
+first. So content that was read before the erasure never gets a name, even if its writer dies, and a writer that lives
+reads again.
 """
 
 import json
@@ -23,37 +23,39 @@ _MAX_ROUNDS: Final = 20
 
 
 async def write_json(path: Path, data: Mapping[str, Any], *, is_pretty: bool = False) -> None:
-    """Write the file, readable by its owner alone; its folder is made where it is missing.
+    """Write the file, readable only by its owner. A missing folder is created.
 
     Raises:
-        InvalidInput: the path is that of a folder, or can be none.
-        StorageFull, StorageReadOnly: it cannot be written; what stood there before stands there still.
+        InvalidInput: the path is a folder or cannot be a path.
+        StorageFull, StorageReadOnly: the file cannot be written; the old one is unchanged.
     """
 
-    async def given() -> Mapping[str, Any]:
+    async def content() -> Mapping[str, Any]:
         return data
 
-    await write_made(path, given, is_pretty=is_pretty)
+    await write_made(path, content, is_pretty=is_pretty)
 
 
 async def write_made(
     path: Path, make: Callable[[], Awaitable[Mapping[str, Any] | None]], *, is_pretty: bool = False
 ) -> bool:
-    """Write what `make` makes, as `write_json`; False, and nothing is written, where it makes None. It is called again
-    where the unfinished file was removed meanwhile.
+    """Write what `make` returns, as `write_json` does; False if it returns None, and then nothing is written.
+
+    `make` is called again if an erasure removed the temporary file in between.
 
     Raises:
         Conflict: that happened every time.
+        InvalidInput, StorageFull, StorageReadOnly: as for `write_json`.
     """
     for _ in range(_MAX_ROUNDS):
-        file, beside = await anyio.to_thread.run_sync(_created, path)
+        file, temporary = await anyio.to_thread.run_sync(_create, path)
         try:
             data = await make()
-            if data is None or await anyio.to_thread.run_sync(_finished, file, beside, path, data, is_pretty):
+            if data is None or await anyio.to_thread.run_sync(_finish, file, temporary, path, data, is_pretty):
                 return data is not None
         finally:
             file.close()
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     raise Conflict(f"records were erased again and again while {path.name} was written; try again")
 
 
@@ -65,27 +67,27 @@ def remove_files(paths: Iterable[Path]) -> None:
 
 
 async def read_json(path: Path) -> Any:
-    """What the file says.
+    """The parsed content of the file.
 
     Raises:
-        InvalidInput: it does not exist, cannot be read, is too large, or is no JSON.
+        InvalidInput: it does not exist, cannot be read, is too large, or is not JSON.
     """
     return await anyio.to_thread.run_sync(_read, path)
 
 
-def _created(path: Path) -> tuple[TextIO, Path]:
+def _create(path: Path) -> tuple[TextIO, Path]:
     if "\0" in str(path):
-        raise InvalidInput("a file's name has no null character; name another")
+        raise InvalidInput("file names cannot contain a NUL character; give another name")
     with _explained(path):
         if path.is_dir():
-            raise InvalidInput(f"{path} is a folder; name a file")
+            raise InvalidInput(f"{path} is a folder; give the path of a file")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        return os.fdopen(descriptor, "w", encoding="utf-8"), Path(beside)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        return os.fdopen(descriptor, "w", encoding="utf-8"), Path(temporary)
 
 
-def _finished(file: TextIO, beside: Path, path: Path, data: Mapping[str, Any], is_pretty: bool) -> bool:
-    """Whether the file was still there, and has its place now."""
+def _finish(file: TextIO, temporary: Path, path: Path, data: Mapping[str, Any], is_pretty: bool) -> bool:
+    """Move the file into place; False if it had been removed."""
     text = json.dumps(
         data,
         ensure_ascii=False,
@@ -99,7 +101,7 @@ def _finished(file: TextIO, beside: Path, path: Path, data: Mapping[str, Any], i
             file.flush()
             os.fsync(file.fileno())
         try:
-            beside.replace(path)
+            temporary.replace(path)
         except FileNotFoundError:
             return False
         _sync_folder(path.parent)
@@ -112,12 +114,12 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == _NO_SPACE:
-            raise StorageFull(f"no room to write {path}; free some and try again") from error
+            raise StorageFull(f"no space left to write {path}; free some and try again") from error
         raise StorageReadOnly(f"cannot write {path}: {error.strerror}; make its folder writable") from error
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name durable. Windows has no such call, and needs none."""
+    """Make the new name durable. Windows has no such call and needs none."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -130,12 +132,14 @@ def _sync_folder(folder: Path) -> None:
 def _read(path: Path) -> Any:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise InvalidInput(f"{path} has more than {MAX_FILE_BYTES:,} bytes; that is no snapshot")
+            raise InvalidInput(
+                f"{path} has more than {MAX_FILE_BYTES:,} bytes and cannot be a snapshot; give another file"
+            )
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is cut short or is no JSON: {error}") from error
+        raise InvalidInput(f"{path} is cut short or not JSON: {error}") from error
 
 
 def _refuse_constant(name: str) -> Any:

@@ -113,7 +113,7 @@ class MemoryOrchestrator:
             RecordNotFound: neither knows the target. SessionNotFound. InvalidInput, GraphFull: as
             `GraphStore.record_feedback`. Nothing was written.
         """
-        from kalito_mcp.graph.promotion import counted  # noqa: PLC0415 - numpy comes with it
+        from kalito_mcp.graph.promotion import mark_already_counted  # noqa: PLC0415 - numpy comes with it
 
         async with self._shelf.changing(*self._scopes(session_id)) as (_, graphs):
             targets = [(graph, node_id) for graph in graphs if (node_id := _node_of(graph, target_id)) is not None]
@@ -123,7 +123,7 @@ class MemoryOrchestrator:
                     f"nothing called {target_id!r} was asked or answered here; take an id that search_memory gave"
                 )
             if len(written) > 1:
-                counted(targets[0][0], written[0], label)
+                mark_already_counted(targets[0][0], written[0], label)
         return written[0]
 
     async def search(self, session_id: str | None, text: str, k: int = 10) -> Sequence[GraphHit]:
@@ -188,7 +188,7 @@ class MemoryOrchestrator:
             plan = await anyio.to_thread.run_sync(partial(copy.plan_sleep_cycle, trigger, **options))
             summaries = await summarized(plan, self.config)
             if dry_run:
-                return sleep.previewed(plan, summaries)
+                return sleep.preview_report(plan, summaries)
             async with self._shelf.changing(scope) as (transaction, [graph]):
                 if (await transaction.graphs.state(scope)).revision != state.revision:
                     continue
@@ -196,7 +196,7 @@ class MemoryOrchestrator:
                     return None
                 current = replace(plan, version=graph.version)
                 report = await anyio.to_thread.run_sync(graph.apply_sleep_plan, current, summaries)
-            sleep.told(sleep_config(self.config, kind_of(scope)), report)
+            sleep.notify(sleep_config(self.config, kind_of(scope)), report)
             return report
         raise Conflict("the graph kept changing while its sleep cycle was planned; try again when it is quieter")
 
@@ -287,7 +287,7 @@ class MemoryOrchestrator:
         Raises:
             InvalidInput: the name is not plain. StorageFull, StorageReadOnly: it cannot be written.
         """
-        from kalito_mcp.graph.top_subgraph import best  # noqa: PLC0415 - numpy comes with it
+        from kalito_mcp.graph.top_subgraph import top_subgraph  # noqa: PLC0415 - numpy comes with it
 
         name = name or default_name(self.agent_id)
         path = self._snapshot_path(name)
@@ -295,7 +295,7 @@ class MemoryOrchestrator:
 
         async def best_of_now() -> Mapping[str, Any]:
             graph = await self.get_agent_store()
-            chosen = await anyio.to_thread.run_sync(best, graph, policy.top_k)
+            chosen = await anyio.to_thread.run_sync(top_subgraph, graph, policy.top_k)
             return await anyio.to_thread.run_sync(chosen.to_snapshot)
 
         await write_made(path, best_of_now, is_pretty=policy.pretty)

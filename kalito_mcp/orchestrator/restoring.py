@@ -48,10 +48,10 @@ async def without_gone(
 async def detach(
     graph: "GraphStore", record_ids: Collection[str], erased_keys: Collection[str], edits: EditReader, scope: Scope
 ) -> int:
-    """Take the scope's records, and the erased texts of these canonical keys, out of a graph, where what other records
-    say stays; how many nodes that touched."""
-    beside = await anyio.to_thread.run_sync(partial(graph.sources_beside, record_ids, erased_keys=erased_keys))
-    text_of = await record_texts(edits, scope, beside)
+    """Remove the scope's records, and the erased texts of these canonical keys, from a graph. What other records say
+    stays. The number of nodes affected."""
+    others = await anyio.to_thread.run_sync(partial(graph.other_sources, record_ids, erased_keys=erased_keys))
+    text_of = await record_texts(edits, scope, others)
     return await anyio.to_thread.run_sync(
         partial(graph.detach_records, record_ids, text_of=text_of, erased_keys=erased_keys)
     )

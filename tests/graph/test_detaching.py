@@ -100,7 +100,7 @@ def test_what_was_merged_says_what_is_left_of_it(graph: GraphStore) -> None:
     erased = next(one for one in said if query_id(texts[one]) == anchor)
     left = texts | {"msg_7": NOON, "msg_8": "When does the night train leave for Oslo tomorrow?"}
     del left[erased]
-    assert graph.sources_beside([erased]) == {one for one in said if one != erased}
+    assert graph.other_sources([erased]) == {one for one in said if one != erased}
     graph.detach_records([erased], text_of=left, erased_keys=keys(texts[erased]))
     [node] = [one for one in graph.nodes() if one.id not in (answer, other)]
     assert node.id == query_id(node.text or "")
@@ -121,7 +121,7 @@ def test_a_node_of_an_erased_text_goes_though_it_forgot_the_record(graph: GraphS
     assert "msg_1" not in graph.node(asked).source_record_ids
     with unchanged(graph):
         graph.detach_records(["msg_1"], text_of={})
-    assert len(graph.sources_beside(["msg_1"], erased_keys=keys("when does the train to oslo leave"))) == MAX_SOURCES
+    assert len(graph.other_sources(["msg_1"], erased_keys=keys("when does the train to oslo leave"))) == MAX_SOURCES
     graph.detach_records(["msg_1"], text_of={"msg_5": TRAIN}, erased_keys=keys(TRAIN))
     assert graph.node(asked).source_record_ids == ("msg_5",)
     graph.detach_records(["msg_5"], text_of={}, erased_keys=keys(TRAIN))
@@ -170,7 +170,7 @@ class AnyUseAndForgetting(AnyUse):
         erased=st.lists(st.sampled_from(TEXTS), max_size=2),
     )
     def detach(self, gone: set[str], text_of: dict[str, str], erased: list[str]) -> None:
-        beside = self.graph.sources_beside(gone, erased_keys=keys(*erased))
+        beside = self.graph.other_sources(gone, erased_keys=keys(*erased))
         assert not beside & gone
         self.graph.detach_records(gone, text_of=text_of, erased_keys=keys(*erased))
         left = [node for node in self.graph.nodes() if not gone.isdisjoint(node.source_record_ids)]
