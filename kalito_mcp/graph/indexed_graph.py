@@ -12,7 +12,6 @@ from typing import Final
 from kalito_mcp.domain.collecting import uncollected
 from kalito_mcp.domain.graph import (
     EdgeType,
-    EmbeddingProvider,
     GraphConfig,
     GraphContents,
     GraphEdge,
@@ -28,6 +27,7 @@ from kalito_mcp.graph.eviction import edges_to_evict, may_evict_edge, nodes_to_e
 from kalito_mcp.graph.network import MAX_SIMILAR, Network
 from kalito_mcp.graph.ranking import rank
 from kalito_mcp.graph.similarity import SimilarityIndex
+from kalito_mcp.graph.sparse_embedder import SparseEmbedder
 
 MAX_TEXT_BYTES: Final = 524_288
 KEPT_TEXT_CHARS: Final = 1_000
@@ -41,7 +41,7 @@ _RECORDED: Final = (NodeType.QUERY, NodeType.ANSWER)
 class IndexedGraph:
     """A network with its lookups."""
 
-    def __init__(self, config: GraphConfig, embedder: EmbeddingProvider, now_ms: Callable[[], int]) -> None:
+    def __init__(self, config: GraphConfig, embedder: SparseEmbedder, now_ms: Callable[[], int]) -> None:
         self.network = Network()
         self.index = SimilarityIndex(use_inverted_index=config.enable_inverted_index)
         self.before_eviction: Callable[[], object] | None = None

@@ -25,7 +25,6 @@ import numpy as np
 from kalito_mcp.domain.graph import (
     MAX_WEIGHT,
     EdgeType,
-    EmbeddingProvider,
     GraphContents,
     GraphEdge,
     GraphNode,
@@ -37,6 +36,7 @@ from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.domain.vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_meta
+from kalito_mcp.graph.sparse_embedder import SparseEmbedder
 
 VERSION: Final = 1
 _MAX_DIM: Final = 2**32
@@ -44,7 +44,7 @@ _PAIRS_NDIM: Final = 2
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-def dump(nodes: Iterable[GraphNode], edges: Iterable[GraphEdge], embedder: EmbeddingProvider) -> dict[str, Any]:
+def dump(nodes: Iterable[GraphNode], edges: Iterable[GraphEdge], embedder: SparseEmbedder) -> dict[str, Any]:
     """The snapshot of these nodes and edges."""
     return {
         "version": VERSION,
@@ -54,7 +54,7 @@ def dump(nodes: Iterable[GraphNode], edges: Iterable[GraphEdge], embedder: Embed
     }
 
 
-def parse(data: Mapping[str, Any], embedder: EmbeddingProvider) -> GraphContents:
+def parse(data: Mapping[str, Any], embedder: SparseEmbedder) -> GraphContents:
     """The nodes and edges of a snapshot.
 
     Raises:

@@ -37,6 +37,7 @@ from kalito_mcp.graph.hashing import HashingEmbedder
 from kalito_mcp.graph.indexed_graph import MAX_TEXT_BYTES, IndexedGraph, check_text, edges_full, node_text
 from kalito_mcp.graph.ranking import FEEDBACK_DELTA, search_score
 from kalito_mcp.graph.snapshot import dump, parse
+from kalito_mcp.graph.sparse_embedder import SparseEmbedder
 
 MAX_K: Final = 1_000
 _SEARCH_DEPTH: Final = 4
@@ -59,6 +60,7 @@ class GraphStore:
     ) -> None:
         self.config = config or GraphConfig()
         self.embedder: EmbeddingProvider = embedder or HashingEmbedder()
+        self._embedder = SparseEmbedder(self.embedder)
         self.slept_at: int | None = None
         """When it was last consolidated."""
         self._now_ms = now_ms
@@ -70,6 +72,11 @@ class GraphStore:
     def version(self) -> int:
         """Increases with every change."""
         return self._graph.network.version
+
+    @property
+    def embedder_fingerprint(self) -> str:
+        """Identifies the embedder of its vectors; see `GraphState.embedder`."""
+        return self._embedder.fingerprint
 
     # Writing
 
@@ -87,8 +94,7 @@ class GraphStore:
     def upsert_answer(self, query_id: str, text: str, *, record_id: str | None = None, at_ms: int | None = None) -> str:
         """Add an answer, or count the known one as met again, and link it from its query; the id of its node.
 
-        Raises as `upsert_query` does, and:
-            RecordNotFound: an unknown query. InvalidInput: `query_id` is not a query. GraphFull: no room for the edge.
+        Raises as `upsert_query` does; also RecordNotFound for an unknown query, InvalidInput for another node.
         """
         query = self._graph.get(query_id)
         if query.type is not NodeType.QUERY:
@@ -195,9 +201,7 @@ class GraphStore:
         """The k queries nearest to the text, best first: by similarity, adjusted by rank and feedback.
 
         Near-duplicates, linked by an edge of at least `tau_dup`, are shown as the best of them, with the others' ids.
-
-        Raises:
-            InvalidInput: a blank text, or k outside 1 to 1,000.
+        Raises InvalidInput for a blank text, or k outside 1 to 1,000.
         """
         check_text(text)
         if not 1 <= k <= MAX_K:
@@ -212,11 +216,7 @@ class GraphStore:
             depth *= _SEARCH_DEPTH
 
     def node(self, node_id: str) -> GraphNode:
-        """A copy of the node with its embedding. The id of a merged node returns the one it was merged into.
-
-        Raises:
-            RecordNotFound: no such node.
-        """
+        """A copy of the node, or of the one it was merged into, with its embedding. Raises RecordNotFound."""
         return self._graph.copy(self._graph.get(node_id))
 
     def nodes(self) -> Iterator[GraphNode]:
@@ -330,7 +330,7 @@ class GraphStore:
 
     def to_snapshot(self) -> dict[str, Any]:
         """The whole graph, JSON-ready: `{graph: {nodes, edges}, embedder, canonical_meta}`."""
-        return dump(self.nodes(), self.edges(), self.embedder)
+        return dump(self.nodes(), self.edges(), self._embedder)
 
     def from_snapshot(self, data: Mapping[str, Any]) -> None:
         """Become the snapshot's graph.
@@ -339,7 +339,7 @@ class GraphStore:
             InvalidInput: not a snapshot, of another version or embedder, too large for this graph, or an edge has no
             node at an end; the graph is unchanged.
         """
-        contents = parse(data, self.embedder)
+        contents = parse(data, self._embedder)
         if len(contents.nodes) > self.config.max_nodes or len(contents.edges) > self.config.max_edges:
             raise InvalidInput(
                 f"the snapshot has {len(contents.nodes):,} nodes and {len(contents.edges):,} edges; this graph takes "
@@ -372,7 +372,7 @@ class GraphStore:
     # Internals
 
     def _new_graph(self) -> IndexedGraph:
-        graph = IndexedGraph(self.config, self.embedder, self._now_ms)
+        graph = IndexedGraph(self.config, self._embedder, self._now_ms)
         if self._sleep is not None:
             graph.before_eviction = self._sleep_before_eviction
         return graph
@@ -391,7 +391,7 @@ class GraphStore:
 
     def _scored(self, text: str, count: int) -> list[SimilarQuery]:
         found: list[SimilarQuery] = []
-        for node_id, similarity in self._graph.index.nearest(self.embedder.embed(node_text(text)), count):
+        for node_id, similarity in self._graph.index.nearest(self._embedder.embed(node_text(text)), count):
             node = self._graph.network.nodes[node_id]
             score = search_score(similarity, rank=self._graph.rank(node), feedback=node.weights.feedback)
             found.append(SimilarQuery(node.id, score, similarity, node.text, node.canonical_key))

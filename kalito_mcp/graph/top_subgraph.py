@@ -21,7 +21,7 @@ def top_subgraph(graph: GraphStore, top_k: int) -> GraphStore:
     contents = GraphContents(
         nodes=[node for node in graph.nodes() if node.id in kept],
         edges=[edge for edge in graph.edges() if edge.from_id in kept and edge.to_id in kept],
-        state=GraphState(embedder=graph.embedder.fingerprint),
+        state=GraphState(embedder=graph.embedder_fingerprint),
     )
     chosen = GraphStore(graph.config, graph.embedder)
     chosen.absorb(contents, is_whole=True)
