@@ -18,7 +18,7 @@ class _HttpChat(HttpModel):
     _ANSWER: ClassVar[tuple[str | int, ...]]
 
     async def complete(self, request: ChatRequest) -> str:
-        """The answer's text, stripped, without what a reasoning model thought before it; may be empty.
+        """The answer's text, stripped, without the leading thoughts of a reasoning model; may be empty.
 
         At most 1 + `max_retries` calls reach the server, and all end within `total_timeout_s`.
 
@@ -41,7 +41,7 @@ class _HttpChat(HttpModel):
         if text.startswith(opening):
             _, closed, text = text.partition(closing)
             if not closed:
-                raise self._invalid("it thought until its tokens were spent, and did not answer")
+                raise self._invalid("it spent all its tokens on thinking and did not answer")
         return text.strip()
 
 
