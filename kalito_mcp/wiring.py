@@ -217,7 +217,7 @@ async def _assembled(
 
 
 def snapshot_folder(database: Path) -> SnapshotFolder:
-    """Where a database's checkpoints lie: beside it, in `<name>.snapshots`."""
+    """The folder of a database's snapshots, next to it: `<name>.snapshots`."""
     return SnapshotFolder(database.with_name(f"{database.name}.snapshots"))
 
 

@@ -114,6 +114,11 @@ class GraphEdge:
         """`from::type::to`."""
         return f"{self.from_id}::{self.type}::{self.to_id}"
 
+    @property
+    def key(self) -> "EdgeKey":
+        """The same as a tuple."""
+        return self.from_id, self.type, self.to_id
+
 
 @dataclass(frozen=True, slots=True)
 class GraphConfig(Policy):
@@ -172,7 +177,7 @@ class GraphPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPolicy(Policy):
-    """What a checkpoint holds: the `top_k` queries of the highest rank, with what they are linked to."""
+    """What a snapshot contains: the `top_k` queries of the highest rank, with what they are linked to."""
 
     top_k: int = bounded(1_000, least=1)
     pretty: bool = False

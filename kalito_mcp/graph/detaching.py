@@ -108,7 +108,7 @@ def _rederive(graph: IndexedGraph, node: GraphNode, left: Mapping[str, str], era
         if edge.type is EdgeType.REFERS_TO_ENTITY and edge.from_id == now.id:
             entity = graph.network.nodes[edge.to_id]
             if not any(_supports(text, entity) for text in left.values()):
-                graph.network.remove_edge((edge.from_id, edge.type, edge.to_id))
+                graph.network.remove_edge(edge.key)
                 _drop_orphans(graph, [edge.to_id])
 
 

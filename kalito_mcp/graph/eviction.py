@@ -4,7 +4,7 @@ A twentieth goes at once, because ranking everything for every new node would ma
 """
 
 import heapq
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from typing import Final
 
 from kalito_mcp.domain.graph import EdgeKey, GraphConfig, GraphEdge, GraphNode
@@ -33,11 +33,8 @@ def edges_to_evict(network: Network, config: GraphConfig, *, now_ms: int) -> lis
     excess = len(network.edges) - config.max_edges + 1
     if excess <= 0:
         return []
-    ranked: Iterable[tuple[float, EdgeKey]] = (
-        (
-            edge_rank(edge, now_ms=now_ms, half_life_min=config.half_life_min),
-            (edge.from_id, edge.type, edge.to_id),
-        )
+    ranked = (
+        (edge_rank(edge, now_ms=now_ms, half_life_min=config.half_life_min), edge.key)
         for edge in network.edges
         if may_evict_edge(edge, network)
     )

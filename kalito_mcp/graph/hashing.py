@@ -73,14 +73,6 @@ class HashingEmbedder:
             "hash_algo": HASH_ALGO,
         }
 
-    def import_state(self, state: dict[str, Any]) -> None:
-        """Check that the state is this embedder's own; nothing is changed.
-
-        Raises:
-            InvalidInput: the state of another embedder; the message says what differs.
-        """
-        check_same_state(self.export_state(), state)
-
     def embed(self, text: str) -> SparseVector:
         """The text's vector, of unit length; zero for a text of only white space."""
         padded = self._padded(text)
@@ -164,19 +156,6 @@ class HashingEmbedder:
         if added:
             buckets += np.concatenate(added)
         return buckets
-
-
-def check_same_state(own: dict[str, Any], state: dict[str, Any]) -> None:
-    """Raises InvalidInput if a stored state differs from the embedder's own; the message says in what."""
-    if not isinstance(state, dict):
-        raise InvalidInput("the embedder's state must be an object, as export_state returns it")
-    differing = [
-        f"{name} is {state.get(name)!r} there and {own.get(name)!r} here"
-        for name in dict.fromkeys([*own, *state])
-        if name not in own or name not in state or state[name] != own[name]
-    ]
-    if differing:
-        raise InvalidInput(f"the vectors are from another embedder ({'; '.join(differing)}); embed the texts again")
 
 
 def _letters(text: str) -> NDArray[np.uint32]:

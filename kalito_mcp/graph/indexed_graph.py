@@ -21,7 +21,7 @@ from kalito_mcp.domain.graph import (
 )
 from kalito_mcp.domain.validation import checked_moment, checked_text
 from kalito_mcp.domain.vectors import SparseVector
-from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
+from kalito_mcp.errors import GraphFull, InvalidInput
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.eviction import edges_to_evict, may_evict_edge, nodes_to_evict
 from kalito_mcp.graph.network import MAX_SIMILAR, Network
@@ -59,10 +59,7 @@ class IndexedGraph:
 
     def get(self, node_id: str) -> GraphNode:
         """The node, or the one it was merged into. Raises RecordNotFound if there is neither."""
-        node = self.find(node_id)
-        if node is None:
-            raise RecordNotFound(f"no node {node_id!r} in this graph; search for it, or upsert it first")
-        return node
+        return self.find(node_id) or self.network.node(node_id)
 
     def node_of_record(self, record_id: str) -> str | None:
         """The id of the query or answer made from a record; None if there is none."""
@@ -206,7 +203,7 @@ class IndexedGraph:
         """Recompute the embedding and the similarity edges of a query whose text has changed."""
         for edge in tuple(self.network.edges_of(node.id)):
             if edge.type is EdgeType.SIMILAR_TO:
-                self.network.remove_edge((edge.from_id, edge.type, edge.to_id))
+                self.network.remove_edge(edge.key)
         vector = self._embedder.embed(node_text(node.text or ""))
         self.index.add(node.id, vector)
         near = self.index.near(vector, self._config.tau_sim)

@@ -100,7 +100,7 @@ class Network:
         """
         filled = {node.id: node for node in nodes}
         edges_of: dict[str, dict[EdgeKey, None]] = {node_id: {} for node_id in filled}
-        linked = {(edge.from_id, edge.type, edge.to_id): edge for edge in edges}
+        linked = {edge.key: edge for edge in edges}
         try:
             for key in linked:
                 edges_of[key[0]][key] = edges_of[key[2]][key] = None
@@ -132,7 +132,7 @@ class Network:
         source, target = self.node(edge.from_id), self.node(edge.to_id)
         if source is target:
             raise InvalidInput(f"{edge.id} would link a node to itself")
-        key = (edge.from_id, edge.type, edge.to_id)
+        key = edge.key
         if key not in self._edges:
             for end in (source, target):
                 self._edges_of[end.id][key] = None

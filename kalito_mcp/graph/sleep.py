@@ -11,12 +11,7 @@ from dataclasses import dataclass, fields, replace
 from heapq import nsmallest
 from typing import Any, Final
 
-from kalito_mcp.domain.graph import (
-    EdgeType,
-    GraphConfig,
-    GraphNode,
-    NodeType,
-)
+from kalito_mcp.domain.graph import EdgeType, GraphConfig, GraphNode, NodeType
 from kalito_mcp.domain.sleep import (
     SleepCycleClusterReport,
     SleepCycleConfig,
@@ -233,7 +228,7 @@ def _merged_anchor(members: Sequence[GraphNode], *, degree: int) -> GraphNode:
 
 
 def _degree_when_merged(graph: IndexedGraph, members: Sequence[GraphNode], places: Mapping[str, str]) -> int:
-    """How many edges the merged node will have: those that leave the cluster, each neighbour once.
+    """How many edges the merged node will have: those that leave the cluster, without doubles.
 
     `places` maps the other merged nodes of the plan to their anchors.
     """

@@ -9,7 +9,7 @@ from typing import Any
 
 from kalito_mcp.domain.graph import EmbeddingProvider
 from kalito_mcp.domain.vectors import SparseVector
-from kalito_mcp.graph.hashing import check_same_state
+from kalito_mcp.errors import InvalidInput
 
 
 class SparseEmbedder:
@@ -44,13 +44,19 @@ class SparseEmbedder:
         """Let the provider take over a stored state; by default the state must be its own.
 
         Raises:
-            InvalidInput: the state of another embedder.
+            InvalidInput: the state of another embedder; the message says what differs.
         """
-        import_state = getattr(self._provider, "import_state", None)
-        if import_state:
+        if import_state := getattr(self._provider, "import_state", None):
             import_state(state)
-        else:
-            check_same_state(self.export_state(), state)
+            return
+        own = self.export_state()
+        differing = [
+            f"{name} is {state.get(name)!r} there and {own.get(name)!r} here"
+            for name in dict.fromkeys([*own, *state])
+            if name not in own or name not in state or state[name] != own[name]
+        ]
+        if differing:
+            raise InvalidInput(f"the vectors are from another embedder ({'; '.join(differing)}); embed the texts again")
 
 
 def _sparse(vector: SparseVector | Mapping[int, float] | Sequence[float]) -> SparseVector:

@@ -9,7 +9,8 @@ import pytest
 
 from kalito_mcp.errors import ModelError, ModelReplyInvalid, ModelUnavailable
 from kalito_mcp.inference.breaker import CircuitBreaker
-from kalito_mcp.inference.chat import ChatLimits, OllamaChat, OpenAIChat
+from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
+from kalito_mcp.inference.http import CallLimits
 from kalito_mcp.ports.chat import ChatRequest
 from tests.inference import model_server as scripted
 from tests.inference.model_server import MIB, Flood, Reply, ScriptedServer
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.anyio
 REQUEST = ChatRequest(model="llama3.2", system="Be brief.", prompt="user: hi 👋", temperature=0.1, max_tokens=100)
 KEY_ENV = "KALITO_TEST_MODEL_KEY"
 KEY = "sk-canary-0123456789"
-QUICK = ChatLimits(total_timeout_s=5.0)
-IMPATIENT = ChatLimits(total_timeout_s=0.7)
+QUICK = CallLimits(total_timeout_s=5.0)
+IMPATIENT = CallLimits(total_timeout_s=0.7)
 
 
 @dataclass
@@ -195,9 +196,9 @@ async def test_a_retry_after_that_is_no_number_leaves_it_to_the_backoff() -> Non
 
 
 @pytest.mark.parametrize(
-    ("header", "limits"), [("Retry-After: 6", ChatLimits()), ("Retry-After: 4", ChatLimits(total_timeout_s=3))]
+    ("header", "limits"), [("Retry-After: 6", CallLimits()), ("Retry-After: 4", CallLimits(total_timeout_s=3))]
 )
-async def test_a_wait_that_is_too_long_is_not_begun(header: str, limits: ChatLimits) -> None:
+async def test_a_wait_that_is_too_long_is_not_begun(header: str, limits: CallLimits) -> None:
     waits = Waits()
 
     failure, calls = await failure_of(scripted.status(503, header), sleep=waits, limits=limits)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 import pytest
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
-from kalito_mcp.inference.chat import OpenAIChat, address_flaw
+from kalito_mcp.inference.chat import OpenAIChat
+from kalito_mcp.inference.http import address_flaw
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer, ServerKind
 from tests.inference import model_server as scripted
 from tests.inference.model_server import ScriptedServer
