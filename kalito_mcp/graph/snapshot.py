@@ -36,7 +36,7 @@ from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.domain.vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_meta
-from kalito_mcp.graph.sparse_embedder import SparseEmbedder
+from kalito_mcp.graph.sparse_embedder import SparseEmbedder, snake_keys
 
 VERSION: Final = 1
 _MAX_DIM: Final = 2**32
@@ -68,8 +68,8 @@ def parse(data: Mapping[str, Any], embedder: SparseEmbedder) -> GraphContents:
         raise InvalidInput(
             f"the snapshot has version {version!r}, but this release reads only {VERSION}; upgrade kalito-mcp"
         )
-    embedder.import_state(_snake(_object(data, "embedder")))
-    meta = _snake(_object(data, "canonical_meta"))
+    embedder.import_state(dict(_object(data, "embedder")))
+    meta = snake_keys(_object(data, "canonical_meta"))
     if meta != canonical_meta():
         raise InvalidInput(
             f"the snapshot was written with other key settings: {meta}, this release has {canonical_meta()}; "
@@ -185,7 +185,7 @@ class _Part:
         if not isinstance(data, Mapping):
             raise InvalidInput(f"the snapshot's {where} is not an object")
         self.where = where
-        self._data = _snake(data)
+        self._data = snake_keys(data)
 
     def take(self, name: str, kind: type, *default: Any) -> Any:
         """The value, of that type; the default if it is missing or null."""
@@ -235,7 +235,7 @@ class _Part:
 
 
 def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = _snake(data).get(name)
+    value = snake_keys(data).get(name)
     if not isinstance(value, Mapping):
         raise InvalidInput(f"the snapshot has no {name}; give a complete file that kalito wrote")
     return value
@@ -258,9 +258,3 @@ def _vector(pairs: list[Any], where: str, dim: Any) -> SparseVector:
         return SparseVector.of(zip(indices.astype(np.int64).tolist(), table[:, 1].tolist(), strict=True))
     except InvalidInput as error:
         raise InvalidInput(f"the snapshot's {where}.embedding: {error}") from error
-
-
-def _snake(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "".join(f"_{one.lower()}" if one.isupper() else one for one in str(name)): value for name, value in data.items()
-    }

@@ -49,7 +49,7 @@ class SparseEmbedder:
         if import_state := getattr(self._provider, "import_state", None):
             import_state(state)
             return
-        own = self.export_state()
+        own, state = snake_keys(self.export_state()), snake_keys(state)
         differing = [
             f"{name} is {state.get(name)!r} there and {own.get(name)!r} here"
             for name in dict.fromkeys([*own, *state])
@@ -57,6 +57,13 @@ class SparseEmbedder:
         ]
         if differing:
             raise InvalidInput(f"the vectors are from another embedder ({'; '.join(differing)}); embed the texts again")
+
+
+def snake_keys(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with camelCase keys in snake_case."""
+    return {
+        "".join(f"_{one.lower()}" if one.isupper() else one for one in str(name)): value for name, value in data.items()
+    }
 
 
 def _sparse(vector: SparseVector | Mapping[int, float] | Sequence[float]) -> SparseVector:

@@ -237,6 +237,24 @@ def test_an_embedder_embeds_and_hands_over_its_state(clock: ScriptedClock) -> No
     assert again.search_similar_queries("toto")[0].sim == pytest.approx(1.0)
 
 
+class NamedEmbedder(OnlyEmbeds):
+    """An embedder with a state, and no way to take over another."""
+
+    def export_state(self) -> dict[str, Any]:
+        return {"modelName": "letters"}
+
+
+def test_the_keys_of_an_embedders_state_are_its_own() -> None:
+    """graph-memory-api, Types, EmbeddingProvider: importState gets what exportState returned."""
+    graph = GraphStore(embedder=NamedEmbedder(dict))
+    graph.from_snapshot(graph.to_snapshot())
+    imported: list[dict[str, Any]] = []
+    embedder = NamedEmbedder(dict)
+    embedder.import_state = imported.append
+    GraphStore(embedder=embedder).from_snapshot(graph.to_snapshot())
+    assert imported == [{"modelName": "letters"}]
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_an_embedder_needs_only_embed_and_may_return_a_list_a_map_or_a_sparse_vector(shape: Any) -> None:
     """graph-memory-api, Types, EmbeddingProvider: `embed(text): number[] | Map<number, number>`, the rest optional."""
