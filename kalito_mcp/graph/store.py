@@ -275,8 +275,8 @@ class GraphStore:
         """
         if trigger not in tuple(SleepCycleTrigger):
             raise InvalidInput(f"trigger={trigger!r} is not one of {', '.join(SleepCycleTrigger)}")
-        settled = sleep.override_options(self._sleep_defaults(), options)
-        return sleep.plan_cycle(self._graph, self.config, settled, SleepCycleTrigger(trigger), now_ms=self._now_ms())
+        chosen = sleep.override_options(self._sleep_defaults(), options)
+        return sleep.plan_cycle(self._graph, self.config, chosen, SleepCycleTrigger(trigger), now_ms=self._now_ms())
 
     def apply_sleep_plan(self, plan: sleep.SleepPlan, summaries: Mapping[str, str]) -> SleepCycleReport:
         """Merge as planned. `summaries` are by anchor; a missing one becomes the anchor's own text.
