@@ -7,6 +7,7 @@
     ├── NotFound                no such thing in this owner's memory
     │   ├── SessionNotFound
     │   └── RecordNotFound
+    │       └── RecordErased    it was there, and was erased for good
     ├── Conflict                the state of the memory does not allow it; nothing was written
     │   ├── SessionFinalized
     │   ├── ClientKeyReused
@@ -19,6 +20,7 @@
     │   ├── StorageBusy
     │   ├── StorageReadOnly
     │   ├── StorageDamaged
+    │   ├── StorageReplaced     another file is in its place; restart the server
     │   └── SchemaTooNew
     └── ModelError              a model of texts or vectors; memory goes on without it, so no tool's caller sees it
         ├── ModelUnavailable
@@ -84,6 +86,14 @@ class RecordNotFound(NotFound):
     """No record has this id."""
 
     code = "record_not_found"
+
+
+class RecordErased(RecordNotFound):
+    """The record of this id was erased for good."""
+
+    def __init__(self, record_id: str, day: str) -> None:
+        super().__init__(f"{record_id} was erased for good on {day}")
+        self.record_id = record_id
 
 
 class Conflict(KalitoError):
@@ -178,6 +188,12 @@ class StorageDamaged(StorageError):
 def damage(record_ids: Sequence[str]) -> str:
     """What is said of records that are not as they were written."""
     return f"damaged on the disk: {', '.join(record_ids)}; run kalito-mcp doctor --deep"
+
+
+class StorageReplaced(StorageError):
+    """The file was moved, deleted, replaced or cut short while it was open."""
+
+    code = "storage_replaced"
 
 
 class SchemaTooNew(StorageError):

@@ -321,7 +321,7 @@ class Memory:
         was erased before. See `Eraser.purge`.
 
         Raises:
-            RecordNotFound: an id is unknown or erased already; nothing was erased.
+            RecordNotFound: an id is unknown; nothing was erased.
         """
         if isinstance(record_ids, str):
             raise InvalidInput("record_ids is one text; send a list of ids")

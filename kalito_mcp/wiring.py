@@ -181,16 +181,18 @@ async def _assembled(
     )
     pins = PinCollector(store, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.shelf, settings.graph)
+    rewriter = SummaryRewriter(counter, settings.summaries)
+    followers = Followers(store, orchestrators.shelf, rewriter, pins, observer, clock)
+    eraser = Eraser(store, followers, SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty), clock)
     owed = OwedWorker(
         store,
         summaries,
         pins,
         observer,
+        eraser,
         max_per_level=settings.context.summaries,
         threshold=settings.window.threshold,
     )
-    rewriter = SummaryRewriter(counter, settings.summaries)
-    followers = Followers(store, orchestrators.shelf, rewriter, pins, observer, clock)
     editor = RecordEditor(store, followers, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
     usage = UsageCounter(store, clock, settings.usage)
     memory = Memory(
@@ -204,7 +206,7 @@ async def _assembled(
         observer=observer,
         owed=owed,
         editor=editor,
-        eraser=Eraser(store, followers, SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty), clock),
+        eraser=eraser,
         historian=Historian(store),
         usage=usage,
         clock=clock,
@@ -215,7 +217,7 @@ async def _assembled(
 
 
 def snapshot_folder(database: Path) -> SnapshotFolder:
-    """Where a database's checkpoints lie: beside it, in `<name>.snapshots`."""
+    """The folder of a database's snapshots, next to it: `<name>.snapshots`."""
     return SnapshotFolder(database.with_name(f"{database.name}.snapshots"))
 
 
@@ -320,6 +322,7 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
         yield Finding("models", Verdict.FAILED, str(error))
     if not settings.database.exists():
         yield Finding("database", Verdict.OK, "does not exist yet; `kalito-mcp serve` creates it")
+        yield users(settings.database)
         return
     yield access(settings.database)
     yield from inspect(settings.database, is_deep=is_deep, fingerprint=fingerprint)

@@ -18,6 +18,7 @@ from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.time import last_moment
+from kalito_mcp.errors import RecordErased
 from kalito_mcp.records.schemas import as_shown
 
 if TYPE_CHECKING:
@@ -113,7 +114,11 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
     async def found(memory: "Memory") -> list[str]:
         lines: list[str] = []
         for one in given:
-            records = await memory.records(one)
+            try:
+                records = await memory.records(one)
+            except RecordErased as error:
+                lines.append(str(error))
+                continue
             lines.append(erasure_line(one, records))
             lines += [f"with it {erasure_line(pin.id, [pin])}" for pin in (await memory.made_of(records[0].id))[0]]
         return lines

@@ -124,9 +124,9 @@ def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str
 
 async def _as_it_would_be_saved(agent: "MemoryOrchestrator") -> Mapping[str, Any]:
     """The part of the agent's graph that a snapshot taken now would hold, so that like is compared with like."""
-    from kalito_mcp.graph.checkpoint import best  # noqa: PLC0415 - numpy comes with it
+    from kalito_mcp.graph.top_subgraph import top_subgraph  # noqa: PLC0415 - numpy comes with it
 
-    return best(await agent.get_agent_store(), agent.config.checkpoint.top_k).to_snapshot()
+    return top_subgraph(await agent.get_agent_store(), agent.config.checkpoint.top_k).to_snapshot()
 
 
 def _folder(settings: "Settings") -> "SnapshotFolder":

@@ -32,7 +32,7 @@ class FinalizeOptions:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
-    """One checkpoint as it lies on disk."""
+    """One snapshot file."""
 
     name: str
     path: Path
@@ -47,7 +47,7 @@ class SnapshotFile:
 @dataclass(frozen=True, slots=True)
 class Finalized:
     """The session as it is now, and what this call did: the summaries that it made, what its graph merged and what the
-    agent's took over, and the checkpoint. What an earlier call had done is not in it."""
+    agent's took over, and the snapshot. What an earlier call had done is not in it."""
 
     session: Session
     summaries: Sequence[ConversationSummary] = ()

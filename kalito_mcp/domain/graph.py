@@ -4,10 +4,10 @@ A graph is an associative index of what was asked, answered, liked, and about wh
 none: merging or evicting a node never deletes what was said.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.errors import InvalidInput
@@ -114,6 +114,11 @@ class GraphEdge:
         """`from::type::to`."""
         return f"{self.from_id}::{self.type}::{self.to_id}"
 
+    @property
+    def key(self) -> "EdgeKey":
+        """The same as a tuple."""
+        return self.from_id, self.type, self.to_id
+
 
 @dataclass(frozen=True, slots=True)
 class GraphConfig(Policy):
@@ -172,7 +177,7 @@ class GraphPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPolicy(Policy):
-    """What a checkpoint holds: the `top_k` queries of the highest rank, with what they are linked to."""
+    """What a snapshot contains: the `top_k` queries of the highest rank, with what they are linked to."""
 
     top_k: int = bounded(1_000, least=1)
     pretty: bool = False
@@ -240,27 +245,15 @@ class PromotionReport:
 
 
 class EmbeddingProvider(Protocol):
-    """Texts to vectors, the same in every process. Vectors of two fingerprints are never compared."""
+    """Texts to vectors, the same in every process. Only `embed` is required.
 
-    @property
-    def fingerprint(self) -> str:
-        """A short text that two embedders share only when their vectors may be compared."""
-        ...
+    Optional are `export_state()`, what identifies the provider, JSON-ready; `import_state(state)`, which takes over a
+    stored state or raises InvalidInput if it is another provider's; `embed_all(texts)`, faster than one by one; and
+    `fingerprint`, a short text: vectors with different fingerprints are never compared.
+    """
 
-    def embed(self, text: str) -> "SparseVector":
-        """The text's vector, of unit length; zero for a text without content."""
-        ...
-
-    def embed_all(self, texts: Sequence[str]) -> "Sequence[SparseVector]":
-        """The vectors, in the order of the texts."""
-        ...
-
-    def export_state(self) -> dict[str, Any]:
-        """What identifies it, JSON-ready: kind, dimensions, seed, versions."""
-        ...
-
-    def import_state(self, state: dict[str, Any]) -> None:
-        """Take over a stored state. Raises InvalidInput where that is another embedder's."""
+    def embed(self, text: str) -> "SparseVector | Mapping[int, float] | Sequence[float]":
+        """The text's vector, of any length; zero for a text without content. A sequence has a number a dimension."""
         ...
 
 

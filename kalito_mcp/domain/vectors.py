@@ -50,10 +50,10 @@ class SparseVector:
         pairs = list(components.items() if isinstance(components, Mapping) else components)
         try:
             indices = np.array([operator.index(index) for index, _ in pairs], dtype=np.int64)
-            values = np.array([value for _, value in pairs], dtype=np.float64)
+            values = np.array([value for _, value in pairs], dtype=np.float64).reshape(len(pairs))
         except (OverflowError, TypeError, ValueError):
             raise InvalidInput(
-                "an embedding must be pairs of a whole number and a number: [[index, value], ...]"
+                "an embedding must be numbers, or pairs of a whole number and a number: [[index, value], ...]"
             ) from None
         if not np.isfinite(values).all():
             raise InvalidInput("an embedding has a value that is not finite; leave it out")

@@ -1,10 +1,10 @@
-"""What goes when a graph is full: the lowest ranks, never what is pinned. Pure.
+"""Eviction from a full graph: the lowest ranks go, pinned nodes never. Pure.
 
 A twentieth goes at once, because ranking everything for every new node would make a full graph slow.
 """
 
 import heapq
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from typing import Final
 
 from kalito_mcp.domain.graph import EdgeKey, GraphConfig, GraphEdge, GraphNode
@@ -15,10 +15,10 @@ _SHARE: Final = 20
 
 
 def nodes_to_evict(network: Network, config: GraphConfig, *, now_ms: int, keep: Container[str]) -> list[str]:
-    """The nodes that make room for one more: lowest rank first, equal ones by age, then by id.
+    """The nodes to evict for one more: lowest rank first, equal ones by age, then by id.
 
-    Never pinned ones, those of at least `protect_min_degree` edges (0 protects none), or those in `keep`; so they may
-    be fewer than needed.
+    Nodes in `keep`, pinned ones, and those of at least `protect_min_degree` edges (0 protects none) are never chosen,
+    so there may be fewer than needed.
     """
     excess = len(network.nodes) - config.max_nodes + 1
     if excess <= 0:
@@ -29,15 +29,12 @@ def nodes_to_evict(network: Network, config: GraphConfig, *, now_ms: int, keep: 
 
 
 def edges_to_evict(network: Network, config: GraphConfig, *, now_ms: int) -> list[EdgeKey]:
-    """The edges that make room for one more: weakest first, by weight and age. Never those of a pinned node."""
+    """The edges to evict for one more: weakest first, by weight and age; never an edge of a pinned node."""
     excess = len(network.edges) - config.max_edges + 1
     if excess <= 0:
         return []
-    ranked: Iterable[tuple[float, EdgeKey]] = (
-        (
-            edge_rank(edge, now_ms=now_ms, half_life_min=config.half_life_min),
-            (edge.from_id, edge.type, edge.to_id),
-        )
+    ranked = (
+        (edge_rank(edge, now_ms=now_ms, half_life_min=config.half_life_min), edge.key)
         for edge in network.edges
         if may_evict_edge(edge, network)
     )

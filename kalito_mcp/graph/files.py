@@ -1,40 +1,93 @@
-"""JSON files that are whole or not there: written beside their place, made durable, and moved into it."""
+"""JSON files that are written whole or not at all: to a temporary file, made durable, then moved into place.
+
+The temporary file is created before its content is read. Whoever erases words from a folder removes the temporary files
+first. So content that was read before the erasure never gets a name, even if its writer dies, and a writer that lives
+reads again.
+"""
 
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import anyio.to_thread
 
-from kalito_mcp.errors import InvalidInput, StorageFull, StorageReadOnly
+from kalito_mcp.errors import Conflict, InvalidInput, StorageFull, StorageReadOnly
 
 MAX_FILE_BYTES: Final = 1_073_741_824
 _NO_SPACE: Final = 28
+_MAX_ROUNDS: Final = 20
 
 
 async def write_json(path: Path, data: Mapping[str, Any], *, is_pretty: bool = False) -> None:
-    """Write the file, readable by its owner alone; its folder is made where it is missing.
+    """Write the file, readable only by its owner. A missing folder is created.
 
     Raises:
-        InvalidInput: the path is that of a folder, or can be none.
-        StorageFull, StorageReadOnly: it cannot be written; what stood there before stands there still.
+        InvalidInput: the path is a folder or cannot be a path.
+        StorageFull, StorageReadOnly: the file cannot be written; the old one is unchanged.
     """
-    await anyio.to_thread.run_sync(_write, path, data, is_pretty)
+
+    async def content() -> Mapping[str, Any]:
+        return data
+
+    await write_made(path, content, is_pretty=is_pretty)
+
+
+async def write_made(
+    path: Path, make: Callable[[], Awaitable[Mapping[str, Any] | None]], *, is_pretty: bool = False
+) -> bool:
+    """Write what `make` returns, as `write_json` does; False if it returns None, and then nothing is written.
+
+    `make` is called again if an erasure removed the temporary file in between.
+
+    Raises:
+        Conflict: that happened every time.
+        InvalidInput, StorageFull, StorageReadOnly: as for `write_json`.
+    """
+    for _ in range(_MAX_ROUNDS):
+        file, temporary = await anyio.to_thread.run_sync(_create, path)
+        try:
+            data = await make()
+            if data is None or await anyio.to_thread.run_sync(_finish, file, temporary, path, data, is_pretty):
+                return data is not None
+        finally:
+            file.close()
+            temporary.unlink(missing_ok=True)
+    raise Conflict(f"records were erased again and again while {path.name} was written; try again")
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove the files, so that no power cut brings them back."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+        _sync_folder(path.parent)
 
 
 async def read_json(path: Path) -> Any:
-    """What the file says.
+    """The parsed content of the file.
 
     Raises:
-        InvalidInput: it does not exist, cannot be read, is too large, or is no JSON.
+        InvalidInput: it does not exist, cannot be read, is too large, or is not JSON.
     """
     return await anyio.to_thread.run_sync(_read, path)
 
 
-def _write(path: Path, data: Mapping[str, Any], is_pretty: bool) -> None:
+def _create(path: Path) -> tuple[TextIO, Path]:
+    if "\0" in str(path):
+        raise InvalidInput("file names cannot contain a NUL character; give another name")
+    with _explained(path):
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder; give the path of a file")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        return os.fdopen(descriptor, "w", encoding="utf-8"), Path(temporary)
+
+
+def _finish(file: TextIO, temporary: Path, path: Path, data: Mapping[str, Any], is_pretty: bool) -> bool:
+    """Move the file into place; False if it had been removed."""
     text = json.dumps(
         data,
         ensure_ascii=False,
@@ -42,31 +95,31 @@ def _write(path: Path, data: Mapping[str, Any], is_pretty: bool) -> None:
         indent=2 if is_pretty else None,
         separators=None if is_pretty else (",", ":"),
     )
-    if "\0" in str(path):
-        raise InvalidInput("a file's name has no null character; name another")
-    try:
-        if path.is_dir():
-            raise InvalidInput(f"{path} is a folder; name a file")
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with _explained(path):
+        with file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(beside).replace(path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+            temporary.replace(path)
+        except FileNotFoundError:
+            return False
         _sync_folder(path.parent)
+    return True
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         if error.errno == _NO_SPACE:
-            raise StorageFull(f"no room to write {path}; free some and try again") from error
+            raise StorageFull(f"no space left to write {path}; free some and try again") from error
         raise StorageReadOnly(f"cannot write {path}: {error.strerror}; make its folder writable") from error
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name durable. Windows has no such call, and needs none."""
+    """Make the new name durable. Windows has no such call and needs none."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -79,12 +132,14 @@ def _sync_folder(folder: Path) -> None:
 def _read(path: Path) -> Any:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise InvalidInput(f"{path} has more than {MAX_FILE_BYTES:,} bytes; that is no snapshot")
+            raise InvalidInput(
+                f"{path} has more than {MAX_FILE_BYTES:,} bytes and cannot be a snapshot; give another file"
+            )
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is cut short or is no JSON: {error}") from error
+        raise InvalidInput(f"{path} is cut short or not JSON: {error}") from error
 
 
 def _refuse_constant(name: str) -> Any:

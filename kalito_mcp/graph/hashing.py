@@ -1,9 +1,9 @@
 """The default embedder: character n-grams of the folded text, counted in hashed buckets. Pure, no model.
 
-The text is `normalize`d, so that texts of one canonical key have one vector, and set between two spaces, so that the
-beginnings and ends of words are n-grams of their own. The hash is this module's own: the same in every process and
+The text is `normalize`d, so that texts of one canonical key have one vector. A space is added on both sides, so that
+the first and last word have n-grams of their edges too. The hash is this module's own, the same in every process and
 on every platform.
-A text of 100 characters takes 35 microseconds, 50,000 of them 0.8 s at once; it has some 270 distinct n-grams.
+A text of 100 characters takes 35 microseconds, 50,000 of them together 0.8 s; it has some 270 distinct n-grams.
 Source: Cavnar and Trenkle, SDAIR 1994 (n-gram profiles); Weinberger et al., ICML 2009 (hashing, here without signs).
 """
 
@@ -21,11 +21,11 @@ from kalito_mcp.graph.canonical import HASH_ALGO, NORM_VERSION, normalize
 
 KIND: Final = "char-ngram-hashing"
 MAX_TEXT_CHARS: Final = 4_000
-"""What is said after so many characters does not move the vector."""
+"""Later characters do not change the vector."""
 
 _MAX_DIM: Final = 1 << 20
 _MAX_GRAM: Final = 16
-# A batch stays in the processor's cache; its texts fit beside a bucket into 32 bits.
+# A batch stays in the processor's cache; the number of a text and a bucket fit together into 32 bits.
 _BATCH_CHARS: Final = 1 << 16
 _BATCH_TEXTS: Final = 1 << 12
 
@@ -40,11 +40,11 @@ _WORD: Final = 0xFFFFFFFF
 class HashingEmbedder:
     """Character n-grams of `min_n` to `max_n`, hashed into `dim` buckets; values are counts, scaled to unit length.
 
-    Nothing is weighed by how rare it is: a vector depends on its text alone, so it never has to be computed again.
+    N-grams are not weighted by rarity: a vector depends only on its text, so it never has to be computed again.
     """
 
     def __init__(self, *, dim: int = 16_384, min_n: int = 3, max_n: int = 5, seed: int = 0) -> None:
-        """Raises InvalidInput for a shape that makes no vector."""
+        """Raises InvalidInput for a parameter out of range."""
         if not 1 <= dim <= _MAX_DIM:
             raise InvalidInput(f"dim={dim} must lie in 1..{_MAX_DIM}")
         if not 1 <= min_n <= max_n <= _MAX_GRAM:
@@ -58,7 +58,7 @@ class HashingEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """The state in one short line; vectors of two fingerprints are never compared."""
+        """The state in one short line. Vectors with different fingerprints are never compared."""
         return f"{KIND}:{self.dim}:{self.min_n}-{self.max_n}:{self.seed}:{NORM_VERSION}:{HASH_ALGO}"
 
     def export_state(self) -> dict[str, Any]:
@@ -73,37 +73,20 @@ class HashingEmbedder:
             "hash_algo": HASH_ALGO,
         }
 
-    def import_state(self, state: dict[str, Any]) -> None:
-        """Check that the state is its own: it has nothing else to take over.
-
-        Raises:
-            InvalidInput: the state of another embedder; says what differs.
-        """
-        if not isinstance(state, dict):
-            raise InvalidInput("the embedder's state must be an object, as export_state makes it")
-        own = self.export_state()
-        differing = [
-            f"{name} is {state.get(name)!r} there and {own.get(name)!r} here"
-            for name in dict.fromkeys([*own, *state])
-            if name not in own or name not in state or state[name] != own[name]
-        ]
-        if differing:
-            raise InvalidInput(f"the vectors are of another embedder ({'; '.join(differing)}); embed the texts again")
-
     def embed(self, text: str) -> SparseVector:
-        """The text's vector, of unit length; zero for a text of nothing but white space."""
+        """The text's vector, of unit length; zero for a text of only white space."""
         padded = self._padded(text)
         if not padded:
             return SparseVector.of({})
         buckets = self._buckets(_letters(padded))
         buckets.sort()
-        indices, counts = _counted(buckets)
+        indices, counts = _count_distinct(buckets)
         return SparseVector(indices, (counts / math.sqrt(np.dot(counts, counts))).astype(np.float32))
 
     def embed_all(self, texts: Sequence[str]) -> list[SparseVector]:
         """The vectors, in the order of the texts; equal to those of `embed`, in half the time.
 
-        They are views of a few large arrays: none of these goes before the last of its vectors does.
+        They are views of a few large arrays: an array is freed with the last of its vectors.
         """
         vectors: list[SparseVector] = []
         batch: list[str] = []
@@ -124,7 +107,7 @@ class HashingEmbedder:
         chars_left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(owners))
         keys = self._buckets(_letters("".join(batch)), owners, chars_left)
         keys.sort()
-        keys, counts = _counted(keys)
+        keys, counts = _count_distinct(keys)
         edges = np.searchsorted(keys, np.arange(len(batch) + 1, dtype=np.uint64) * np.uint64(self.dim))
         squares = np.concatenate(([0.0], np.cumsum(counts * counts)))
         row_lengths = np.sqrt(squares[edges[1:]] - squares[edges[:-1]])
@@ -145,8 +128,8 @@ class HashingEmbedder:
     ) -> NDArray[np.uint32]:
         """The bucket of every n-gram, in no order.
 
-        With `owners`, (n,), added to the bucket of what starts there; then only n-grams of at most `chars_left`
-        characters, (n,), are there.
+        `owners`, (n,), is added to the bucket of the n-grams that start at each letter. `chars_left`, (n,), is how many
+        letters the text still has there: longer n-grams are left out. Give both or neither.
         """
         rolled = letters + np.uint32((self.seed ^ _GOLDEN) * _STEP & _WORD)
         hashes, added = [], []
@@ -176,15 +159,15 @@ class HashingEmbedder:
 
 
 def _letters(text: str) -> NDArray[np.uint32]:
-    """Each code point spread over 32 bits. Half a surrogate pair is a letter of its own."""
+    """The code points, each spread over 32 bits. A lone surrogate counts as a letter."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     letters: NDArray[np.uint32] = codes.astype(np.uint32) * np.uint32(_GOLDEN)
     letters ^= letters >> np.uint32(15)
     return letters
 
 
-def _counted(ordered: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-    """The distinct numbers of an ascending array, not empty, and how often each is there."""
+def _count_distinct(ordered: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+    """The distinct numbers of an ascending array that is not empty, and how often each occurs."""
     starts = np.flatnonzero(ordered[1:] != ordered[:-1])
     starts += 1
     edges = np.concatenate(([0], starts, [len(ordered)]))

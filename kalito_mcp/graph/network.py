@@ -1,7 +1,7 @@
-"""Nodes and edges, and what always holds of them. In memory.
+"""Nodes and edges with their invariants. In memory.
 
-No edge without its ends, at most one edge of a type between two ends, and a node's degree is the number of its edges.
-What changed is remembered until it is drained, so that the difference alone can be stored.
+An edge has both its ends, there is at most one edge of a type between two ends, and a node's degree is the number of
+its edges. Changes are collected until they are drained, so that only the difference has to be stored.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from kalito_mcp.domain.graph import EdgeKey, EdgeType, GraphChanges, GraphEdge, 
 from kalito_mcp.errors import InvalidInput, RecordNotFound
 
 MAX_SIMILAR: Final = 32
-"""Two near queries are linked where either is among so many nearest of the other: a thousand variants of one question
+"""Two near queries are linked if either is among this many nearest of the other: a thousand variants of one question
 need no clique."""
 
 
@@ -24,8 +24,8 @@ class Network:
         self._edges: dict[EdgeKey, GraphEdge] = {}
         self._edges_of: dict[str, dict[EdgeKey, None]] = {}
         self._farthest: dict[str, tuple[float, str] | None] = {}
-        # As ordered sets: what is stored comes in the order in which it happened.
-        # What was never stored need not be removed from there: a graph that nobody drains does not remember what went.
+        # New nodes and edges were never stored: if one is removed before a drain, no removal has to be stored.
+        # The dicts are ordered sets: changes are stored in the order in which they happened.
         self._new_nodes: set[str] = set()
         self._new_edges: set[EdgeKey] = set()
         self._changed_nodes: dict[str, None] = {}
@@ -33,7 +33,7 @@ class Network:
         self._removed_nodes: dict[str, None] = {}
         self._removed_edges: dict[EdgeKey, None] = {}
         self.version = 0
-        """Moves with every change."""
+        """Increases with every change."""
 
     @property
     def nodes(self) -> Mapping[str, GraphNode]:
@@ -50,7 +50,7 @@ class Network:
         return GraphStats(len(self._nodes), len(self._edges))
 
     def node(self, node_id: str) -> GraphNode:
-        """The node. Raises RecordNotFound where there is none."""
+        """The node. Raises RecordNotFound if there is none."""
         found = self._nodes.get(node_id)
         if found is None:
             raise RecordNotFound(f"no node {node_id!r} in this graph; search for it, or upsert it first")
@@ -61,16 +61,15 @@ class Network:
         return self._edges.get(key)
 
     def edges_of(self, node_id: str) -> Iterator[GraphEdge]:
-        """The node's edges, in and out, oldest first."""
+        """The node's edges, in and out, in insertion order."""
         return (self._edges[key] for key in tuple(self._edges_of.get(node_id, ())))
 
     def similar_to(self, node_id: str) -> list[tuple[float, str]]:
-        """The weight and the other end of each of the node's similarity edges, heaviest first, equal ones by id."""
+        """Weight and other end of each similarity edge of a node, heaviest first, equal ones by id."""
         return [(-weight, other_id) for weight, other_id in self._similar(node_id)]
 
     def farthest_similar(self, node_id: str) -> tuple[float, str] | None:
-        """The last of the `MAX_SIMILAR` that are most similar to a node, as minus its weight and its id; None where
-        there are fewer."""
+        """The last of the `MAX_SIMILAR` nodes most similar to a node, as (-weight, id); None if there are fewer."""
         if self._nodes[node_id].degree < MAX_SIMILAR:
             return None
         if node_id not in self._farthest:
@@ -79,7 +78,7 @@ class Network:
         return self._farthest[node_id]
 
     def put_node(self, node: GraphNode) -> None:
-        """Add a node without edges, or take note that a known one changed."""
+        """Add a node without edges, or note that a known one changed."""
         known = self._nodes.get(node.id)
         if known is None:
             self._nodes[node.id] = node
@@ -94,14 +93,14 @@ class Network:
         self.version += 1
 
     def fill(self, nodes: Iterable[GraphNode], edges: Iterable[GraphEdge]) -> None:
-        """Add all of another network to this empty one: as one by one, in a quarter of the time.
+        """Fill this empty network: the same as adding one by one, in a quarter of the time.
 
         Raises:
             RecordNotFound: an edge has no node at an end; nothing was added.
         """
         filled = {node.id: node for node in nodes}
         edges_of: dict[str, dict[EdgeKey, None]] = {node_id: {} for node_id in filled}
-        linked = {(edge.from_id, edge.type, edge.to_id): edge for edge in edges}
+        linked = {edge.key: edge for edge in edges}
         try:
             for key in linked:
                 edges_of[key[0]][key] = edges_of[key[2]][key] = None
@@ -114,12 +113,12 @@ class Network:
         self.version += 1
 
     def swap(self, node: GraphNode) -> None:
-        """Put a node in the place of the one with its id; the edges stay."""
+        """Replace the node of the same id; the edges stay."""
         node.degree = self.node(node.id).degree
         self._nodes[node.id] = node
 
-    def replaced(self, before: "Network") -> None:
-        """Take note that this network stands where another stood: what only that one had counts as removed."""
+    def mark_replaced(self, before: "Network") -> None:
+        """Note that this network replaces another: nodes and edges that only the other had count as removed."""
         self._removed_nodes |= dict.fromkeys(node_id for node_id in before._nodes if node_id not in self._nodes)
         self._removed_edges |= dict.fromkeys(key for key in before._edges if key not in self._edges)
         self.version += before.version + 1
@@ -128,12 +127,12 @@ class Network:
         """Add an edge, or replace the one of its type between its ends.
 
         Raises:
-            RecordNotFound: an end is no node. InvalidInput: both ends are the same.
+            RecordNotFound: an end is not a node. InvalidInput: both ends are the same.
         """
         source, target = self.node(edge.from_id), self.node(edge.to_id)
         if source is target:
             raise InvalidInput(f"{edge.id} would link a node to itself")
-        key = (edge.from_id, edge.type, edge.to_id)
+        key = edge.key
         if key not in self._edges:
             for end in (source, target):
                 self._edges_of[end.id][key] = None
@@ -177,18 +176,18 @@ class Network:
         self.version += 1
 
     def drain(self) -> GraphChanges:
-        """What changed since the last call, as copies; from now on that counts as stored."""
+        """The changes since the last call, as copies; from now on they count as stored."""
         changes = GraphChanges(
             nodes=[_copy(self._nodes[node_id]) for node_id in self._changed_nodes],
             edges=[replace(self._edges[key]) for key in self._changed_edges],
             removed_nodes=list(self._removed_nodes),
             removed_edges=list(self._removed_edges),
         )
-        self.settle()
+        self.mark_stored()
         return changes
 
-    def settle(self) -> None:
-        """Count everything as stored."""
+    def mark_stored(self) -> None:
+        """Treat all changes as stored."""
         self._changed_nodes, self._changed_edges = {}, {}
         self._removed_nodes, self._removed_edges = {}, {}
         self._new_nodes, self._new_edges = set(), set()

@@ -1,17 +1,18 @@
-"""How much a node is worth, and what a search makes of it. Pure; computed when read, never stored.
+"""The rank of a node, and the score that a search derives from it. Pure; computed when read, never stored.
 
 rank = recency * usefulness, in [0, 1], and 1 for a pinned node, where
     recency = 2 ^ (-minutes since last_access / half_life_min)
     usefulness = 0.3 * repeats + 0.4 * liking + 0.3 * ties
-    repeats = 1 - 1 / (1 + log2(repeat)), 0 for what was met once
-    liking = (1 + f / (1 + |f|)) / 2, one half where nobody said anything
+    repeats = 1 - 1 / (1 + log2(repeat)), which is 0 for a node that was met once
+    liking = (1 + f / (1 + |f|)) / 2 for the feedback f, which is one half without feedback
     ties = degree / (degree + 4)
-It rises with each of repeat, feedback, degree and last_access, and each alone is bounded: a question asked a thousand
-times does not drown one that was liked.
+It rises with repeat, feedback, degree and last_access. Each of them is bounded: a question asked a thousand times does
+not drown one that was liked.
 
-A search orders by similarity * (0.75 + 0.25 * rank) * factor, where the factor is 1 / (1 + |f|) for what was disliked
-and 1 + 0.5 * f / (1 + f) for what was liked. One `down` halves: what was wrong comes after anything that answers
-nearly the same question (with three quarters instead, it did so for 45 % of LoCoMo's questions, asked in two sessions).
+A search orders by similarity * (0.75 + 0.25 * rank) * factor. The factor is 1 / (1 + |f|) for negative feedback and
+1 + 0.5 * f / (1 + f) for positive. One `down` halves the score: a wrong answer comes after any answer to nearly the
+same question. With three quarters instead of a half, it did so for only 45 % of LoCoMo's questions, asked in two
+sessions.
 """
 
 import math
@@ -26,11 +27,11 @@ _RANK_SHARE: Final = 0.25
 _LIKING_SWING: Final = 0.5
 _MS_PER_MIN: Final = 60_000
 UNDECAYED: Final = 0
-"""As the moment of a rank: one at which nothing is old yet."""
+"""As the moment of a rank: nothing is old then, so nothing decays."""
 
 
 def rank(node: GraphNode, *, now_ms: int, half_life_min: float) -> float:
-    """The node's rank at a moment. One that was accessed later than that counts as accessed then."""
+    """The node's rank at a moment. A later access counts as one at that moment."""
     if node.pinned:
         return 1.0
     repeats = 1 - 1 / (1 + math.log2(max(1.0, node.weights.repeat)))
@@ -41,22 +42,22 @@ def rank(node: GraphNode, *, now_ms: int, half_life_min: float) -> float:
 
 
 def edge_rank(edge: GraphEdge, *, now_ms: int, half_life_min: float) -> float:
-    """The edge's weight, halved with every half-life since it was last met."""
+    """The edge's weight, halved with every half-life since its last access."""
     return edge.weight * _recency(edge.last_access, now_ms, half_life_min)
 
 
 def search_score(similarity: float, *, rank: float, feedback: float) -> float:
-    """What a search orders by: above 0, and never above 1.5 times the similarity."""
+    """The score that orders a search: above 0 and at most 1.5 times the similarity."""
     return similarity * (1 - _RANK_SHARE + _RANK_SHARE * rank) * liking_factor(feedback)
 
 
 def liking_factor(feedback: float) -> float:
-    """What feedback does to a score: 1 where there is none, up to 1.5 for what is liked, down to 0."""
+    """The factor of feedback in a score: 1 without feedback, up to 1.5 if positive, down to 0 if negative."""
     return 1 + _LIKING_SWING * _bounded(feedback) if feedback >= 0 else 1 / (1 - feedback)
 
 
 def _bounded(feedback: float) -> float:
-    """From -1 to 1, one half at 1."""
+    """Feedback scaled into (-1, 1); 0.5 for a feedback of 1."""
     return feedback / (1 + abs(feedback))
 
 

@@ -1,8 +1,8 @@
-"""The sleep cycle: similar queries that nobody misses become one. First a plan, which changes nothing; then the merge.
+"""The sleep cycle merges similar queries of low rank. First comes a plan, which changes nothing; then the merge.
 
-The plan takes the queries of the lowest rank and gathers, around the best of them first, those whose cosine with it
-reaches the threshold; the best is the anchor and keeps its id. Merged into it, the others leave their weights,
-their edges and their ids as provenance, so that asking one of them again finds the anchor. Records stay.
+The plan takes the queries of the lowest rank. Each of them, best first, becomes the anchor of a cluster: the queries
+whose cosine with it reaches the threshold. The anchor keeps its id and gains the weights and edges of the others.
+Their ids are kept as provenance, so that asking one of them again finds the anchor. Records are not touched.
 """
 
 import logging
@@ -11,12 +11,7 @@ from dataclasses import dataclass, fields, replace
 from heapq import nsmallest
 from typing import Any, Final
 
-from kalito_mcp.domain.graph import (
-    EdgeType,
-    GraphConfig,
-    GraphNode,
-    NodeType,
-)
+from kalito_mcp.domain.graph import EdgeType, GraphConfig, GraphNode, NodeType
 from kalito_mcp.domain.sleep import (
     SleepCycleClusterReport,
     SleepCycleConfig,
@@ -26,7 +21,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleTrigger,
 )
 from kalito_mcp.errors import Conflict, InvalidInput
-from kalito_mcp.graph.keeper import Keeper, joined
+from kalito_mcp.graph.indexed_graph import IndexedGraph, join_sources
 from kalito_mcp.graph.ranking import UNDECAYED, rank
 
 _log: Final = logging.getLogger("kalito.graph")
@@ -34,7 +29,7 @@ _log: Final = logging.getLogger("kalito.graph")
 
 @dataclass(frozen=True, slots=True)
 class PlannedCluster:
-    """Queries that would become one. `texts` are theirs, the anchor's first."""
+    """Queries to be merged into the anchor. `texts` are their texts, the anchor's first."""
 
     anchor_id: str
     merged_ids: tuple[str, ...]
@@ -45,7 +40,7 @@ class PlannedCluster:
 
 @dataclass(frozen=True, slots=True)
 class SleepPlan:
-    """What a cycle would do to a graph of one version."""
+    """What a cycle would do to the graph of this version."""
 
     trigger: SleepCycleTrigger
     clusters: tuple[PlannedCluster, ...]
@@ -55,8 +50,8 @@ class SleepPlan:
     summary_max_length: int
 
 
-def settled(defaults: SleepCycleOptions, given: Mapping[str, Any]) -> SleepCycleOptions:
-    """The defaults with what was given in their place. Raises InvalidInput for an unknown name or a bad value."""
+def override_options(defaults: SleepCycleOptions, given: Mapping[str, Any]) -> SleepCycleOptions:
+    """The defaults, overridden by the given options. Raises InvalidInput for an unknown name or a bad value."""
     known = {one.name: type(one.default) for one in fields(SleepCycleOptions)}
     for name, value in given.items():
         if name not in known:
@@ -66,25 +61,25 @@ def settled(defaults: SleepCycleOptions, given: Mapping[str, Any]) -> SleepCycle
     return replace(defaults, **given)
 
 
-def planned(
-    keeper: Keeper,
+def plan_cycle(
+    graph: IndexedGraph,
     config: GraphConfig,
     options: SleepCycleOptions,
     trigger: SleepCycleTrigger,
     *,
     now_ms: int,
 ) -> SleepPlan:
-    """The clusters, those of most nodes first, equal ones by the anchor's id. Changes nothing.
+    """Plan a cycle: the largest clusters first, equal ones by the anchor's id. Changes nothing.
 
-    When a session is finalized, ranks are taken without decay, as promotion does: what is worth promoting is not
-    merged because the session is old.
+    When a session is finalized, ranks are computed without decay, as in promotion: the age of the session must not
+    turn queries worth promoting into queries to merge.
     """
     at_ms = UNDECAYED if trigger is SleepCycleTrigger.SESSION_FINALIZE else now_ms
 
     def ranked(node: GraphNode) -> float:
         return rank(node, now_ms=at_ms, half_life_min=config.half_life_min)
 
-    nodes = keeper.network.nodes
+    nodes = graph.network.nodes
     queries = ((ranked(node), node.id) for node in nodes.values() if node.type is NodeType.QUERY and not node.pinned)
     low = nsmallest(options.max_inspect, (pair for pair in queries if pair[0] <= options.min_rank))
     free = {node_id for _, node_id in low}
@@ -92,9 +87,7 @@ def planned(
     for before, anchor_id in sorted(low, key=lambda pair: (-pair[0], pair[1])):
         if anchor_id not in free:
             continue
-        near = [
-            node_id for node_id in _near(keeper, config, anchor_id, options.similarity_threshold) if node_id in free
-        ]
+        near = [node_id for node_id in _near(graph, config, anchor_id, options.similarity_threshold) if node_id in free]
         if len(near) + 1 < options.min_cluster_size:
             continue
         free -= {anchor_id, *near}
@@ -103,52 +96,55 @@ def planned(
         clusters.append(PlannedCluster(anchor_id, tuple(near), texts, before_rank=before, after_rank=before))
     clusters.sort(key=lambda cluster: (-len(cluster.merged_ids), cluster.anchor_id))
     clusters = clusters[: options.max_clusters]
-    # Only now is it known which neighbours will be one, and so how many edges each anchor will have.
+    # Only now is it known which neighbours will be merged, and so how many edges each anchor will have.
     places = {node_id: cluster.anchor_id for cluster in clusters for node_id in cluster.merged_ids}
     return SleepPlan(
         trigger=trigger,
         clusters=tuple(
-            replace(cluster, after_rank=ranked(_merged(members, degree=_ties(keeper, members, places))))
+            replace(
+                cluster, after_rank=ranked(_merged_anchor(members, degree=_degree_when_merged(graph, members, places)))
+            )
             for cluster in clusters
             for members in [[nodes[node_id] for node_id in (cluster.anchor_id, *cluster.merged_ids)]]
         ),
         inspected=len(low),
         timestamp=now_ms,
-        version=keeper.network.version,
+        version=graph.network.version,
         summary_max_length=options.summary_max_length,
     )
 
 
-def summaries(plan: SleepPlan, summarizer: SleepCycleSummarizer) -> dict[str, str]:
-    """A summary for each anchor. Where the summarizer raises, or gives nothing, it is the anchor's own text."""
+def summarize_clusters(plan: SleepPlan, summarizer: SleepCycleSummarizer) -> dict[str, str]:
+    """A summary for each anchor. If the summarizer raises or returns nothing, it is the anchor's own text."""
     return {
         cluster.anchor_id: _summary(cluster, plan.summary_max_length, summarizer.summarize) for cluster in plan.clusters
     }
 
 
-def applied(keeper: Keeper, plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleReport:
-    """Merge as planned. `texts` are the summaries by anchor; a missing or blank one is the anchor's own text, and one
-    that is too long is cut.
+def apply_plan(graph: IndexedGraph, plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleReport:
+    """Merge as planned. `texts` are the summaries by anchor.
+
+    A missing or blank summary becomes the anchor's own text; a long one is cut.
 
     Raises:
         Conflict: the graph has changed since the plan; nothing was merged.
     """
-    if plan.version != keeper.network.version:
+    if plan.version != graph.network.version:
         raise Conflict("the graph has changed since this sleep cycle was planned; plan it again")
     reports = []
     for cluster in plan.clusters:
-        report = _report(cluster, plan, texts)
-        _merge(keeper, cluster, report.summary)
+        report = _cluster_report(cluster, plan, texts)
+        _merge(graph, cluster, report.summary)
         reports.append(report)
-    return reported(plan, tuple(reports))
+    return _report_of(plan, tuple(reports))
 
 
-def previewed(plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleReport:
+def preview_report(plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleReport:
     """The report of a plan as if it had been applied."""
-    return reported(plan, tuple(_report(cluster, plan, texts) for cluster in plan.clusters))
+    return _report_of(plan, tuple(_cluster_report(cluster, plan, texts) for cluster in plan.clusters))
 
 
-def reported(plan: SleepPlan, clusters: tuple[SleepCycleClusterReport, ...]) -> SleepCycleReport:
+def _report_of(plan: SleepPlan, clusters: tuple[SleepCycleClusterReport, ...]) -> SleepCycleReport:
     """The report of a plan with these clusters."""
     return SleepCycleReport(
         trigger=plan.trigger,
@@ -159,8 +155,8 @@ def reported(plan: SleepPlan, clusters: tuple[SleepCycleClusterReport, ...]) -> 
     )
 
 
-def told(config: SleepCycleConfig, report: SleepCycleReport) -> None:
-    """Hand the report to who asked for it. What is wrong with the listener is logged, and no fault of the graph's."""
+def notify(config: SleepCycleConfig, report: SleepCycleReport) -> None:
+    """Pass the report to the listener. An error of the listener is logged: the cycle itself has succeeded."""
     if config.emit is None:
         return
     try:
@@ -175,23 +171,23 @@ def cut(text: str, length: int) -> str:
     return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"
 
 
-def _report(cluster: PlannedCluster, plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleClusterReport:
+def _cluster_report(cluster: PlannedCluster, plan: SleepPlan, texts: Mapping[str, str]) -> SleepCycleClusterReport:
     return SleepCycleClusterReport(
         anchor_id=cluster.anchor_id,
         merged_node_ids=cluster.merged_ids,
-        summary=_usable(texts.get(cluster.anchor_id), cluster, plan.summary_max_length),
+        summary=_usable_summary(texts.get(cluster.anchor_id), cluster, plan.summary_max_length),
         before_rank=cluster.before_rank,
         after_rank=cluster.after_rank,
         freed_nodes=len(cluster.merged_ids),
     )
 
 
-def _near(keeper: Keeper, config: GraphConfig, node_id: str, threshold: float) -> list[str]:
-    """Queries near a query, nearest first. From `tau_sim` up, their edges say so."""
+def _near(graph: IndexedGraph, config: GraphConfig, node_id: str, threshold: float) -> list[str]:
+    """Queries near a query, nearest first. From `tau_sim` up these are its similarity edges."""
     if threshold < config.tau_sim:
-        near = keeper.index.near(keeper.index.vector(node_id), threshold)
+        near = graph.index.near(graph.index.vector(node_id), threshold)
         return [other_id for other_id, _ in near if other_id != node_id]
-    return [other_id for weight, other_id in keeper.network.similar_to(node_id) if weight >= threshold]
+    return [other_id for weight, other_id in graph.network.similar_to(node_id) if weight >= threshold]
 
 
 def _summary(cluster: PlannedCluster, max_length: int, summarize: Callable[[Sequence[str], int], str]) -> str:
@@ -200,18 +196,18 @@ def _summary(cluster: PlannedCluster, max_length: int, summarize: Callable[[Sequ
     except Exception:
         _log.exception("a cluster of %d queries keeps its anchor's text: the summarizer failed", len(cluster.texts))
         text = ""
-    return _usable(text, cluster, max_length)
+    return _usable_summary(text, cluster, max_length)
 
 
-def _usable(text: object, cluster: PlannedCluster, max_length: int) -> str:
-    """What came back as a summary, as far as a node can hold it; the anchor's own text where that is nothing."""
+def _usable_summary(text: object, cluster: PlannedCluster, max_length: int) -> str:
+    """The summary made storable: valid Unicode, cut to length; the anchor's own text if there is no summary."""
     if not isinstance(text, str) or not text.strip():
         text = cluster.texts[0]
     return cut(text.encode(errors="replace").decode(), max_length)
 
 
-def _merged(members: Sequence[GraphNode], *, degree: int) -> GraphNode:
-    """The anchor as it will be: the first of the members, with the weights and the provenance of all."""
+def _merged_anchor(members: Sequence[GraphNode], *, degree: int) -> GraphNode:
+    """The anchor after the merge: the first member, with the weights and the provenance of all."""
     anchor = members[0]
     weights = replace(anchor.weights)
     for node in members[1:]:
@@ -221,41 +217,41 @@ def _merged(members: Sequence[GraphNode], *, degree: int) -> GraphNode:
         weights=weights,
         created_at=min(node.created_at for node in members),
         last_access=max(node.last_access for node in members),
-        source_node_ids=joined(
+        source_node_ids=join_sources(
             anchor.source_node_ids, (one for node in members[1:] for one in (node.id, *node.source_node_ids))
         ),
-        source_record_ids=joined(
+        source_record_ids=join_sources(
             anchor.source_record_ids, (one for node in members[1:] for one in node.source_record_ids)
         ),
         degree=degree,
     )
 
 
-def _ties(keeper: Keeper, members: Sequence[GraphNode], places: Mapping[str, str]) -> int:
-    """How many edges the merged node will have: those that do not run between its members, each end once.
+def _degree_when_merged(graph: IndexedGraph, members: Sequence[GraphNode], places: Mapping[str, str]) -> int:
+    """How many edges the merged node will have: those that leave the cluster, without doubles.
 
-    `places` are the anchors of what else is merged.
+    `places` maps the other merged nodes of the plan to their anchors.
     """
     inside = {node.id for node in members}
     ties: set[tuple[EdgeType, bool, str]] = set()
     for node in members:
-        for edge in keeper.network.edges_of(node.id):
+        for edge in graph.network.edges_of(node.id):
             is_out = edge.from_id in inside
             other = edge.to_id if is_out else edge.from_id
             if other not in inside:
-                # A similarity has no direction: it counts once whichever way it ran.
+                # A similarity has no direction: it counts once whichever way it runs.
                 ties.add((edge.type, is_out or edge.type is EdgeType.SIMILAR_TO, places.get(other, other)))
     return len(ties)
 
 
-def _merge(keeper: Keeper, cluster: PlannedCluster, summary: str) -> None:
-    network = keeper.network
+def _merge(graph: IndexedGraph, cluster: PlannedCluster, summary: str) -> None:
+    network = graph.network
     members = [network.nodes[node_id] for node_id in (cluster.anchor_id, *cluster.merged_ids)]
     edges = [edge for node in members[1:] for edge in network.edges_of(node.id)]
-    anchor = replace(_merged(members, degree=members[0].degree), summary=summary)
+    anchor = replace(_merged_anchor(members, degree=members[0].degree), summary=summary)
     for node in members[1:]:
-        keeper.drop(node.id)
-    keeper.put(anchor)
+        graph.drop(node.id)
+    graph.put(anchor)
     merged = set(cluster.merged_ids)
     for edge in edges:
         ends = [anchor.id if end in merged else end for end in (edge.from_id, edge.to_id)]

@@ -1,4 +1,4 @@
-"""The snapshot format: a graph as JSON, with what is needed to compare its vectors and keys. Pure.
+"""The snapshot format: a graph as JSON, with what its vectors and keys depend on. Pure.
 
     {
       "version": 1,
@@ -11,7 +11,7 @@
       "canonical_meta": {norm_version, hash_algo, seed}
     }
 
-What is empty is left out. camelCase is accepted when it is read, and a missing version means 1.
+Empty fields are left out. When a snapshot is read, camelCase is accepted, and a missing version means 1.
 """
 
 import re
@@ -25,7 +25,6 @@ import numpy as np
 from kalito_mcp.domain.graph import (
     MAX_WEIGHT,
     EdgeType,
-    EmbeddingProvider,
     GraphContents,
     GraphEdge,
     GraphNode,
@@ -37,6 +36,7 @@ from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.domain.vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_meta
+from kalito_mcp.graph.sparse_embedder import SparseEmbedder, snake_keys
 
 VERSION: Final = 1
 _MAX_DIM: Final = 2**32
@@ -44,7 +44,7 @@ _PAIRS_NDIM: Final = 2
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-def dumped(nodes: Iterable[GraphNode], edges: Iterable[GraphEdge], embedder: EmbeddingProvider) -> dict[str, Any]:
+def dump(nodes: Iterable[GraphNode], edges: Iterable[GraphEdge], embedder: SparseEmbedder) -> dict[str, Any]:
     """The snapshot of these nodes and edges."""
     return {
         "version": VERSION,
@@ -54,24 +54,27 @@ def dumped(nodes: Iterable[GraphNode], edges: Iterable[GraphEdge], embedder: Emb
     }
 
 
-def parsed(data: Mapping[str, Any], embedder: EmbeddingProvider) -> GraphContents:
+def parse(data: Mapping[str, Any], embedder: SparseEmbedder) -> GraphContents:
     """The nodes and edges of a snapshot.
 
     Raises:
-        InvalidInput: it is none, or of another version, embedder or way to make keys; an edge has no end, or anything
-        is missing, twice or of the wrong type. Says where.
+        InvalidInput: it is not a snapshot, or has another version, embedder or key settings; an edge has no node at an
+        end; or a field is missing, unknown, duplicate or of the wrong type. The message says where.
     """
     if not isinstance(data, Mapping):
-        raise InvalidInput("a snapshot is a JSON object; this is something else")
+        raise InvalidInput("a snapshot must be a JSON object; give a file that kalito wrote")
     version = data.get("version", VERSION)
     if version != VERSION:
         raise InvalidInput(
-            f"the snapshot is of version {version!r}, and this release reads {VERSION}; upgrade kalito-mcp"
+            f"the snapshot has version {version!r}, but this release reads only {VERSION}; upgrade kalito-mcp"
         )
-    embedder.import_state(_snake(_object(data, "embedder")))
-    meta = _snake(_object(data, "canonical_meta"))
+    embedder.import_state(dict(_object(data, "embedder")))
+    meta = snake_keys(_object(data, "canonical_meta"))
     if meta != canonical_meta():
-        raise InvalidInput(f"the snapshot makes its keys by {meta}, this release by {canonical_meta()}")
+        raise InvalidInput(
+            f"the snapshot was written with other key settings: {meta}, this release has {canonical_meta()}; "
+            "read it with the release that wrote it"
+        )
     graph = _Part(data.get("graph"), "graph")
     nodes: dict[str, GraphNode] = {}
     edges: dict[str, GraphEdge] = {}
@@ -86,7 +89,7 @@ def parsed(data: Mapping[str, Any], embedder: EmbeddingProvider) -> GraphContent
             raise InvalidInput(f"the snapshot has edge {edge.id!r} twice")
         for end in (edge.from_id, edge.to_id):
             if end not in nodes:
-                raise InvalidInput(f"the snapshot's edge {edge.id!r} leads to {end!r}, and there is no such node")
+                raise InvalidInput(f"the snapshot's edge {edge.id!r} leads to the missing node {end!r}")
     graph.done()
     state = GraphState(embedder=embedder.fingerprint)
     return GraphContents(nodes=list(nodes.values()), edges=list(edges.values()), state=state)
@@ -148,7 +151,7 @@ def _node_in(data: Any, where: str, dim: Any) -> GraphNode:
         raise InvalidInput(f"the snapshot's {where}.id is empty")
     if not (1 <= node.weights.repeat <= MAX_WEIGHT and abs(node.weights.feedback) <= MAX_WEIGHT):
         raise InvalidInput(
-            f"the snapshot's {where}.weights: repeat is at least 1, and neither beyond {MAX_WEIGHT:,.0f}"
+            f"the snapshot's {where}.weights: repeat must be at least 1, and neither may exceed {MAX_WEIGHT:,.0f}"
         )
     return node
 
@@ -167,25 +170,25 @@ def _edge_in(data: Any, where: str) -> GraphEdge:
     part.done()
     if stated != edge.id or edge.from_id == edge.to_id or edge.weight < 0:
         raise InvalidInput(
-            f"the snapshot's {where}: an edge is named from::type::to, has two ends, and weighs at least 0"
+            f"the snapshot's {where}: an edge has the id from::type::to, two different ends and a weight of at least 0"
         )
     if edge.type is EdgeType.SIMILAR_TO and edge.to_id < edge.from_id:
-        # It has no direction, and here it runs from the lesser id.
+        # It has no direction; it is kept as running from the lesser id.
         return replace(edge, from_id=edge.to_id, to_id=edge.from_id)
     return edge
 
 
 class _Part:
-    """One object of a snapshot, read key by key; what is left over is unknown."""
+    """One object of a snapshot, read key by key; keys left over are unknown."""
 
     def __init__(self, data: Any, where: str) -> None:
         if not isinstance(data, Mapping):
             raise InvalidInput(f"the snapshot's {where} is not an object")
         self.where = where
-        self._data = _snake(data)
+        self._data = snake_keys(data)
 
     def take(self, name: str, kind: type, *default: Any) -> Any:
-        """The value of that type; the default where it is missing or null."""
+        """The value, of that type; the default if it is missing or null."""
         value = self._data.pop(name, None)
         if value is None and default:
             return default[0]
@@ -212,29 +215,29 @@ class _Part:
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The value, a list of texts; none where it is missing."""
+        """The value, a list of texts; empty if it is missing."""
         values = self.take(name, list, [])
         if not all(isinstance(value, str) for value in values):
             raise InvalidInput(f"the snapshot's {self.where}.{name} should be a list of texts")
         return tuple(self._unicode(name, value) for value in values)
 
     def done(self) -> None:
-        """Refuse what was not read."""
+        """Refuse keys that were not read."""
         if self._data:
             raise InvalidInput(f"the snapshot's {self.where} has an unknown key {next(iter(self._data))!r}")
 
     def _unicode(self, name: str, value: str) -> str:
         if _SURROGATE.search(value):
             raise InvalidInput(
-                f"the snapshot's {self.where}.{name} has an unpaired surrogate, which is no Unicode text"
+                f"the snapshot's {self.where}.{name} has an unpaired surrogate, which is not valid Unicode"
             )
         return value
 
 
 def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = _snake(data).get(name)
+    value = snake_keys(data).get(name)
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"the snapshot has no {name}; take one that kalito wrote, whole")
+        raise InvalidInput(f"the snapshot has no {name}; give a complete file that kalito wrote")
     return value
 
 
@@ -248,14 +251,10 @@ def _vector(pairs: list[Any], where: str, dim: Any) -> SparseVector:
     limit = dim if isinstance(dim, int) else _MAX_DIM
     indices = table[:, 0]
     if not ((indices >= 0) & (indices < limit) & (indices == np.floor(indices))).all():
-        raise InvalidInput(f"the snapshot's {where}.embedding has an index that is no whole number of 0..{limit - 1:,}")
+        raise InvalidInput(
+            f"the snapshot's {where}.embedding has an index that is not a whole number in 0..{limit - 1:,}"
+        )
     try:
         return SparseVector.of(zip(indices.astype(np.int64).tolist(), table[:, 1].tolist(), strict=True))
     except InvalidInput as error:
         raise InvalidInput(f"the snapshot's {where}.embedding: {error}") from error
-
-
-def _snake(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "".join(f"_{one.lower()}" if one.isupper() else one for one in str(name)): value for name, value in data.items()
-    }

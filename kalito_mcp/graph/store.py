@@ -1,13 +1,12 @@
-"""`GraphStore`: the specification's personal graph, method by method. In memory and synchronous; only its files wait.
+"""`GraphStore`: the specification's personal graph, method by method. In memory; only file methods are async.
 
-Queries are matched by what they say: equal folded texts are one node, near ones are linked. Ids are made of
-canonical keys, and similarity edges run from the lesser id to the greater, so the same texts make the same graph in
-whatever order they come.
+Queries are matched by their words: equal folded texts are one node, near ones are linked. Ids are made of canonical
+keys, and similarity edges run from the lesser id to the greater, so the same texts make the same graph in any order.
 """
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -32,12 +31,13 @@ from kalito_mcp.domain.validation import checked_moment, checked_text
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph import sleep
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.graph.detaching import detached, sources_beside
+from kalito_mcp.graph.detaching import detach_records, other_sources
 from kalito_mcp.graph.files import read_json, write_json
 from kalito_mcp.graph.hashing import HashingEmbedder
-from kalito_mcp.graph.keeper import MAX_TEXT_BYTES, Keeper, check_text, edges_full, kept
+from kalito_mcp.graph.indexed_graph import MAX_TEXT_BYTES, IndexedGraph, check_text, edges_full, node_text
 from kalito_mcp.graph.ranking import FEEDBACK_DELTA, search_score
-from kalito_mcp.graph.snapshot import dumped, parsed
+from kalito_mcp.graph.snapshot import dump, parse
+from kalito_mcp.graph.sparse_embedder import SparseEmbedder
 
 MAX_K: Final = 1_000
 _SEARCH_DEPTH: Final = 4
@@ -60,62 +60,69 @@ class GraphStore:
     ) -> None:
         self.config = config or GraphConfig()
         self.embedder: EmbeddingProvider = embedder or HashingEmbedder()
+        self._embedder = SparseEmbedder(self.embedder)
         self.slept_at: int | None = None
         """When it was last consolidated."""
         self._now_ms = now_ms
         self._sleep: SleepCycleConfig | None = None
-        self._keeper = self._new_keeper()
+        self._graph = self._new_graph()
         self._saved: tuple[Path, int] | None = None
 
     @property
     def version(self) -> int:
-        """Moves with every change."""
-        return self._keeper.network.version
+        """Increases with every change."""
+        return self._graph.network.version
 
-    # What is remembered
+    @property
+    def embedder_fingerprint(self) -> str:
+        """Identifies the embedder of its vectors; see `GraphState.embedder`."""
+        return self._embedder.fingerprint
+
+    # Writing
 
     def upsert_query(self, text: str, *, record_id: str | None = None, at_ms: int | None = None) -> str:
-        """The id of the query's node, which is made, or met once more.
+        """Add a query, or count the known one as met again; the id of its node.
 
-        `record_id` is the record that holds it, `at_ms` when that was said; now unless given.
+        `record_id` is the record that contains it. `at_ms` is when it was said, by default now.
 
         Raises:
             InvalidInput: a blank text, or one of more than 524,288 bytes.
-            GraphFull: no room, and nothing that may go; nothing was changed.
+            GraphFull: the graph is full and nothing may be evicted; nothing was changed.
         """
-        return self._keeper.upsert(NodeType.QUERY, text, record_id=record_id, at_ms=at_ms).id
+        return self._graph.upsert(NodeType.QUERY, text, record_id=record_id, at_ms=at_ms).id
 
     def upsert_answer(self, query_id: str, text: str, *, record_id: str | None = None, at_ms: int | None = None) -> str:
-        """The id of the answer's node, linked from its query by `responded_with`.
+        """Add an answer, or count the known one as met again, and link it from its query; the id of its node.
 
-        Raises as `upsert_query` does; RecordNotFound for an unknown query, InvalidInput for a node that is none, and
-        GraphFull also where there is no room for the edge.
+        Raises as `upsert_query` does; also RecordNotFound for an unknown query, InvalidInput for another node.
         """
-        query = self._keeper.known(query_id)
+        query = self._graph.get(query_id)
         if query.type is not NodeType.QUERY:
             raise InvalidInput(f"{query_id!r} is of type {query.type}; answer a query")
         links = {query.id: EdgeType.RESPONDED_WITH}
-        return self._keeper.upsert(NodeType.ANSWER, text, record_id=record_id, at_ms=at_ms, linked_from=links).id
+        return self._graph.upsert(NodeType.ANSWER, text, record_id=record_id, at_ms=at_ms, linked_from=links).id
 
     def upsert_entity(
         self, text: str, *, of: Iterable[str] = (), record_id: str | None = None, at_ms: int | None = None
     ) -> str:
-        """The id of the entity's node, linked from the nodes in `of` by `refers_to_entity`. Raises as `upsert_answer`
-        does."""
-        links = {self._keeper.known(node_id).id: EdgeType.REFERS_TO_ENTITY for node_id in of}
-        return self._keeper.upsert(NodeType.ENTITY, text, record_id=record_id, at_ms=at_ms, linked_from=links).id
+        """Add an entity, or count the known one as met again, and link it from the nodes in `of`; the id of its node.
+
+        Raises as `upsert_answer` does.
+        """
+        links = {self._graph.get(node_id).id: EdgeType.REFERS_TO_ENTITY for node_id in of}
+        return self._graph.upsert(NodeType.ENTITY, text, record_id=record_id, at_ms=at_ms, linked_from=links).id
 
     def record_feedback(self, target_id: str, label: FeedbackLabel | str, note: str | None = None) -> str:
-        """The id of the feedback's node, linked from its target; the same feedback again counts once more.
+        """Record what the user thought of a query or an answer; the id of the feedback's node.
 
-        `up` adds 1 to the target's feedback, `down` takes 1, `retry` a half. Similar queries get `diffusion` of
-        that, times the similarity: one step far, to at most 32 of them.
+        `up` adds 1 to the target's feedback, `down` subtracts 1, `retry` 0.5. At most 32 similar queries, one step
+        away, get `diffusion` of that, times the similarity. The same feedback again counts once more.
 
         Raises:
             RecordNotFound: an unknown target. InvalidInput: a target that is neither a query nor an answer, another
-            label, or a note that is too long. GraphFull: as `upsert_answer`.
+            label, or a note that is too long. GraphFull: no room for the node or its edge.
         """
-        target = self._keeper.known(target_id)
+        target = self._graph.get(target_id)
         if target.type not in (NodeType.QUERY, NodeType.ANSWER):
             raise InvalidInput(f"{target_id!r} is of type {target.type}; give feedback on a query or an answer")
         if label not in tuple(FeedbackLabel):
@@ -126,11 +133,11 @@ class GraphStore:
         text = f"{label}: {note}" if note else str(label)
         key = canonical_key(f"{target.id} {text}")
         links = {target.id: EdgeType.HAS_FEEDBACK}
-        feedback = self._keeper.upsert(NodeType.FEEDBACK, text, key=key, linked_from=links)
+        feedback = self._graph.upsert(NodeType.FEEDBACK, text, key=key, linked_from=links)
         delta = FEEDBACK_DELTA[label]
         self.adjust_weights(target.id, feedback_delta=delta)
-        # Known anew: making room may have merged the target into another.
-        self._keeper.diffuse(self._keeper.known(target.id), delta)
+        # Looked up again: making room may have merged the target into another.
+        self._graph.diffuse_feedback(self._graph.get(target.id), delta)
         return feedback.id
 
     def adjust_weights(self, node_id: str, *, feedback_delta: float = 0.0, repeat_delta: float = 0.0) -> None:
@@ -139,26 +146,26 @@ class GraphStore:
         Raises:
             RecordNotFound: an unknown node. InvalidInput: a delta that is not finite.
         """
-        node = self._keeper.known(node_id)
+        node = self._graph.get(node_id)
         if not (math.isfinite(feedback_delta) and math.isfinite(repeat_delta)):
             raise InvalidInput(f"feedback_delta={feedback_delta} and repeat_delta={repeat_delta} must be finite")
         node.weights.gain(repeat=repeat_delta, feedback=feedback_delta)
-        self._keeper.network.put_node(node)
+        self._graph.network.put_node(node)
 
     def pin(self, node_id: str, is_pinned: bool = True) -> None:
-        """Keep a node from eviction and decay, or no longer. Raises RecordNotFound."""
-        node = self._keeper.known(node_id)
+        """Protect a node from eviction and decay, or stop that. Raises RecordNotFound."""
+        node = self._graph.get(node_id)
         node.pinned = is_pinned
-        self._keeper.network.put_node(node)
+        self._graph.network.put_node(node)
 
     def link(self, from_id: str, to_id: str, type: EdgeType | str, weight: float, *, at_ms: int | None = None) -> None:  # noqa: A002 - the specification's name
-        """Link two nodes, or set the weight of the edge that they have. `similar_to` has no direction.
+        """Link two nodes, or set the weight of their edge of this type. `similar_to` has no direction.
 
         Raises:
-            RecordNotFound: an end is no node. InvalidInput: both ends are one, an unknown type, or a weight that is
-            negative or not finite. GraphFull: no room for an edge, and none that may go.
+            RecordNotFound: an end is not a node. InvalidInput: both ends are one node, an unknown type, or a weight
+            that is negative or not finite. GraphFull: the graph is full of edges and none may be evicted.
         """
-        source, target = self._keeper.known(from_id), self._keeper.known(to_id)
+        source, target = self._graph.get(from_id), self._graph.get(to_id)
         if type not in tuple(EdgeType):
             raise InvalidInput(f"type={type!r} is not one of {', '.join(EdgeType)}")
         if not (math.isfinite(weight) and weight >= 0):
@@ -167,36 +174,34 @@ class GraphStore:
             raise InvalidInput(f"{from_id!r} cannot be linked to itself")
         if at_ms is not None:
             checked_moment(at_ms, "at_ms")
-        if not self._keeper.linked(source.id, target.id, EdgeType(type), weight, at_ms=at_ms):
+        if not self._graph.link(source.id, target.id, EdgeType(type), weight, at_ms=at_ms):
             raise edges_full(self.config)
 
     def merge_node(self, node: GraphNode, *, carry_weights: bool, keep: Collection[str] = ()) -> str:
-        """Take over a node of another graph: a new one here, or the one that says the same, met once more.
+        """Add a node of another graph, or count the known one as met again; its id here.
 
-        With `carry_weights` its repeats and feedback are added; without, it counts as met once. `keep` is not evicted
-        for it. Raises as `upsert_query` does.
+        With `carry_weights` its repeats and feedback are added; without, it counts as met once. Nodes in `keep` are
+        not evicted for it. Raises as `upsert_query` does.
         """
-        return self._keeper.merge(node, carry_weights=carry_weights, keep=keep).id
+        return self._graph.merge(node, carry_weights=carry_weights, keep=keep).id
 
-    def sources_beside(self, record_ids: Collection[str], *, erased_texts: Sequence[str] = ()) -> frozenset[str]:
-        """The other records of the nodes that `detach_records` would touch: it wants the texts of those."""
-        return sources_beside(self._keeper, record_ids, erased_texts)
+    def other_sources(self, record_ids: Collection[str], *, erased_keys: Collection[str] = ()) -> frozenset[str]:
+        """The other records of the nodes that `detach_records` would change: it needs their texts."""
+        return other_sources(self._graph, record_ids, erased_keys)
 
     def detach_records(
-        self, record_ids: Collection[str], *, text_of: Mapping[str, str], erased_texts: Sequence[str] = ()
+        self, record_ids: Collection[str], *, text_of: Mapping[str, str], erased_keys: Collection[str] = ()
     ) -> int:
-        """Take records out; how many nodes that touched. See `graph/detaching.py`."""
-        return detached(self._keeper, record_ids, text_of, erased_texts)
+        """Remove records; the number of nodes affected. See `graph/detaching.py`."""
+        return detach_records(self._graph, record_ids, text_of, erased_keys)
 
-    # What is found
+    # Reading
 
     def search_similar_queries(self, text: str, k: int = 10) -> list[SimilarQuery]:
-        """The k queries that are nearest to the text, best first: by similarity, lifted by rank and feedback.
+        """The k queries nearest to the text, best first: by similarity, adjusted by rank and feedback.
 
-        Of those that are near-duplicates, by an edge of at least `tau_dup`, the best is shown, with the others' ids.
-
-        Raises:
-            InvalidInput: a blank text, or k outside 1 to 1,000.
+        Near-duplicates, linked by an edge of at least `tau_dup`, are shown as the best of them, with the others' ids.
+        Raises InvalidInput for a blank text, or k outside 1 to 1,000.
         """
         check_text(text)
         if not 1 <= k <= MAX_K:
@@ -204,43 +209,39 @@ class GraphStore:
         depth = _SEARCH_DEPTH * k
         while True:
             candidates = self._scored(text, depth)
-            found = self._keeper.collapsed(candidates)
+            found = self._graph.collapse_duplicates(candidates)
             if len(found) >= k or len(candidates) < depth:
                 return found[:k]
-            # Most of them are shown as others: look further.
+            # Most of them are near-duplicates of others: look further.
             depth *= _SEARCH_DEPTH
 
     def node(self, node_id: str) -> GraphNode:
-        """A copy of the node, its embedding included. The id of a merged one gives what it was merged into.
-
-        Raises:
-            RecordNotFound: no such node.
-        """
-        return self._keeper.copy(self._keeper.known(node_id))
+        """A copy of the node, or of the one it was merged into, with its embedding. Raises RecordNotFound."""
+        return self._graph.copy(self._graph.get(node_id))
 
     def nodes(self) -> Iterator[GraphNode]:
-        """Copies of all nodes, in the order in which they came."""
-        return (self._keeper.copy(node) for node in tuple(self._keeper.network.nodes.values()))
+        """Copies of all nodes, in insertion order."""
+        return (self._graph.copy(node) for node in tuple(self._graph.network.nodes.values()))
 
     def edges(self) -> Iterator[GraphEdge]:
-        """Copies of all edges, in the order in which they came."""
-        return (replace(edge) for edge in tuple(self._keeper.network.edges))
+        """Copies of all edges, in insertion order."""
+        return (replace(edge) for edge in tuple(self._graph.network.edges))
 
     def edges_of(self, node_id: str) -> list[GraphEdge]:
-        """Copies of the node's edges, in and out, in the order in which they came. Raises RecordNotFound."""
-        return [replace(edge) for edge in self._keeper.network.edges_of(self._keeper.known(node_id).id)]
+        """Copies of the node's edges, in and out, in insertion order. Raises RecordNotFound."""
+        return [replace(edge) for edge in self._graph.network.edges_of(self._graph.get(node_id).id)]
 
     def has(self, node_id: str) -> bool:
-        """Whether there is such a node, or one that it was merged into."""
-        return self._keeper.found(node_id) is not None
+        """Whether the node is here, or one that it was merged into."""
+        return self._graph.find(node_id) is not None
 
     def node_of_record(self, record_id: str) -> str | None:
-        """The query or answer that a record is; None where the graph has none of it."""
-        return self._keeper.of_record(record_id)
+        """The id of the query or answer made from a record; None if there is none."""
+        return self._graph.node_of_record(record_id)
 
     def rank(self, node_id: str) -> float:
         """The node's rank now, in [0, 1]; see `graph/ranking.py`. Raises RecordNotFound."""
-        return self._keeper.rank(self._keeper.known(node_id))
+        return self._graph.rank(self._graph.get(node_id))
 
     def ranked(
         self,
@@ -248,96 +249,97 @@ class GraphStore:
         *,
         at_ms: int | None = None,
     ) -> list[tuple[float, GraphNode]]:
-        """Every node, or every one of a type, with its rank now or at a moment, highest first; equal ones by id."""
-        nodes = [node for node in self._keeper.network.nodes.values() if type in (None, node.type)]
-        ranked = [(self._keeper.rank(node, at_ms), node) for node in nodes]
+        """All nodes, or those of a type, with their rank now or at a moment, highest first; equal ones by id."""
+        nodes = [node for node in self._graph.network.nodes.values() if type in (None, node.type)]
+        ranked = [(self._graph.rank(node, at_ms), node) for node in nodes]
         ranked.sort(key=lambda pair: (-pair[0], pair[1].id))
-        return [(value, self._keeper.copy(node)) for value, node in ranked]
+        return [(value, self._graph.copy(node)) for value, node in ranked]
 
     def stats(self) -> GraphStats:
         """How many nodes and edges there are."""
-        return self._keeper.network.stats()
+        return self._graph.network.stats()
 
-    # How it sleeps
+    # Sleep cycle
 
     def configure_sleep_cycle(self, config: SleepCycleConfig) -> None:
-        """Set the summarizer, the bounds and who hears of reports. Without it no cycle runs."""
+        """Set the summarizer, the bounds and the listener of reports. Without this no cycle runs."""
         self._sleep = config
-        self._keeper.before_eviction = self._sleep_before_eviction
+        self._graph.before_eviction = self._sleep_before_eviction
 
     def plan_sleep_cycle(
         self, trigger: SleepCycleTrigger | str = SleepCycleTrigger.INTERVAL, **options: Any
     ) -> sleep.SleepPlan:
-        """What a sleep cycle would merge now; changes nothing, and asks nobody for a summary.
+        """Plan what a sleep cycle would merge now. Changes nothing and calls no summarizer.
 
-        `options` are those of `SleepCycleOptions`, in place of the configured ones. Raises InvalidInput.
+        `options` override the configured `SleepCycleOptions`. Raises InvalidInput for an unknown trigger or option.
         """
         if trigger not in tuple(SleepCycleTrigger):
             raise InvalidInput(f"trigger={trigger!r} is not one of {', '.join(SleepCycleTrigger)}")
-        settled = sleep.settled(self._sleep_defaults(), options)
-        return sleep.planned(self._keeper, self.config, settled, SleepCycleTrigger(trigger), now_ms=self._now_ms())
+        chosen = sleep.override_options(self._sleep_defaults(), options)
+        return sleep.plan_cycle(self._graph, self.config, chosen, SleepCycleTrigger(trigger), now_ms=self._now_ms())
 
     def apply_sleep_plan(self, plan: sleep.SleepPlan, summaries: Mapping[str, str]) -> SleepCycleReport:
-        """Merge as planned; `summaries` by anchor, whose own text stands in for a missing one.
+        """Merge as planned. `summaries` are by anchor; a missing one becomes the anchor's own text.
 
         Raises:
             Conflict: the graph has changed since the plan; nothing was merged.
         """
-        report = sleep.applied(self._keeper, plan, summaries)
+        report = sleep.apply_plan(self._graph, plan, summaries)
         self.slept_at = plan.timestamp
         if self._sleep is not None:
-            sleep.told(self._sleep, report)
+            sleep.notify(self._sleep, report)
         return report
 
     def is_rested(self, **options: Any) -> bool:
-        """Whether the last cycle is less than `cooldown_ms` ago."""
-        cooldown_ms = sleep.settled(self._sleep_defaults(), options).cooldown_ms
+        """Whether the last cycle was less than `cooldown_ms` ago."""
+        cooldown_ms = sleep.override_options(self._sleep_defaults(), options).cooldown_ms
         return self.slept_at is not None and self._now_ms() - self.slept_at < cooldown_ms
 
     def run_sleep_cycle(
         self, trigger: SleepCycleTrigger | str = SleepCycleTrigger.INTERVAL, *, force: bool = False, **options: Any
     ) -> SleepCycleReport | None:
-        """Consolidate now; None where no cycle is configured, or the last one is not long enough ago.
+        """Consolidate now; None if no cycle is configured, or the last one is too recent and `force` is off.
 
-        A summarizer that raises, or gives nothing, is replaced by the anchor's own text; one that gives too much is
-        cut.
+        If the summarizer raises or returns nothing, the anchor keeps its own text; a long summary is cut.
         """
         if self._sleep is None or (self.is_rested(**options) and not force):
             return None
         plan = self.plan_sleep_cycle(trigger, **options)
-        return self.apply_sleep_plan(plan, sleep.summaries(plan, self._sleep.summarizer))
+        return self.apply_sleep_plan(plan, sleep.summarize_clusters(plan, self._sleep.summarizer))
 
-    # How it is kept
+    # Storing
 
     def drain_changes(self) -> GraphChanges:
-        """What changed since the last call; from now on that counts as stored."""
-        changes = self._keeper.network.drain()
+        """The changes since the last call; from now on they count as stored."""
+        changes = self._graph.network.drain()
         for node in changes.nodes:
-            node.embedding = self._keeper.vector(node.id)
+            node.embedding = self._graph.vector(node.id)
         return changes
 
     def absorb(self, contents: GraphContents, *, is_whole: bool) -> None:
-        """Take over what is stored: in place of everything, or what changed since. It does not count as a change, and
-        the contents belong to this graph from then on."""
+        """Load stored contents: the whole graph, or with `is_whole` off only what changed.
+
+        This does not count as a change. The contents belong to this graph from now on: they are not copied.
+        """
         if is_whole:
             self._become(contents)
         else:
-            self._keeper.take(contents)
+            self._graph.load(contents)
         self.slept_at = contents.state.slept_at
-        self._keeper.network.settle()
+        self._graph.network.mark_stored()
 
     def to_snapshot(self) -> dict[str, Any]:
         """The whole graph, JSON-ready: `{graph: {nodes, edges}, embedder, canonical_meta}`."""
-        return dumped(self.nodes(), self.edges(), self.embedder)
+        return dump(self.nodes(), self.edges(), self._embedder)
 
     def from_snapshot(self, data: Mapping[str, Any]) -> None:
         """Become the snapshot's graph.
 
         Raises:
-            InvalidInput: not a snapshot, of another version or embedder, larger than the graph may be, or with edges
-            that lead nowhere; the graph is as it was.
+            InvalidInput: not a snapshot, of another version or embedder, too large for this graph, or an edge has no
+            node at an end; the graph is unchanged.
         """
-        contents = parsed(data, self.embedder)
+        contents = parse(data, self._embedder)
         if len(contents.nodes) > self.config.max_nodes or len(contents.edges) > self.config.max_edges:
             raise InvalidInput(
                 f"the snapshot has {len(contents.nodes):,} nodes and {len(contents.edges):,} edges; this graph takes "
@@ -348,9 +350,9 @@ class GraphStore:
     async def save_to_file(self, file: Path | str, *, only_if_dirty: bool = False) -> bool:
         """Write the snapshot, whole or not at all; whether it was written.
 
-        With `only_if_dirty`, the file that was written or read last is left alone while nothing has changed since.
+        With `only_if_dirty`, nothing is written if this file was the last one written or read and nothing has changed.
         """
-        path, version = Path(file), self._keeper.network.version
+        path, version = Path(file), self._graph.network.version
         if only_if_dirty and self._saved == (path, version) and await anyio.Path(path).exists():
             return False
         await write_json(path, self.to_snapshot())
@@ -359,27 +361,27 @@ class GraphStore:
 
     @staticmethod
     async def load_from_file(file: Path | str, store: "GraphStore") -> None:
-        """Make the store the file's graph.
+        """Read a file into the store, in place of its graph.
 
         Raises:
-            InvalidInput: as `from_snapshot`, or the file cannot be read or is no JSON.
+            InvalidInput: as `from_snapshot`, or the file cannot be read or is not JSON.
         """
         store.from_snapshot(await read_json(Path(file)))
-        store._saved = (Path(file), store._keeper.network.version)
+        store._saved = (Path(file), store._graph.network.version)
 
-    # Within
+    # Internals
 
-    def _new_keeper(self) -> Keeper:
-        keeper = Keeper(self.config, self.embedder, self._now_ms)
+    def _new_graph(self) -> IndexedGraph:
+        graph = IndexedGraph(self.config, self._embedder, self._now_ms)
         if self._sleep is not None:
-            keeper.before_eviction = self._sleep_before_eviction
-        return keeper
+            graph.before_eviction = self._sleep_before_eviction
+        return graph
 
     def _become(self, contents: GraphContents) -> None:
-        keeper = self._new_keeper()
-        keeper.take(contents)
-        keeper.network.replaced(self._keeper.network)
-        self._keeper = keeper
+        graph = self._new_graph()
+        graph.load(contents)
+        graph.network.mark_replaced(self._graph.network)
+        self._graph = graph
 
     def _sleep_defaults(self) -> SleepCycleOptions:
         return self._sleep.defaults if self._sleep is not None else SleepCycleOptions()
@@ -389,8 +391,8 @@ class GraphStore:
 
     def _scored(self, text: str, count: int) -> list[SimilarQuery]:
         found: list[SimilarQuery] = []
-        for node_id, similarity in self._keeper.index.nearest(self.embedder.embed(kept(text)), count):
-            node = self._keeper.network.nodes[node_id]
-            score = search_score(similarity, rank=self._keeper.rank(node), feedback=node.weights.feedback)
+        for node_id, similarity in self._graph.index.nearest(self._embedder.embed(node_text(text)), count):
+            node = self._graph.network.nodes[node_id]
+            score = search_score(similarity, rank=self._graph.rank(node), feedback=node.weights.feedback)
             found.append(SimilarQuery(node.id, score, similarity, node.text, node.canonical_key))
         return sorted(found, key=lambda one: (-one.score, one.id))

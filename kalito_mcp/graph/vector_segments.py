@@ -1,12 +1,12 @@
-"""Blocks of sparse vectors, each with an inverted index of its own. Pure; made once, then only rows die.
+"""Segments of sparse vectors, each with its own inverted index. Pure; after creation, rows can only be removed.
 
-A row is kept as whole numbers over its length wherever its values are exactly that, as those of the hashing embedder
-are: a byte an entry, and inner products without rounding, so that they are the same in any order. A feature of
-weight w is in its posting w times, which then needs no weights.
+If the values of a row are exactly whole numbers over its length, it is stored as counts: the rows of the hashing
+embedder are. That takes a byte an entry, and inner products need no rounding, so they are the same in any order. A
+feature of weight w is in its posting w times, so a posting needs no weights.
 
-Most of a vector's mass lies in few features that are everywhere. Those are the block's *common* features: a query
-walks the postings of the others, and bounds what the common ones can add by Cauchy and Schwarz, row by row, because
-the length of a row's common part is known. Source: Anastasiu and Karypis, ICDE 2014 (l2-norm filtering).
+Most of a vector's mass is in a few features that occur everywhere, the segment's *common* features. A query walks only
+the postings of the others. What the common ones can add is bounded by Cauchy and Schwarz, row by row, because the
+length of a row's common part is known. Source: Anastasiu and Karypis, ICDE 2014 (l2-norm filtering).
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.vectors import SparseVector
 
 MAX_ROWS: Final = 1 << 14
-"""Of a segment: making one takes some 100 ms then, which is the longest that an `add` may wait."""
+"""Rows of a segment at most: building such a segment takes some 100 ms, the longest that an `add` may wait."""
 
 DECIMALS: Final = 6
-"""Of a cosine."""
+"""Cosines are rounded to this many."""
 
 _ROW_BITS: Final = 14
 _MAX_WEIGHT: Final = 255
 _COMMON_SHARE: Final = 0.6
 _TYPICAL_TAIL: Final = 0.9
-# So many rows at once stay in the processor's cache.
+# This many rows at once stay in the processor's cache.
 _BLOCK_ROWS: Final = 256
 _SAMPLED_ROWS: Final = 4_096
 
@@ -40,7 +40,8 @@ Places = NDArray[np.intp]
 class Rows:
     """Vectors end to end: row i has `indices` and `weights` from `starts[i]` to `starts[i + 1]`, both (entries,).
 
-    Its values are its weights over `lengths[i]`. `weights` are uint8 counts, or float32 values over a length of 1.
+    The values of row i are its weights divided by `lengths[i]`. `weights` are uint8 counts, or float32 values with
+    lengths of 1.
     """
 
     keys: list[str]
@@ -58,18 +59,18 @@ class Rows:
         return self.weights.dtype == np.uint8
 
     def vector(self, row: int) -> SparseVector:
-        """The row as it came in, bit for bit."""
+        """The row as it was added, bit for bit."""
         span = slice(self.starts[row], self.starts[row + 1])
         return SparseVector(self.indices[span], self.weights[span], float(self.lengths[row]))
 
     def blocks(self) -> Iterator[tuple[slice, Places, slice]]:
-        """A few rows at a time: which rows, where each begins in the block, (rows + 1,), and the block's entries."""
+        """A few rows at a time: the rows, where each begins in the block, (rows + 1,), and the block's entries."""
         for first in range(0, len(self), _BLOCK_ROWS):
             starts = self.starts[first : first + _BLOCK_ROWS + 1]
             yield slice(first, first + len(starts) - 1), starts - starts[0], slice(starts[0], starts[-1])
 
-    def only(self, is_kept: NDArray[np.bool_]) -> "Rows":
-        """The rows that are kept, in order."""
+    def select(self, is_kept: NDArray[np.bool_]) -> "Rows":
+        """The rows marked in `is_kept`, in order."""
         if is_kept.all():
             return self
         sizes = np.diff(self.starts)
@@ -83,8 +84,8 @@ class Rows:
         )
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
-    """All rows of the parts, in order; the parts are all counted or all not."""
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """All rows of the parts, in order. Either all parts are counted or none is."""
     return Rows(
         [key for part in parts for key in part.keys],
         _edges(np.concatenate([np.diff(part.starts) for part in parts])),
@@ -94,17 +95,17 @@ def joined(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def rows_of(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Rows]:
-    """The vectors, none of them zero, as the rows that can be counted and those that cannot."""
+def build_rows(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Rows]:
+    """Split the vectors, none of them zero, into rows that can be counts and rows that cannot."""
     blocks = range(0, len(keys), _BLOCK_ROWS)
-    found = [_rows_of(keys[at : at + _BLOCK_ROWS], vectors[at : at + _BLOCK_ROWS]) for at in blocks]
-    return joined([as_counts for as_counts, _ in found]), joined([as_values for _, as_values in found])
+    found = [_build_block(keys[at : at + _BLOCK_ROWS], vectors[at : at + _BLOCK_ROWS]) for at in blocks]
+    return join_rows([as_counts for as_counts, _ in found]), join_rows([as_values for _, as_values in found])
 
 
 _NO_ROWS: Final = Rows([], np.zeros(1, np.intp), np.zeros(0, np.uint16), np.zeros(0, np.float32), np.zeros(0))
 
 
-def _rows_of(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Rows]:
+def _build_block(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Rows]:
     starts = _edges(np.fromiter((vector.indices.size for vector in vectors), dtype=np.intp, count=len(vectors)))
     indices = np.concatenate([vector.indices for vector in vectors])
     if indices.max() <= np.iinfo(np.uint16).max:
@@ -114,16 +115,16 @@ def _rows_of(keys: list[str], vectors: Sequence[SparseVector]) -> tuple[Rows, Ro
         as_counts = Rows(keys, starts, indices, np.concatenate([vector.weights for vector in vectors]), lengths)
         return as_counts, _NO_ROWS
     values = np.concatenate([vector.values for vector in vectors])
-    counts, lengths, is_counted = counted(values, starts)
+    counts, lengths, is_counted = to_counts(values, starts)
     as_counts = Rows(keys, starts, indices, counts, lengths)
     as_values = Rows(keys, starts, indices, values, np.ones(len(keys)))
-    return as_counts.only(is_counted), as_values.only(~is_counted)
+    return as_counts.select(is_counted), as_values.select(~is_counted)
 
 
-def counted(values: NDArray[np.float32], starts: Places) -> tuple[NDArray[np.uint8], Floats, NDArray[np.bool_]]:
-    """The counts (entries,) whose share of their row's length (rows,) the values are; and which rows are that exactly.
+def to_counts(values: NDArray[np.float32], starts: Places) -> tuple[NDArray[np.uint8], Floats, NDArray[np.bool_]]:
+    """Write the values as counts over row lengths: counts (entries,), lengths (rows,), is_exact (rows,).
 
-    Exactly means that counts over length give the same float32 numbers again. No row is empty.
+    A row is exact if its counts over its length give the same float32 values again. No row is empty.
     """
     sizes = np.diff(starts)
     smallest = np.minimum.reduceat(values, starts[:-1])
@@ -137,11 +138,11 @@ def counted(values: NDArray[np.float32], starts: Places) -> tuple[NDArray[np.uin
 
 
 class Query:
-    """A vector that is looked for, as counts where it is that, and its weights by feature."""
+    """The vector of a search, as counts if they are exact, and its weights by feature."""
 
     def __init__(self, vector: SparseVector, width: int) -> None:
-        """No index of `width` or more is stored anywhere; the vector is not zero."""
-        counts, lengths, is_counted = counted(vector.values, np.array([0, len(vector)]))
+        """Features of `width` or more are dropped: no stored vector has them. The vector is not zero."""
+        counts, lengths, is_counted = to_counts(vector.values, np.array([0, len(vector)]))
         weights: Floats = (counts if is_counted[0] else vector.values).astype(np.float64)
         self.length: Final = float(lengths[0]) if is_counted[0] else 1.0
         is_stored = vector.indices < width
@@ -152,18 +153,18 @@ class Query:
 
 
 class CommonFeatures:
-    """The most frequent features, which together hold three fifths of the mass of some rows."""
+    """The most frequent features, which together have three fifths of the mass of the given rows."""
 
     def __init__(self, rows: Rows | None = None) -> None:
         self.row_count: Final = len(rows) if rows else 0
         self.sample_size = 0
-        # One more than there are features, and False: whatever lies beyond is not common.
+        # The last entry is False, and stands for all features beyond the known ones.
         self.is_common: NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
         self.frequency: Places = np.zeros(1, dtype=np.intp)
         self.typical_tail = 1.0
         if rows is None:
             return
-        sample = rows.only(np.arange(len(rows)) % -(-len(rows) // _SAMPLED_ROWS) == 0)
+        sample = rows.select(np.arange(len(rows)) % -(-len(rows) // _SAMPLED_ROWS) == 0)
         self.sample_size = len(sample)
         self.frequency = np.append(np.bincount(sample.indices), 0)
         masses = (sample.weights / np.repeat(sample.lengths, np.diff(sample.starts))) ** 2
@@ -187,28 +188,28 @@ class CommonFeatures:
 
 
 class Plan:
-    """In which order a query's features are walked: all that are not common, then what tells most per posting."""
+    """The order in which a query's features are walked: first all that are not common; by weight per posting."""
 
     def __init__(self, query: Query, common: CommonFeatures) -> None:
         is_common = common.is_common.take(query.features, mode="clip")
         self.frequency: Final = common.frequency.take(query.features, mode="clip") + 1
         self.order: Final = np.lexsort((-(query.weights**2) / self.frequency, is_common))
         masses = (query.weights[self.order] / query.length) ** 2
-        # What is not walked after so many features, (features + 1,): a length in [0, 1].
+        # The length in [0, 1] of the part not walked after 0, 1, ... features, (features + 1,).
         self.rest: Final = np.sqrt(np.append(np.cumsum(masses[::-1])[::-1], 0.0))
         self.rare_count: Final = int(len(is_common) - np.count_nonzero(is_common))
 
-    def enough_for(self, rest: float) -> int:
-        """How many features leave at most so much; never fewer than those that are not common."""
+    def steps_until(self, rest: float) -> int:
+        """How many features to walk until at most `rest` is left; all that are not common, at least."""
         return max(self.rare_count, int(np.searchsorted(-self.rest, -max(rest, 0.0))))
 
-    def within(self, posting_count: float) -> int:
-        """How many features have about so many postings; never fewer than those that are not common."""
+    def steps_within(self, posting_count: float) -> int:
+        """How many features have about `posting_count` postings; all that are not common, at least."""
         return max(self.rare_count, int(np.searchsorted(np.cumsum(self.frequency[self.order]), posting_count)))
 
 
 class Segment:
-    """Up to `MAX_ROWS` rows, to be scanned."""
+    """Up to `MAX_ROWS` rows, searched by a scan."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows: Final = rows
@@ -217,20 +218,20 @@ class Segment:
 
     @property
     def live_count(self) -> int:
-        """Rows that are not removed."""
+        """How many rows were not removed."""
         return len(self.rows) - self.dead_count
 
-    def kill(self, row: int) -> None:
-        """Remove a row that is alive."""
+    def remove(self, row: int) -> None:
+        """Mark a row as removed; it was not removed before."""
         self.is_alive[row] = False
         self.dead_count += 1
 
-    def living(self) -> Rows:
-        """The rows that are not removed."""
-        return self.rows.only(self.is_alive) if self.dead_count else self.rows
+    def remaining(self) -> Rows:
+        """The rows that were not removed."""
+        return self.rows.select(self.is_alive) if self.dead_count else self.rows
 
     def cosines(self, query: Query, picked: Places) -> Floats:
-        """The cosines of the picked rows, ascending, (picked,), rounded."""
+        """The rounded cosines, (picked,), of the picked rows; `picked` is ascending."""
         if not len(picked):
             return np.zeros(0)
         begins, ends = self.rows.starts[picked], self.rows.starts[picked + 1]
@@ -240,7 +241,7 @@ class Segment:
         return rounded_cosines(query, indices, weights, _edges(ends - begins), self.rows.lengths[picked])
 
     def all_cosines(self, query: Query) -> Floats:
-        """The cosines of all rows, (rows,), rounded."""
+        """The rounded cosines of all rows, (rows,)."""
         found = np.empty(len(self.rows))
         for block, starts, span in self.rows.blocks():
             indices, weights = self.rows.indices[span], self.rows.weights[span]
@@ -249,7 +250,7 @@ class Segment:
 
 
 class IndexedSegment(Segment):
-    """One of counted rows, with postings."""
+    """A segment of counted rows, with postings."""
 
     def __init__(self, rows: Rows, common: CommonFeatures) -> None:
         super().__init__(rows)
@@ -258,7 +259,7 @@ class IndexedSegment(Segment):
         self._edges, self._postings = _postings(rows)
 
     def partial_cosines(self, query: Query, features: Places) -> Floats:
-        """What these features of the query, by their place in it, add to the cosine of each row, (rows,)."""
+        """What some of the query's features, given by position, add to the cosine of each row, (rows,)."""
         found = np.minimum(query.features[features], len(self._edges) - 2)
         begins, ends = self._edges[found], self._edges[found + 1]
         sizes = ends - begins
@@ -275,18 +276,18 @@ class IndexedSegment(Segment):
 def rounded_cosines(
     query: Query, indices: NDArray[Any], weights: NDArray[Any], starts: Places, lengths: Floats
 ) -> Floats:
-    """The cosines of rows laid end to end, none of them empty, (rows,)."""
+    """The rounded cosines, (rows,), of rows laid end to end; no row is empty."""
     sums: Floats = np.add.reduceat(query.by_feature[indices] * weights, starts[:-1])
     return np.round(sums / (lengths * query.length), DECIMALS)
 
 
 def _postings(rows: Rows) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
-    """Where each feature's posting begins, (features + 2,), the last being empty; and the rows in it."""
+    """Where each feature's posting begins, (features + 2,), with an empty last one; and the rows of all postings."""
     feature_count = int(rows.indices.max(initial=0)) + 1
     wide: Any = np.uint32 if feature_count << _ROW_BITS < 1 << 32 else np.uint64
     entry_count, extra = len(rows.indices), np.flatnonzero(rows.weights > 1)
     repeats = rows.weights[extra] - np.uint8(1)
-    # Sorted as one number, a tenth of an argsort's time; in place, because fresh memory is what costs most here.
+    # Feature and row sorted as one number take a tenth of an argsort; in place, because new memory costs most here.
     pairs: NDArray[Any] = np.empty(entry_count + int(repeats.sum(dtype=np.intp)), dtype=wide)
     pairs[:entry_count] = rows.indices
     pairs[:entry_count] <<= wide(_ROW_BITS)
@@ -299,5 +300,5 @@ def _postings(rows: Rows) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
 
 
 def _edges(sizes: Places) -> Places:
-    """Where each of the parts of these sizes begins, and where the last ends."""
+    """Where each part of these sizes begins, and where the last ends."""
     return np.concatenate((np.zeros(1, dtype=np.intp), np.cumsum(sizes, dtype=np.intp)))

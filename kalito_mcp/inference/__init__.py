@@ -1,1 +1,1 @@
-"""Language models and token counters: adapters of `ports.chat` and `ports.tokens`. Only `wiring` imports them."""
+"""Language models, embedders and token counters: adapters of `ports`. Only `wiring` imports them."""

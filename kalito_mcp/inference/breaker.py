@@ -1,8 +1,8 @@
-"""Circuit breaker: a model server that keeps failing is left alone for a while. Pure; time comes from a Clock.
+"""Circuit breaker: a model server that keeps failing gets no calls for a while. Pure; time comes from a Clock.
 
-    CLOSED --5 failures in a row--> OPEN --60 s--> HALF_OPEN --the one call let through--> CLOSED or OPEN
+    CLOSED --5 failures in a row--> OPEN --60 s--> HALF_OPEN --one trial call--> CLOSED or OPEN
 
-It never calls anything itself, never waits, and never tells why a call failed.
+It never calls a server and never waits.
 Source: Nygard, Release It! (2007), the Circuit Breaker pattern.
 """
 
@@ -14,14 +14,14 @@ from kalito_mcp.ports.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When to stop asking, and for how long."""
+    """When to stop calling, and for how long."""
 
     failures_to_open: int = 5
     open_s: float = 60.0
 
 
 class BreakerState(StrEnum):
-    """CLOSED lets every call through, OPEN none, HALF_OPEN one at a time."""
+    """CLOSED allows every call, OPEN none, HALF_OPEN one at a time."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -31,9 +31,8 @@ class BreakerState(StrEnum):
 class CircuitBreaker:
     """The state of one server.
 
-    Every call first asks `admit()` and afterwards hands its permit to `settle()`. A permit from before the last
-    change of state is ignored: a slow call that was let through while all was well says nothing about the
-    server that is being probed now.
+    Each call gets a permit from `admit()` first and passes it to `settle()` at its end. A permit from before the last
+    change of state is ignored: a slow call of that time says nothing about the server now.
     """
 
     def __init__(self, clock: Clock, policy: BreakerPolicy | None = None) -> None:
@@ -46,14 +45,14 @@ class CircuitBreaker:
 
     @property
     def state(self) -> BreakerState:
-        """The state at this moment; OPEN becomes HALF_OPEN by the clock alone."""
+        """The current state; OPEN becomes HALF_OPEN by the clock alone."""
         if self._opened_at_s is None:
             return BreakerState.CLOSED
         has_rested = self._clock.steady_s() - self._opened_at_s >= self.policy.open_s
         return BreakerState.HALF_OPEN if has_rested else BreakerState.OPEN
 
     def admit(self) -> int | None:
-        """A permit for one call, or None where the call must not be made.
+        """Return a permit for one call, or None if the call must not be made.
 
         In HALF_OPEN the first caller gets one and the others None until it is settled.
         """
@@ -67,10 +66,10 @@ class CircuitBreaker:
         return self._era
 
     def settle(self, permit: int, is_healthy: bool | None) -> None:
-        """Take note of how an admitted call ended.
+        """Note how an admitted call ended.
 
-        None says nothing about the server (the call was cancelled, or the server refused the request itself); a
-        probe that ends so gives its place to the next caller.
+        `is_healthy` is None if the end says nothing about the server: the call was cancelled, or the request itself was
+        refused. After a trial call that ends so, the next caller may try.
         """
         if permit != self._era:
             return

@@ -3,11 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from kalito_mcp.inference.http import CallLimits as ChatLimits
-from kalito_mcp.inference.http import HttpModel, address_flaw
+from kalito_mcp.inference.http import HttpModel
 from kalito_mcp.ports.chat import ChatRequest
-
-__all__ = ["ChatLimits", "OllamaChat", "OpenAIChat", "address_flaw"]
 
 _THINKING: Final = ("<think>", "</think>")
 
@@ -18,7 +15,7 @@ class _HttpChat(HttpModel):
     _ANSWER: ClassVar[tuple[str | int, ...]]
 
     async def complete(self, request: ChatRequest) -> str:
-        """The answer's text, stripped, without what a reasoning model thought before it; may be empty.
+        """The answer's text, stripped, without the leading thoughts of a reasoning model; may be empty.
 
         At most 1 + `max_retries` calls reach the server, and all end within `total_timeout_s`.
 
@@ -29,6 +26,10 @@ class _HttpChat(HttpModel):
         return await self._ask(self._payload(request), request.model, self._text_in)
 
     def _payload(self, request: ChatRequest) -> Mapping[str, Any]:
+        messages = [{"role": "system", "content": request.system}, {"role": "user", "content": request.prompt}]
+        return {"model": request.model, "messages": messages, "stream": False} | self._options(request)
+
+    def _options(self, request: ChatRequest) -> dict[str, Any]:
         raise NotImplementedError
 
     def _text_in(self, answer: Any) -> str:
@@ -41,7 +42,7 @@ class _HttpChat(HttpModel):
         if text.startswith(opening):
             _, closed, text = text.partition(closing)
             if not closed:
-                raise self._invalid("it thought until its tokens were spent, and did not answer")
+                raise self._invalid("it spent all its tokens on thinking and did not answer")
         return text.strip()
 
 
@@ -51,13 +52,8 @@ class OllamaChat(_HttpChat):
     _PATH = "/api/chat"
     _ANSWER = ("message", "content")
 
-    def _payload(self, request: ChatRequest) -> Mapping[str, Any]:
-        return {
-            "model": request.model,
-            "messages": _messages(request),
-            "stream": False,
-            "options": {"temperature": request.temperature, "num_predict": request.max_tokens},
-        }
+    def _options(self, request: ChatRequest) -> dict[str, Any]:
+        return {"options": {"temperature": request.temperature, "num_predict": request.max_tokens}}
 
 
 class OpenAIChat(_HttpChat):
@@ -66,18 +62,8 @@ class OpenAIChat(_HttpChat):
     _PATH = "/chat/completions"
     _ANSWER = ("choices", 0, "message", "content")
 
-    def _payload(self, request: ChatRequest) -> Mapping[str, Any]:
-        return {
-            "model": request.model,
-            "messages": _messages(request),
-            "stream": False,
-            "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-        }
-
-
-def _messages(request: ChatRequest) -> list[dict[str, str]]:
-    return [{"role": "system", "content": request.system}, {"role": "user", "content": request.prompt}]
+    def _options(self, request: ChatRequest) -> dict[str, Any]:
+        return {"temperature": request.temperature, "max_tokens": request.max_tokens}
 
 
 def _item(value: Any, step: str | int) -> Any:

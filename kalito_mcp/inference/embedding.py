@@ -1,7 +1,7 @@
 """Embedding servers over HTTP: Ollama's `/api/embed` and the OpenAI-compatible `/embeddings`.
 
-What a server answers is not believed: one vector a text, all of one dimension, of finite numbers that are not all
-zero, or the whole answer is refused.
+Answers are checked: there must be one vector a text, all of one dimension, of finite numbers that are not all zero.
+Otherwise the whole answer is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,20 +20,19 @@ if TYPE_CHECKING:
 
 _MOST_DIMENSIONS: Final = 8192
 _BYTES_PER_NUMBER: Final = 32
-"""Of a number in JSON, with sign, exponent, comma and indentation."""
+"""At most, in JSON: with sign, exponent, comma and indentation."""
 _FRAME_BYTES: Final = 1 << 16
 
 
 class _HttpEmbedder(HttpModel):
-    """What the two kinds of server have in common. `policy.model` must be said."""
+    """What the two kinds of server have in common. `policy.model` is required."""
 
     _KIND: ClassVar[str]
 
     def __init__(self, *, policy: VectorPolicy, limits: CallLimits | None = None, **connection: Any) -> None:
-        """`connection` is what HttpModel takes.
+        """`connection` is passed to HttpModel.
 
-        The reply may have the size that a batch of the largest vectors needs, where that is more than what
-        `limits` allow: they are meant for a chat's answers.
+        The reply may be as large as a batch of the largest vectors, even if `limits`, set for chats, allow less.
         """
         limits = limits or CallLimits()
         needed = policy.batch * _MOST_DIMENSIONS * _BYTES_PER_NUMBER + _FRAME_BYTES
@@ -42,12 +41,12 @@ class _HttpEmbedder(HttpModel):
 
     @property
     def fingerprint(self) -> str:
-        """`ollama:nomic-embed-text`; the prefixes' digest follows, where there are any."""
+        """Like `ollama:nomic-embed-text`, followed by a digest of the prefixes if there are any."""
         return self._policy.fingerprint(self._KIND, self._policy.model)
 
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
-        """As the port says. The limits hold for each batch, and one that fails fails the whole call."""
-        # In a thread, for the first import of it takes a tenth of a second.
+        """As the port says. The limits apply to each batch; if one fails, the whole call fails."""
+        # In a thread, because the first import takes a tenth of a second.
         await anyio.to_thread.run_sync(import_module, "numpy")
         import numpy as np  # noqa: PLC0415 - by now it is there
 
@@ -80,17 +79,17 @@ class _HttpEmbedder(HttpModel):
         dimensions = {len(vector) for vector in vectors}
         if len(dimensions) != 1 or not 1 <= min(dimensions) <= _MOST_DIMENSIONS:
             raise self._invalid(f"its vectors are not all of one dimension from 1 to {_MOST_DIMENSIONS}")
-        # By type, for numpy would take "1.5" and true for numbers.
+        # By type, because numpy would accept "1.5" and true as numbers.
         if not all(set(map(type, vector)) <= {float, int} for vector in vectors):
-            raise self._invalid("its vectors hold something that is not a number")
+            raise self._invalid("its vectors contain something that is not a number")
         try:
             rows = np.array(vectors, dtype=np.float64)
         except OverflowError:
-            raise self._invalid("its vectors hold a number that is too large") from None
+            raise self._invalid("its vectors contain a number that is too large") from None
         largest = np.abs(rows).max(axis=1, keepdims=True)
         if not (np.isfinite(largest) & (largest > 0)).all():
             raise self._invalid("one of its vectors is zero, or not finite")
-        # Over the largest first: the square of a very large or very small number is infinite or nothing.
+        # Divided by the largest first: the square of a very large or very small number is infinite or zero.
         rows /= largest
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return rows.astype(np.float32)
@@ -116,11 +115,11 @@ class OpenAIEmbedder(_HttpEmbedder):
         return {**super()._payload(texts), "encoding_format": "float"}
 
     def _vectors_in(self, answer: Any) -> Any:
-        """In the texts' order, whichever the answer's is."""
+        """The vectors in the order of the texts, whatever the order of the answer."""
         items = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             return None
         by_index = {item.get("index"): item.get("embedding") for item in items if type(item.get("index")) is int}
         if sorted(by_index) != list(range(len(items))):
-            raise self._invalid("it did not number its vectors from 0, each once")
+            raise self._invalid("it did not number its vectors from 0 up, each once")
         return [by_index[index] for index in range(len(items))]

@@ -1,10 +1,10 @@
 """Model servers over HTTP: what chat and embeddings have in common.
 
-The server is not trusted. One deadline covers the whole answer with all its retries, however slowly the bytes
-drip; the body is cut off at a size; redirects are refused; the name is resolved once and the connection goes to
-the address that was checked, never to a link-local one, where clouds keep their credentials. No proxy of the
-environment is used: the text goes to the named server or nowhere. The API key is read from the environment for
-each request and is never kept. No message here repeats what a server said, for some echo the key.
+The server is not trusted. One deadline covers the whole answer with all its retries, however slowly bytes arrive. The
+size of the body is limited, and redirects are refused. The name is resolved once and the connection goes to the address
+that was checked, never to a link-local one, where clouds serve their credentials. Proxies of the environment are not
+used: the text goes to the named server or nowhere. The API key is read from the environment for each request and never
+kept. No message here repeats a server's words, because some echo the key.
 """
 
 import ipaddress
@@ -39,10 +39,11 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """How long and how often one question to a server may try.
+    """How long and how often one request to a server is tried.
 
     `total_timeout_s` covers everything, retries included. The wait before retry n is `backoff_s` * 2^n, shortened
-    at random by up to a half; a server's Retry-After up to `max_retry_after_s` is waited for, a longer one is not.
+    at random by up to a half. A server's Retry-After is respected up to `max_retry_after_s`; after a longer one there
+    is no retry.
     """
 
     connect_timeout_s: float = 2.0
@@ -62,15 +63,15 @@ class _Transient(ModelUnavailable):
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """The numeric addresses of a host, in the system's order of preference. Raises OSError where it has none."""
+    """The numeric addresses of a host, in the system's order of preference. Raises OSError if there is none."""
     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))
 
 
 def address_flaw(address: str, *, allows_loopback: bool) -> str | None:
-    """Why no text may be sent to a numeric address; None where it may.
+    """Why no text may be sent to a numeric address; None if it may.
 
-    IPv4 addresses inside IPv6 ones (mapped, 6to4, NAT64) are judged as what they are.
+    IPv4 addresses inside IPv6 ones (mapped, 6to4, NAT64) are judged as IPv4 addresses.
     """
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv6Address):
@@ -88,10 +89,10 @@ def address_flaw(address: str, *, allows_loopback: bool) -> str | None:
 
 
 class HttpModel:
-    """One path of one server, asked in JSON.
+    """One path of one server, with JSON in and out. Not shared between event loops.
 
-    Not shared between event loops. `is_local` is what the configuration says. `allows_loopback` is False for a
-    server that lives elsewhere, so that its name cannot be turned against this machine.
+    `is_local` comes from the configuration. `allows_loopback` is False for a remote server, so that its name cannot be
+    turned against this machine.
     """
 
     _PATH: ClassVar[str]
@@ -135,14 +136,14 @@ class HttpModel:
         return self._is_local
 
     async def _ask(self, payload: Mapping[str, Any], model: str, read: Callable[[Any], Answer]) -> Answer:
-        """What `read` makes of the decoded answer.
+        """Send a request and return the result of `read` on the decoded answer.
 
-        At most 1 + `max_retries` calls reach the server, and all end within `total_timeout_s`. An answer that `read`
-        refuses with ModelReplyInvalid counts against the server, and is not asked for again.
+        At most 1 + `max_retries` calls reach the server, and all end within `total_timeout_s`. If `read` raises
+        ModelReplyInvalid, that counts against the server and the request is not repeated.
 
         Raises:
             ModelUnavailable: not reachable, too slow, refused, or the circuit breaker is open.
-            ModelReplyInvalid: the answer is too large, not JSON, or not what `read` takes.
+            ModelReplyInvalid: the answer is too large, not JSON, or refused by `read`.
         """
         body = json.dumps(payload).encode("ascii")
         deadline = anyio.current_time() + self._limits.total_timeout_s
@@ -170,7 +171,7 @@ class HttpModel:
         permit = self._breaker.admit()
         if permit is None:
             raise self._unavailable(
-                "was not asked, for it failed too often",
+                "was not asked because it failed too often",
                 f"check it; it is tried again {self._breaker.policy.open_s:g} s after its last failure",
             )
         is_healthy: bool | None = None
@@ -214,12 +215,12 @@ class HttpModel:
             if self._is_closed:
                 raise self._unavailable("is closed", "open the memory again")
             if self._client is None:
-                # In a thread, for the import and the certificates take a fifth of a second of CPU.
+                # In a thread, because the import and the certificates take a fifth of a second of CPU.
                 try:
                     self._client = await anyio.to_thread.run_sync(self._new_client)
                 except OSError:
                     raise self._unavailable(
-                        "was not asked, for the certificates could not be loaded", "check SSL_CERT_FILE"
+                        "was not asked because the certificates could not be loaded", "check SSL_CERT_FILE"
                     ) from None
             return self._client
 
@@ -234,7 +235,7 @@ class HttpModel:
         )
 
     async def _send(self, client: "httpx2.AsyncClient", body: bytes, headers: Mapping[str, str]) -> "httpx2.Response":
-        """The response's head, from the first of the host's addresses that takes a connection."""
+        """The head of the response, from the first of the host's addresses that accepts a connection."""
         import httpx2  # noqa: PLC0415
 
         failure: httpx2.TransportError | None = None
@@ -262,8 +263,8 @@ class HttpModel:
             flaw = address_flaw(address, allows_loopback=self._allows_loopback)
             if flaw is not None:
                 raise self._unavailable(
-                    f"was not asked, for its host's address {address} {flaw}",
-                    "set its url to the server's own address (is_local = true where that is this machine)",
+                    f"was not asked because its host's address {address} {flaw}",
+                    "set its url to the server's own address (is_local = true if that is this machine)",
                 )
         return addresses[:_MOST_ADDRESSES]
 
@@ -278,7 +279,7 @@ class HttpModel:
             key = os.environ.get(self._api_key_env, "").strip()
             if not (key and key.isascii() and key.isprintable()):
                 raise self._unavailable(
-                    "was not asked, for there is no usable API key",
+                    "was not asked because there is no usable API key",
                     f"set the environment variable {self._api_key_env}",
                 )
             headers["Authorization"] = f"Bearer {key}"
@@ -301,7 +302,7 @@ class HttpModel:
         if status == 404:  # noqa: PLR2004
             raise self._unavailable("answered 404", f"check its url, and that it has the model {model!r}")
         if response.is_error:
-            raise self._unavailable(f"answered {status}", f"check that it takes the model {model!r}")
+            raise self._unavailable(f"answered {status}", f"check that it offers the model {model!r}")
         if not response.is_success:
             raise self._invalid(f"it answered {status}")
 

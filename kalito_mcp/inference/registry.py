@@ -1,7 +1,7 @@
 """Which model servers are configured, and which of them answers for a model id.
 
-A server is settled by the configuration alone: nothing that comes in through a tool can name one. The registry
-opens no connection; each server's client opens with its first question.
+Servers come only from the configuration: nothing that a tool receives can name one. The registry opens no connection;
+each server's client connects with its first request.
 """
 
 import difflib
@@ -24,7 +24,7 @@ from kalito_mcp.ports.embedder import Embedder, VectorPolicy
 
 ServerKind = Literal["ollama", "openai"]
 
-# Strict on purpose: what two URL parsers read differently does not get past it.
+# Strict on purpose: a URL that two parsers may read differently is refused.
 _URL: Final = re.compile(
     r"(?P<scheme>https?)://"
     r"(?P<host>\[[0-9a-f:.]+\]|[0-9a-z](?:[0-9a-z._-]*[0-9a-z])?)"
@@ -46,11 +46,11 @@ class ModelServer:
 
     `models` are shell globs over model ids, case-sensitive. `url` is the base: http://127.0.0.1:11434 for Ollama,
     https://api.openai.com/v1 for OpenAI. `api_key_env` names an environment variable; the key itself is never
-    configured. `is_local` None is settled by the kind and the URL: Ollama, and any server whose URL names this
-    machine or a private address; set it to False for an Ollama that runs elsewhere.
+    configured. If `is_local` is None, Ollama is local, and so is any server whose URL names this machine or a private
+    address; set it to False for an Ollama that runs elsewhere.
 
     Raises:
-        ConfigurationError: a field that cannot be, in words that name the server and the field.
+        ConfigurationError: a field has an impossible value; the message names the server and the field.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ModelServer:
         if isinstance(self.models, str) or not self.models or not all(self.models):
             raise self._error("models must list at least one model id or glob, like 'llama3.2*'")
         if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.api_key_env):
-            # Not repeated: what was put here instead of a variable's name may be the key.
+            # The value is not repeated: it may be the key itself.
             raise self._error("api_key_env must be the name of an environment variable, not the key itself")
         for field, value in (
             ("connect_timeout_s", self.connect_timeout_s),
@@ -86,14 +86,14 @@ class ModelServer:
 
     @property
     def runs_locally(self) -> bool:
-        """Whether the text stays on this machine or in this network: `is_local`, or what kind and URL say."""
+        """Whether the text stays on this machine or in this network: `is_local`, or derived from kind and URL."""
         if self.is_local is not None:
             return self.is_local
         return self.kind == "ollama" or _is_loopback(self._host) or _is_private(self._host)
 
     @property
     def allows_loopback(self) -> bool:
-        """Whether its name may lead to this machine: it is local, or its URL says so openly."""
+        """Whether its name may lead to this machine: it is local, or its URL names this machine."""
         return self.runs_locally or _is_loopback(self._host)
 
     def answers_for(self, model_id: str) -> bool:
@@ -114,7 +114,7 @@ class ModelServer:
     def _check_url(self) -> None:
         match = _URL.fullmatch(self.url)
         if match is None or int(match["port"] or 1) not in range(1, _HIGHEST_PORT + 1):
-            # Not repeated: it may hold credentials.
+            # The value is not repeated: it may contain credentials.
             raise self._error(
                 "url must look like http://127.0.0.1:11434 or https://host/v1, with no user name, password, "
                 "query or fragment in it; a key goes into the environment variable that api_key_env names"
@@ -131,14 +131,14 @@ class ModelServer:
 class ModelRegistry:
     """The configured servers, in order. Implements `ports.chat.ChatModels`.
 
-    Each server has one client and one circuit breaker for its chats, whichever of its models is asked for, and
-    others for its vectors: one of the two may be down, or not be offered at all.
+    Each server has one client and one circuit breaker for the chats of all its models, and others for its vectors,
+    because one of the two may be down or missing.
     """
 
     def __init__(
         self, servers: Sequence[ModelServer], clock: Clock, breaker_policy: BreakerPolicy | None = None
     ) -> None:
-        """Raises ConfigurationError where two servers have one name."""
+        """Raises ConfigurationError if two servers have the same name."""
         names = [server.name for server in servers]
         for name in names:
             if names.count(name) > 1:
@@ -148,13 +148,13 @@ class ModelRegistry:
         self._embedders: list[Embedder] = []
 
     def find(self, model_id: str) -> ChatModel | None:
-        """The first server with a glob that matches the model id; None where there is none."""
+        """The first server with a glob that matches the model id; None if there is none."""
         return next((chat for server, chat in self._servers if server.answers_for(model_id)), None)
 
     def embedder(self, policy: VectorPolicy) -> Embedder | None:
-        """What embeds texts by that policy; None where it names nothing. It is closed with the registry.
+        """The embedder of that policy; None if the policy names none. It is closed with the registry.
 
-        Opens no connection and no model; nothing is loaded before the first text.
+        Nothing is connected or loaded before the first text.
 
         Raises:
             ConfigurationError: no server has that name, no model is named, or the model of `minilm` is not installed.
@@ -162,7 +162,7 @@ class ModelRegistry:
         if not policy.embedder:
             return None
         if policy.embedder == _MINILM:
-            from kalito_mcp.inference.minilm import MiniLmEmbedder  # noqa: PLC0415 - only where it is wanted
+            from kalito_mcp.inference.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - only if configured
 
             self._embedders.append(MiniLmEmbedder(policy))
         else:
@@ -186,7 +186,7 @@ class ModelRegistry:
         servers = {server.name: server for server, _ in self._servers}
         if policy.embedder not in servers:
             known = ", ".join(repr(name) for name in (_MINILM, *servers))
-            raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is no model server; known are {known}")
+            raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is not a model server; known are {known}")
         server = servers[policy.embedder]
         if not policy.model:
             raise ConfigurationError(
@@ -213,7 +213,7 @@ class ModelRegistry:
 
 
 def _literal_address(host: str) -> str | None:
-    """The address that a host spells out, in any notation that the system reads (octal, hexadecimal, one number)."""
+    """The address that a host spells out in any notation of the system: octal, hexadecimal, one number."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -228,7 +228,7 @@ def _is_loopback(host: str) -> bool:
     address = _literal_address(host)
     if address is None:
         return host == "localhost" or host.endswith(".localhost")
-    # What else could be flawed about it was refused when the server was configured.
+    # Any other flaw was refused when the server was configured.
     return address_flaw(address, allows_loopback=False) is not None
 
 

@@ -1,8 +1,8 @@
 """How many tokens a text probably has, from the shapes in its bytes. Pure.
 
-It never cuts the text into words and holds no vocabulary: the UTF-8 bytes are mapped to a dozen classes
-(`bytes.translate`), and the estimate is a weighted sum of how often short patterns of classes occur
-(`bytes.count`). Both run at the speed of C, so time grows linearly whatever the text.
+It neither splits the text into words nor has a vocabulary. The UTF-8 bytes are mapped to some two dozen classes
+(`bytes.translate`), and the estimate is a weighted sum of the counts of short patterns of classes (`bytes.count`). Both
+run at the speed of C, and the time is linear in the length of any text.
 
 The weights were found on 2026-11-21: forward selection of patterns and least squares on the relative error (an
 under-count weighs 2 to 2.5 times as much; beyond 25 % over, the loss grows linearly), on 8,800 ASCII and 11,600 other
@@ -11,16 +11,16 @@ and prose in 60 languages. The target was o200k_base; beyond ASCII it was the ge
 cl100k_base, at most 1.2 times the former, because other vocabularies spend more there. Scripts too rare to measure
 carry what o200k_base spends on a lone character.
 
-What came of it, estimate / o200k_base as median [5 %, 95 %]: chat 1.03 [0.95, 1.09], long answers 1.04 [0.94, 1.13],
-Python 1.01 [0.88, 1.15]; everyday Chinese 1.3, Russian 1.6, Arabic 1.5, Hindi 1.5. Older vocabularies need twice and
-more for Russian, Arabic, Hindi or Thai: who serves them raises the safety factor. Random signs and random lower-case
-letters are the kinds counted too low. `python -m bench.token_counters` measures again.
+The result, estimate / o200k_base as median [5 %, 95 %]: chat 1.03 [0.95, 1.09], long answers 1.04 [0.94, 1.13],
+Python 1.01 [0.88, 1.15]; everyday Chinese 1.3, Russian 1.6, Arabic 1.5, Hindi 1.5. Older vocabularies need twice
+as many or more for Russian, Arabic, Hindi or Thai: raise the safety factor for them. Random signs and random lower-case
+letters are counted too low. `python -m bench.token_counters` measures again.
 """
 
 from typing import Final
 
 HUNDREDTHS: Final = 100
-"""Weights are whole hundredths of a token: sums are exact, so no rounding can break additivity."""
+"""Weights are whole hundredths of a token: sums are exact, and no rounding breaks additivity."""
 
 # Deleting them leaves one byte, the lead byte, for each character.
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
@@ -137,22 +137,22 @@ _SCRIPTS: Final[tuple[tuple[bytes, int, tuple[tuple[bytes, int], ...]], ...]] = 
 
 
 def estimate(text: str) -> int:
-    """The probable number of tokens, in hundredths, before any safety factor; positive but for the empty text.
+    """The probable number of tokens, in hundredths, before any safety factor; 0 only for the empty text.
 
     Adds up over lines: `estimate(a + "\\n" + b) <= estimate(a) + estimate("\\n") + estimate(b)`. A lone
     surrogate counts like a character of its block.
     """
     octets = text.encode("utf-8", "surrogatepass")
-    # Deleting nothing would still cost time, and most texts are ASCII.
+    # Deleting nothing would cost time too, and most texts are ASCII.
     strip = b"" if text.isascii() else _CONTINUATION
     shapes = octets.translate(_SHAPES, strip)
-    # The space stands for the text's start, so that a first word counts like one after a line's end.
+    # The space marks the start of the text, so that a first word counts like one after a line end.
     words = (b" " + octets).translate(_WORDS, strip).count(b" a")
     shape = shapes.count
-    # And this one for its end.
+    # This space marks the end.
     sound = (octets + b" ").translate(_SOUNDS).count
-    # A pattern may reach across a line's end only with a negative weight: what it finds where two texts meet can
-    # only make the whole smaller than its parts. A discount is smaller than what the signs of its pattern cost.
+    # Only patterns of negative weight may cross a line end: a match where two texts meet can then only make the whole
+    # smaller than its parts. A discount is smaller than the cost of the signs in its pattern.
     total = (
         95 * words
         - 35 * shape(b"a a")
@@ -176,7 +176,7 @@ def estimate(text: str) -> int:
         + 94 * sound(b"xbb")
         + 144 * sound(b"vbv ")
     )
-    # Apart, because most messages have neither.
+    # Separate, because most messages have neither.
     if "\n" in text or "\t" in text:
         total += 83 * shape(b"N") - 152 * shape(b"NN") + 83 * shape(b"T") - 153 * shape(b"TT")
     if strip:
@@ -185,7 +185,7 @@ def estimate(text: str) -> int:
 
 
 def _beyond_ascii(octets: bytes, shapes: bytes) -> int:
-    """What the characters of other scripts add, in hundredths."""
+    """The tokens, in hundredths, that characters of other scripts add."""
     total = 0
     for script, weight, blocks in _SCRIPTS:
         found = shapes.count(script)

@@ -1,9 +1,9 @@
 """Token counters: how long a text is for a language model.
 
-`calibrated` is the default: it needs no package, no file and no network, and leans to the safe side. `chars` is the
+`calibrated` is the default: it needs no package, file or network, and rather counts too high. `chars` is the
 specification's formula, kept for compatibility. `tiktoken` counts with a real vocabulary and never downloads one.
 
-All three keep the promise of `TokenCounter`, that counts add up over lines, and all count in linear time.
+As `TokenCounter` demands, the counts of all three add up over lines. All three count in linear time.
 """
 
 import os
@@ -17,9 +17,9 @@ from kalito_mcp.inference.token_calibration import HUNDREDTHS, estimate
 from kalito_mcp.ports.tokens import TokenCounter
 
 SAFETY_FACTOR: Final = 1.2
-"""Measured on 2026-11-21 against o200k_base: 1.2 counts 0.1 % of 2,760 chat messages, none of 2,432 long answers and
-1 % of pieces of Python too low; 1.15 would 4 % of the latter. A factor alone, because a constant on top would be paid
-again for every line of a context."""
+"""Measured on 2026-11-21 against o200k_base: with 1.2, 0.1 % of 2,760 chat messages, none of 2,432 long answers and 1 %
+of pieces of Python are counted too low; with 1.15, 4 % of the latter. There is no constant on top, because it would be
+added for every line of a context."""
 TOKENS_PER_CHAR: Final = 0.75
 DEFAULT_ENCODING: Final = "o200k_base"
 
@@ -29,7 +29,7 @@ _MIN_SAFETY_FACTOR: Final = 0.5
 _MAX_SAFETY_FACTOR: Final = 5.0
 _MAX_TOKENS_PER_CHAR: Final = 10.0
 _TIKTOKEN: Final = "tiktoken"
-# Those that have a file of their own; tiktoken's other encodings are these with more special tokens.
+# tiktoken's other encodings are these with more special tokens, and have no file of their own.
 _ENCODINGS: Final = ("o200k_base", "cl100k_base", "p50k_base", "r50k_base")
 _VOCABULARY_URL: Final = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 _LINE: Final = re.compile(r"([^\n]+)(\n*)")
@@ -42,7 +42,7 @@ class CharsCounter:
     """The specification's estimate: `ceil(characters * tokens_per_char)`, where a character is a code point."""
 
     def __init__(self, tokens_per_char: float = TOKENS_PER_CHAR) -> None:
-        """The rate is taken to the nearest thousandth; ConfigurationError outside [0, 10]."""
+        """The rate is rounded to a thousandth. Raises ConfigurationError outside [0, 10]."""
         self._rate = _thousandths("tokens_per_char", tokens_per_char, minimum=0.0, maximum=_MAX_TOKENS_PER_CHAR)
 
     @property
@@ -51,7 +51,7 @@ class CharsCounter:
         return "chars"
 
     def count(self, text: str) -> int:
-        """Tokens of the text, rounded up; the empty text has none."""
+        """Tokens of the text, rounded up; 0 for the empty text."""
         return -(-len(text) * self._rate // _THOUSAND)
 
 
@@ -59,7 +59,7 @@ class CalibratedCounter:
     """The calibrated estimate times a safety factor, rounded up once for each text."""
 
     def __init__(self, safety_factor: float = SAFETY_FACTOR) -> None:
-        """The factor is taken to the nearest thousandth; ConfigurationError outside [0.5, 5]."""
+        """The factor is rounded to a thousandth. Raises ConfigurationError outside [0.5, 5]."""
         self._factor = _thousandths(
             "safety_factor", safety_factor, minimum=_MIN_SAFETY_FACTOR, maximum=_MAX_SAFETY_FACTOR
         )
@@ -71,11 +71,11 @@ class CalibratedCounter:
 
     @property
     def safety_factor(self) -> float:
-        """What the estimate is multiplied by."""
+        """The factor that the estimate is multiplied by."""
         return self._factor / _THOUSAND
 
     def count(self, text: str) -> int:
-        """Tokens of the text, at least 1; the empty text has none."""
+        """Tokens of the text, at least 1; 0 for the empty text."""
         return -(-estimate(text) * self._factor // _SCALE)
 
 
@@ -86,10 +86,10 @@ class _Encoding(Protocol):
 class TiktokenCounter:
     """Counts with a vocabulary of tiktoken, line by line.
 
-    Line by line because a vocabulary merges across line ends in ways that depend on both sides, and no BPE promises
-    that the whole is not longer than its parts. Here a line's count depends on that line and on the line ends after
-    it, of which two may merge with its last signs (as ".\\n\\n" does) where that makes it shorter. On prose and code
-    the result lies within a few per cent above the count of the whole text.
+    Line by line, because a vocabulary merges across line ends depending on both sides, and with a BPE the whole may be
+    longer than its parts. Here a line's count depends only on the line and the line ends after it. Up to two of these
+    merge with the line's last signs, as in ".\\n\\n", if that is shorter. On prose and code the result is some per cent
+    above the count of the whole text.
     """
 
     def __init__(self, encoding: str = DEFAULT_ENCODING) -> None:
@@ -108,7 +108,7 @@ class TiktokenCounter:
         return self._name
 
     def count(self, text: str) -> int:
-        """Tokens of the text; special tokens are counted as the plain text they are. The empty text has none."""
+        """Tokens of the text, 0 for the empty text. Special tokens are counted as plain text."""
         lines = text.lstrip("\n")
         total = len(text) - len(lines)
         for match in _LINE.finditer(lines):
@@ -123,9 +123,9 @@ class TiktokenCounter:
         return sum(len(encode(line[start : start + _PIECE_CHARS])) for start in range(0, len(line), _PIECE_CHARS))
 
     def _count_ends(self, line: str, ends: int) -> int:
-        """What `ends` line ends add to the line: the least of merging none, one or two of them.
+        """What `ends` line ends add to the line: the minimum of merging none, one or two of them.
 
-        One more line end never adds more than 1: that, and nothing about the vocabulary, makes counts add up.
+        One more line end never adds more than 1. That is why counts add up, whatever the vocabulary.
         """
         if not ends:
             return 0
@@ -140,10 +140,10 @@ class TiktokenCounter:
 def token_counter(name: str, *, safety_factor: float | None = None) -> TokenCounter:
     """The counter of that name: `calibrated`, `chars`, `tiktoken` (o200k_base) or `tiktoken:<encoding>`.
 
-    `safety_factor` is for `calibrated`, None meaning its default; the others have no use for it.
+    `safety_factor` is for `calibrated` only; None is its default.
 
     Raises:
-        ConfigurationError: no such name, or what `TiktokenCounter` raises.
+        ConfigurationError: no such name, or the vocabulary of tiktoken cannot be loaded.
     """
     if name == "calibrated":
         return CalibratedCounter() if safety_factor is None else CalibratedCounter(safety_factor)
@@ -159,7 +159,7 @@ def token_counter(name: str, *, safety_factor: float | None = None) -> TokenCoun
 
 
 def _thousandths(parameter: str, value: float, *, minimum: float, maximum: float) -> int:
-    """The value as a whole number of thousandths: a count in integers has no rounding error to break additivity."""
+    """The value in whole thousandths: counts in integers have no rounding error that could break additivity."""
     if not minimum <= value <= maximum:
         raise ConfigurationError(f"{parameter}={value} is not between {minimum} and {maximum}")
     return round(value * _THOUSAND)
@@ -184,9 +184,9 @@ def _load_encoding(encoding: str) -> _Encoding:
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"the token counter {_TIKTOKEN}:{encoding} needs an extra: pip install 'kalito-mcp[tiktoken]'; "
-            "or use calibrated, which needs none"
+            "or use calibrated, which needs no extra"
         ) from error
-    # Asked first, because tiktoken would download a missing file, without a time limit.
+    # Checked first, because tiktoken would download a missing file, without a time limit.
     if _cached_vocabulary(encoding).is_file():
         try:
             return cast("_Encoding", tiktoken.get_encoding(encoding))

@@ -1,7 +1,8 @@
 """`finalize_session`: OPEN -> FINALIZING -> last summaries -> sleep cycle -> promotion -> checkpoint -> FINALIZED.
 
 How far that has come is stored with what each stage did, in one transaction. So a call after a crash goes on where the
-last one stopped, and a call on a finalized session changes nothing. A dry run says what would be merged and promoted.
+last one stopped, and a call on a finalized session changes nothing, except that it writes a checkpoint that it names.
+A dry run says what would be merged and promoted.
 """
 
 from typing import Final
@@ -74,7 +75,8 @@ class Finalizer:
         sleep = promotion = snapshot = None
         for place, stage in enumerate(_STAGES):
             session, _ = await self._session_and_agent(scope)
-            if session.state is SessionState.FINALIZED or _is_done(session, stage):
+            is_named_checkpoint = stage is FinalizeStage.CHECKPOINT and options.checkpoint_name is not None
+            if (session.state is SessionState.FINALIZED or _is_done(session, stage)) and not is_named_checkpoint:
                 continue
             if progress is not None:
                 await progress(place, len(_STAGES), str(stage))

@@ -24,6 +24,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.engine.auto_pins import is_found_pin
 from kalito_mcp.engine.summary_rewriter import SummaryRewriter
+from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.orchestrator.graph_shelf import GraphShelf
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.pin_collector import PinCollector
@@ -56,12 +57,12 @@ class Following:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a change took along: the ids of pins that were erased, of summaries that read otherwise now, and the texts
-    that were erased, those of earlier versions included."""
+    """What a change took along: the ids of pins that were erased, of summaries that read otherwise now, and the
+    canonical keys of the texts that were erased, those of earlier versions included."""
 
     erased: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
+    erased_keys: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ class _Change:
     after: MemoryRecord | None
     at_ms: int
     detached: list[str] = field(default_factory=list)
-    erased_texts: list[str] = field(default_factory=list)
+    erased_keys: list[str] = field(default_factory=list)
 
     @property
     def edits(self) -> EditWriter:
@@ -155,7 +156,7 @@ class Followers:
         erased: list[str] = []
         change.detached.append(before.id)
         if after is None:
-            change.erased_texts += await self._texts_ever(change, before)
+            change.erased_keys += await self._keys_ever(change, before)
             erased = await self._erase_pins(change)
         elif before.type is RecordType.MESSAGE:
             await self._change_pins(change, after)
@@ -172,12 +173,12 @@ class Followers:
             )
         if before.type in _IN_GRAPHS:
             await self._change_graphs(change)
-        return Followed(tuple(erased), tuple(rewritten), tuple(change.erased_texts))
+        return Followed(tuple(erased), tuple(rewritten), tuple(change.erased_keys))
 
     async def _erase_pins(self, change: _Change) -> list[str]:
         erased: list[str] = []
         for pin in await change.edits.pins_of(change.before):
-            change.erased_texts += await self._texts_ever(change, pin)
+            change.erased_keys += await self._keys_ever(change, pin)
             await change.edits.purge(pin, now_ms=change.at_ms)
             erased.append(pin.id)
         change.detached += erased
@@ -220,15 +221,15 @@ class Followers:
         content = with_changes(pin.content, {DELETED_AT: deleted_at})
         await change.edits.change(pin, self._summaries.edit(content, edit_type, change.editor, change.at_ms))
 
-    async def _texts_ever(self, change: _Change, record: MemoryRecord) -> list[str]:
-        """What the record says, and ever said."""
+    async def _keys_ever(self, change: _Change, record: MemoryRecord) -> list[str]:
+        """The canonical keys of what the record says, and ever said."""
         made = versions(record, await change.edits.edits(record))
-        return list(dict.fromkeys(str(content["text"]) for _, content in made[::-1]))
+        return list(dict.fromkeys(canonical_key(str(content["text"])) for _, content in made[::-1]))
 
     async def _change_graphs(self, change: _Change) -> None:
         for scope, graph in change.following.graphs:
             owner = Scope(owner=self._owner)
-            is_held = await detach(graph, change.detached, change.erased_texts, change.edits, owner)
+            is_held = await detach(graph, change.detached, change.erased_keys, change.edits, owner)
             if self._policy.enabled and change.is_shown and change.before.type is RecordType.MESSAGE:
                 is_back = change.is_back and (scope.session is not None or change.session.stage in _PROMOTED)
                 if is_held or is_back:

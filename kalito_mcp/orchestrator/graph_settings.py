@@ -85,10 +85,10 @@ def kind_of(scope: Scope) -> GraphScope:
 
 async def summarized(plan: "SleepPlan", config: OrchestratorConfig) -> Mapping[str, str]:
     """The summaries of a plan's clusters; none, and so the anchors' own texts, where the summarizer takes too long."""
-    from kalito_mcp.graph.sleep import summaries  # noqa: PLC0415 - numpy comes with it
+    from kalito_mcp.graph.sleep import summarize_clusters  # noqa: PLC0415 - numpy comes with it
 
     with anyio.move_on_after(config.summarizer_timeout_s):
         summarizer = config.summarizer or ClusterSummarizer()
-        return await anyio.to_thread.run_sync(summaries, plan, summarizer, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(summarize_clusters, plan, summarizer, abandon_on_cancel=True)
     _log.warning("the summarizer of the sleep cycle took more than %s s", config.summarizer_timeout_s)
     return {}

@@ -176,7 +176,7 @@ async def _saved(shelved: _Shelved, transaction: WriteTransaction, scope: Scope)
         if scope.session is not None:
             # Made anew when they are read: a tenth of a second for the largest session, and half the bytes on disk.
             changes = replace(changes, nodes=[replace(node, embedding=None) for node in changes.nodes])
-        state = await transaction.graphs.save(scope, changes, embedder=graph.embedder.fingerprint)
+        state = await transaction.graphs.save(scope, changes, embedder=graph.embedder_fingerprint)
     if graph.slept_at is not None and graph.slept_at != state.slept_at:
         await transaction.graphs.set_slept_at(scope, graph.slept_at)
         state = replace(state, slept_at=graph.slept_at)

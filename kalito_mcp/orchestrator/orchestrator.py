@@ -30,6 +30,7 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.engine.recorder import checked_handle
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
+from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.orchestrator.graph_settings import (
     OrchestratorConfig,
     kind_of,
@@ -112,7 +113,7 @@ class MemoryOrchestrator:
             RecordNotFound: neither knows the target. SessionNotFound. InvalidInput, GraphFull: as
             `GraphStore.record_feedback`. Nothing was written.
         """
-        from kalito_mcp.graph.promotion import counted  # noqa: PLC0415 - numpy comes with it
+        from kalito_mcp.graph.promotion import mark_already_counted  # noqa: PLC0415 - numpy comes with it
 
         async with self._shelf.changing(*self._scopes(session_id)) as (_, graphs):
             targets = [(graph, node_id) for graph in graphs if (node_id := _node_of(graph, target_id)) is not None]
@@ -122,7 +123,7 @@ class MemoryOrchestrator:
                     f"nothing called {target_id!r} was asked or answered here; take an id that search_memory gave"
                 )
             if len(written) > 1:
-                counted(targets[0][0], written[0], label)
+                mark_already_counted(targets[0][0], written[0], label)
         return written[0]
 
     async def search(self, session_id: str | None, text: str, k: int = 10) -> Sequence[GraphHit]:
@@ -187,7 +188,7 @@ class MemoryOrchestrator:
             plan = await anyio.to_thread.run_sync(partial(copy.plan_sleep_cycle, trigger, **options))
             summaries = await summarized(plan, self.config)
             if dry_run:
-                return sleep.previewed(plan, summaries)
+                return sleep.preview_report(plan, summaries)
             async with self._shelf.changing(scope) as (transaction, [graph]):
                 if (await transaction.graphs.state(scope)).revision != state.revision:
                     continue
@@ -195,7 +196,7 @@ class MemoryOrchestrator:
                     return None
                 current = replace(plan, version=graph.version)
                 report = await anyio.to_thread.run_sync(graph.apply_sleep_plan, current, summaries)
-            sleep.told(sleep_config(self.config, kind_of(scope)), report)
+            sleep.notify(sleep_config(self.config, kind_of(scope)), report)
             return report
         raise Conflict("the graph kept changing while its sleep cycle was planned; try again when it is quieter")
 
@@ -286,22 +287,18 @@ class MemoryOrchestrator:
         Raises:
             InvalidInput: the name is not plain. StorageFull, StorageReadOnly: it cannot be written.
         """
-        from kalito_mcp.graph.checkpoint import best  # noqa: PLC0415 - numpy comes with it
-        from kalito_mcp.graph.files import write_json  # noqa: PLC0415
+        from kalito_mcp.graph.top_subgraph import top_subgraph  # noqa: PLC0415 - numpy comes with it
 
         name = name or default_name(self.agent_id)
         path = self._snapshot_path(name)
         policy = self.config.checkpoint
-        for _ in range(_MAX_PLANS):
+
+        async def best_of_now() -> Mapping[str, Any]:
             graph = await self.get_agent_store()
-            chosen = await anyio.to_thread.run_sync(best, graph, policy.top_k)
-            data = await anyio.to_thread.run_sync(chosen.to_snapshot)
-            await write_json(path, data, is_pretty=policy.pretty)
-            sources = sorted({record_id for node in chosen.nodes() for record_id in node.source_record_ids})
-            async with self._store.read() as view:
-                # Erased between the copy and the file: whoever erased it has not seen this file.
-                if not await view.edits.erased(Scope(owner=self._owner), sources):
-                    break
+            chosen = await anyio.to_thread.run_sync(top_subgraph, graph, policy.top_k)
+            return await anyio.to_thread.run_sync(chosen.to_snapshot)
+
+        await write_made(path, best_of_now, is_pretty=policy.pretty)
         return self._snapshots.file(name)
 
     def list_snapshots(self) -> list[SnapshotFile]:
@@ -310,8 +307,6 @@ class MemoryOrchestrator:
 
     async def read_snapshot(self, name: str) -> Mapping[str, Any]:
         """A checkpoint as it was written. Raises NotFound, and InvalidInput where it is damaged."""
-        from kalito_mcp.graph.files import read_json  # noqa: PLC0415 - numpy comes with it
-
         data: Mapping[str, Any] = await read_json(self._snapshots.existing(name))
         return data
 

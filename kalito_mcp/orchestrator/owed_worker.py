@@ -1,4 +1,5 @@
-"""Owed background work: automatic pins, due summaries, due folds, messages that are not in the graph yet.
+"""Owed background work: automatic pins, due summaries, due folds, messages that are not in the graph yet, and erasures
+that were cut short.
 
 What is owed is never kept in memory alone: it is a query over what is stored, so a crash owes the same afterwards.
 A nudge only says where to look first. A failure is logged and retried at the next nudge, or the next start.
@@ -11,6 +12,7 @@ import anyio
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
+from kalito_mcp.orchestrator.eraser import Eraser
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.ports.store import Store
@@ -28,6 +30,7 @@ class OwedWorker:
         summaries: SummaryKeeper,
         pins: PinCollector,
         observer: Observer,
+        eraser: Eraser,
         *,
         max_per_level: int,
         threshold: int,
@@ -36,6 +39,7 @@ class OwedWorker:
         self._summaries = summaries
         self._pins = pins
         self._observer = observer
+        self._eraser = eraser
         self._max_per_level = max_per_level
         self._threshold = threshold
         self._pending: dict[tuple[str, str | None], Scope] = {}
@@ -51,6 +55,7 @@ class OwedWorker:
 
     async def run(self) -> None:
         """Work until cancelled, beginning with what an earlier process still owed."""
+        await self._finish_erasures()
         await self._find_debts()
         while True:
             while self._pending:
@@ -58,6 +63,7 @@ class OwedWorker:
             self._idle.set()
             await self._wake.wait()
             self._wake = anyio.Event()
+            await self._finish_erasures()
 
     async def settled(self) -> None:
         """Wait until nothing that was nudged is owed any more."""
@@ -75,6 +81,12 @@ class OwedWorker:
             await self._observer.observe(scope)
         except Exception:
             _log.exception("owed work of session %r failed; it stays owed", scope.session)
+
+    async def _finish_erasures(self) -> None:
+        try:
+            await self._eraser.finish()
+        except Exception:
+            _log.exception("what was erased may still be in the files; cleaning them is tried again later")
 
     async def _find_debts(self) -> None:
         last_key = 0

@@ -2,7 +2,7 @@
 what was forgotten or erased since it was written does not come back with it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,13 +46,14 @@ async def without_gone(
 
 
 async def detach(
-    graph: "GraphStore", record_ids: Collection[str], erased_texts: Sequence[str], edits: EditReader, scope: Scope
+    graph: "GraphStore", record_ids: Collection[str], erased_keys: Collection[str], edits: EditReader, scope: Scope
 ) -> int:
-    """Take the scope's records out of a graph, where what other records say stays; how many nodes that touched."""
-    beside = await anyio.to_thread.run_sync(partial(graph.sources_beside, record_ids, erased_texts=erased_texts))
-    text_of = await record_texts(edits, scope, beside)
+    """Remove the scope's records, and the erased texts of these canonical keys, from a graph. What other records say
+    stays. The number of nodes affected."""
+    others = await anyio.to_thread.run_sync(partial(graph.other_sources, record_ids, erased_keys=erased_keys))
+    text_of = await record_texts(edits, scope, others)
     return await anyio.to_thread.run_sync(
-        partial(graph.detach_records, record_ids, text_of=text_of, erased_texts=erased_texts)
+        partial(graph.detach_records, record_ids, text_of=text_of, erased_keys=erased_keys)
     )
 
 

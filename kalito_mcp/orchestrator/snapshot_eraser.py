@@ -1,19 +1,25 @@
 """Takes erased records out of the checkpoints that lie beside the database."""
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import anyio.to_thread
 
 from kalito_mcp.domain.erasing import PurgeReport
-from kalito_mcp.domain.graph import GraphConfig
+from kalito_mcp.domain.graph import GraphConfig, NodeType
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.validation import MOST
-from kalito_mcp.errors import InvalidInput, StorageError
+from kalito_mcp.errors import Conflict, InvalidInput, StorageError
+from kalito_mcp.graph.files import MAX_FILE_BYTES, read_json, remove_files, write_made
 from kalito_mcp.orchestrator.restoring import detach
 from kalito_mcp.ports.store import Store
 from kalito_mcp.snapshots.folder import SnapshotFolder
+
+_ID: Final = re.compile(rb'"([a-z]+_[0-9A-Za-z_.-]{1,100})(?=")')
+"""An id of a record or of a node, as JSON has it, and texts that look like one."""
 
 
 class SnapshotEraser:
@@ -25,43 +31,68 @@ class SnapshotEraser:
         self._folder = folder
         self._store = store
         self._is_pretty = is_pretty
-        self._owner = owner
+        self._scope = Scope(owner=owner)
 
-    async def erase(self, record_ids: Sequence[str] = (), texts: Sequence[str] = ()) -> PurgeReport:
-        """Take the records, and any others that are erased, out of every snapshot, as out of a graph: what other
-        records say stays. `texts` is what the records said, in any version.
+    async def erase(self, text_keys: Collection[str] = ()) -> PurgeReport:
+        """Take the erased records, and the erased texts of these canonical keys, out of every snapshot, as out of a
+        graph: what other records say stays.
 
         `rewritten` has the names of the snapshots that held them, `remaining` the files that may hold them still: what
-        is no snapshot is left alone. What an interrupted checkpoint left behind is removed.
+        is no snapshot is left alone. Unfinished checkpoints are removed; whoever still writes one begins it again.
         """
         rewritten: list[str] = []
         remaining: dict[str, str] = {}
-        for path in await anyio.to_thread.run_sync(self._folder.unfinished):
-            await anyio.Path(path).unlink(missing_ok=True)
+        is_owed = False
+        unfinished = await anyio.to_thread.run_sync(self._folder.unfinished)
+        await anyio.to_thread.run_sync(remove_files, unfinished)
         for path in await anyio.to_thread.run_sync(self._folder.others):
             remaining[str(path)] = "is no snapshot; delete it if it may hold what was erased"
+        # After the unfinished ones are removed: one of them may have got its place in between.
         for file in await anyio.to_thread.run_sync(self._folder.all):
             try:
-                if await self._erased_from(file.path, record_ids, texts):
+                if await self._erased_from(file.path, text_keys):
                     rewritten.append(file.name)
-            except (InvalidInput, StorageError) as error:
+            except (InvalidInput, StorageError, Conflict) as error:
+                is_owed = is_owed or not isinstance(error, InvalidInput)
                 remaining[str(file.path)] = f"was not cleaned: {error}; delete it if it may hold what was erased"
-        return PurgeReport((), tuple(rewritten), remaining)
+        return PurgeReport((), tuple(rewritten), remaining, is_owed)
 
-    async def _erased_from(self, path: Path, record_ids: Sequence[str], texts: Sequence[str]) -> bool:
-        from kalito_mcp.graph.files import read_json, write_json  # noqa: PLC0415 - numpy comes with it
-        from kalito_mcp.graph.store import GraphStore  # noqa: PLC0415 - as above
+    async def _erased_from(self, path: Path, text_keys: Collection[str]) -> bool:
+        from kalito_mcp.graph.store import GraphStore  # noqa: PLC0415 - numpy comes with it
 
-        graph = GraphStore(GraphConfig(max_nodes=MOST, max_edges=MOST))
+        async def cleaned() -> Mapping[str, Any] | None:
+            graph = GraphStore(GraphConfig(max_nodes=MOST, max_edges=MOST))
+            await anyio.to_thread.run_sync(graph.from_snapshot, await read_json(path))
+            named = sorted({record_id for node in graph.nodes() for record_id in node.source_record_ids})
+            async with self._store.read() as view:
+                gone = await view.edits.erased(self._scope, named)
+                touched = await detach(graph, gone, text_keys, view.edits, self._scope)
+            return graph.to_snapshot() if touched else None
+
+        if not await self._may_hold(path, text_keys):
+            return False
         written = await anyio.Path(path).stat()
-        await anyio.to_thread.run_sync(graph.from_snapshot, await read_json(path))
-        scope = Scope(owner=self._owner)
-        named = sorted({record_id for node in graph.nodes() for record_id in node.source_record_ids})
-        async with self._store.read() as view:
-            gone = {*record_ids, *await view.edits.erased(scope, named)}
-            if not await detach(graph, gone, texts, view.edits, scope):
-                return False
-        await write_json(path, graph.to_snapshot(), is_pretty=self._is_pretty)
+        if not await write_made(path, cleaned, is_pretty=self._is_pretty):
+            return False
         # It is as old as what it holds: the newest comes first where they are listed.
         await anyio.to_thread.run_sync(lambda: os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns)))
         return True
+
+    async def _may_hold(self, path: Path, text_keys: Collection[str]) -> bool:
+        """Whether anything erased is named in the file, or it does not look like a whole snapshot. Far quicker than to
+        read the graph."""
+        ids = await anyio.to_thread.run_sync(_ids_in, path)
+        if ids is None or not ids.isdisjoint(f"{kind}_{key}" for key in text_keys for kind in NodeType):
+            return True
+        async with self._store.read() as view:
+            return bool(await view.edits.erased(self._scope, sorted(ids)))
+
+
+def _ids_in(path: Path) -> set[str] | None:
+    """None where the file cannot be read, or is no whole snapshot."""
+    try:
+        raw = path.read_bytes() if path.stat().st_size <= MAX_FILE_BYTES else b""
+    except OSError:
+        return None
+    is_whole = b'"nodes"' in raw and raw.rstrip().endswith(b"}")
+    return {found.decode() for found in set(_ID.findall(raw))} if is_whole else None

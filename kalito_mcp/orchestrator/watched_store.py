@@ -30,9 +30,9 @@ class WatchedStore:
         """As the store's."""
         return await self._store.approximate()
 
-    async def sweep(self) -> Swept:
+    async def sweep(self, last: int = 0) -> Swept:
         """As the store's. Told too: it removes what makes vectors quick to find."""
-        swept = await self._store.sweep()
+        swept = await self._store.sweep(last)
         self._committed()
         return swept
 

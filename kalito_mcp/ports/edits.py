@@ -24,6 +24,15 @@ class Swept:
     remaining: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Unswept:
+    """Erasures whose words may still be in a file. `last` numbers the newest, 0 where there are none; `text_keys` are
+    those that `EditWriter.purge` was given for them."""
+
+    last: int
+    text_keys: frozenset[str]
+
+
 class EditReader(Protocol):
     """Reads of one consistent view. Erased records do not exist here; forgotten ones do."""
 
@@ -77,6 +86,10 @@ class EditReader(Protocol):
         """Those of the ids whose records were erased."""
         ...
 
+    async def unswept(self) -> Unswept:
+        """The erasures, of any owner, that `Store.sweep` has not finished."""
+        ...
+
 
 class EditWriter(EditReader, Protocol):
     """The same inside a write transaction. Each also updates the text index and the counters."""
@@ -111,10 +124,11 @@ class EditWriter(EditReader, Protocol):
         """
         ...
 
-    async def purge(self, record: MemoryRecord, *, now_ms: int) -> None:
+    async def purge(self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = ()) -> None:
         """Erase the record with its edits, its use and its place in the text index, and leave a tombstone. A message or
         summary keeps an empty row, so that its session has no gap. The file still holds the words until
-        `Store.sweep`. Raises RecordNotFound where it was erased before."""
+        `Store.sweep`; until then `unswept` has the erasure and its `text_keys`, hashes by which the texts are found
+        outside the database. Raises RecordNotFound where it was erased before."""
         ...
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:

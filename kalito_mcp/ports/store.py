@@ -86,12 +86,15 @@ class Store(Protocol):
         """
         ...
 
-    async def sweep(self) -> Swept:
+    async def sweep(self, last: int = 0) -> Swept:
         """Make the file forget what was erased from it: the text index merged, the file written anew, the log cut.
         Takes seconds for a large database, and room for a second copy of it.
 
+        `last` is that of `EditReader.unswept`, where everything else is clean of these erasures: they are not unswept
+        any more afterwards. Nothing is done where another call has finished them meanwhile. 0 always sweeps.
+
         Raises:
-            StorageFull, StorageBusy: as they say; what was erased stays erased, and a later sweep can finish.
+            StorageFull, StorageBusy: as they say; what was erased stays erased and unswept.
         """
         ...
 

@@ -9,7 +9,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.errors import InvalidInput, RecordNotFound, StorageDamaged, damage
+from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, StorageDamaged, damage
 from kalito_mcp.ports.edits import EditReader
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.diffs import diff
@@ -150,7 +150,7 @@ async def found_records(reader: EditReader, scope: Scope, record_id: str) -> Seq
     """The record of this id, or all parts of the document of this id, those that it has no more included.
 
     Raises:
-        RecordNotFound: the owner has neither, or they were erased; says which.
+        RecordNotFound: the owner has neither; RecordErased where they were erased.
     """
     record_id = _full_id(record_id)
     record = await reader.record(scope, record_id)
@@ -161,7 +161,7 @@ async def found_records(reader: EditReader, scope: Scope, record_id: str) -> Seq
         return parts
     erased = await reader.tombstone(scope, record_id) or await reader.tombstone(scope, f"{record_id}.0")
     if erased is not None:
-        raise RecordNotFound(f"{erased.record_id} was erased for good on {to_iso(erased.purged_at)[:10]}")
+        raise RecordErased(erased.record_id, to_iso(erased.purged_at)[:10])
     raise RecordNotFound(f"no record {record_id[:80]!r}; use an id as search_memory or build_context gives it: msg_45")
 
 

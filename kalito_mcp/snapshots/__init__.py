@@ -1,1 +1,1 @@
-"""Checkpoints of agents' graphs: a folder of JSON files, each with a name."""
+"""Snapshots of agents' graphs: a folder of JSON files, each with a name."""

@@ -1,4 +1,4 @@
-"""What lies between two snapshots. Pure; of their JSON alone."""
+"""The difference between two snapshots. Pure; works on their JSON only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,13 +6,16 @@ from typing import Any, Final
 
 from kalito_mcp.errors import InvalidInput
 
-_TELLING: Final = ("text", "summary", "weights", "pinned", "source_node_ids")
+_COMPARED: Final = ("text", "summary", "weights", "pinned", "source_node_ids")
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDiff:
-    """Nodes that only the later one has, that only the earlier one has, and those that both have and that differ in
-    text, summary, weights, pin or what was merged into them; each by id."""
+    """The difference; all nodes are ordered by id.
+
+    `added` are nodes only in the later snapshot, `removed` only in the earlier one. `changed` are nodes in both that
+    differ in text, summary, weights, pin or merged nodes, as (earlier, later).
+    """
 
     added: tuple[Mapping[str, Any], ...]
     removed: tuple[Mapping[str, Any], ...]
@@ -25,14 +28,14 @@ class SnapshotDiff:
 
 
 def diff(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> SnapshotDiff:
-    """Compare two snapshots. Raises InvalidInput where one is none."""
+    """Compare two snapshots. Raises InvalidInput if one of them is not a snapshot."""
     before, after = _by_id(earlier, "nodes"), _by_id(later, "nodes")
     edges_before, edges_after = _by_id(earlier, "edges"), _by_id(later, "edges")
     both = sorted(before.keys() & after.keys())
     return SnapshotDiff(
         added=tuple(after[one] for one in sorted(after.keys() - before.keys())),
         removed=tuple(before[one] for one in sorted(before.keys() - after.keys())),
-        changed=tuple((before[one], after[one]) for one in both if _told(before[one]) != _told(after[one])),
+        changed=tuple((before[one], after[one]) for one in both if _compared(before[one]) != _compared(after[one])),
         added_edges=len(edges_after.keys() - edges_before.keys()),
         removed_edges=len(edges_before.keys() - edges_after.keys()),
     )
@@ -42,8 +45,8 @@ def _by_id(snapshot: Any, kind: str) -> dict[str, Mapping[str, Any]]:
     try:
         return {str(one["id"]): {"type": str(one["type"]), **one} for one in snapshot["graph"][kind]}
     except (KeyError, TypeError) as error:
-        raise InvalidInput("one of the two is no snapshot; take files that kalito wrote, whole") from error
+        raise InvalidInput("one of the two is not a snapshot; give complete files that kalito wrote") from error
 
 
-def _told(node: Mapping[str, Any]) -> list[Any]:
-    return [node.get(name) for name in _TELLING]
+def _compared(node: Mapping[str, Any]) -> list[Any]:
+    return [node.get(name) for name in _COMPARED]

@@ -1,4 +1,4 @@
-"""The folder of checkpoints: which names there are, and where each lies. No name leads out of it."""
+"""The folder of snapshots: their names and files. No name leads out of it."""
 
 import re
 import stat
@@ -13,23 +13,23 @@ from kalito_mcp.errors import InvalidInput, NotFound
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._%-]{0,99}")
 _SUFFIX: Final = ".json"
 _UNFINISHED: Final = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9._%-]{0,99}\.json\.[a-z0-9_]{8}")
-"""Beside a checkpoint's place, as `graph/files.py` names it."""
+"""A temporary file of `graph/files.py`, next to the snapshot that was being written."""
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
-"""Windows takes such a name for a device, whatever its folder and suffix."""
+"""On Windows such a name means a device, whatever its folder and suffix."""
 
 
 class SnapshotFolder:
-    """Names to files. The folder need not exist before something is written."""
+    """Maps names to files. The folder need not exist before something is written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, name: str) -> Path:
-        """Where a checkpoint of that name lies, or will.
+        """The file of a snapshot of that name, whether it exists or not.
 
         Raises:
-            InvalidInput: a name that is not plain: letters, digits, ".", "_", "%" and "-", at most 100, and no device
-            of Windows, such as "nul".
+            InvalidInput: the name is not plain. A plain name has at most 100 letters, digits, ".", "_", "%" and "-",
+            and is not a device of Windows such as "nul".
         """
         if not _is_plain(name):
             raise InvalidInput(
@@ -38,35 +38,35 @@ class SnapshotFolder:
         return self.folder / f"{name}{_SUFFIX}"
 
     def existing(self, name: str) -> Path:
-        """The same for one that is there. Raises as `file`."""
+        """The path of a snapshot that exists. Raises as `file` does."""
         return self.file(name).path
 
     def file(self, name: str) -> SnapshotFile:
-        """One checkpoint as it lies on disk.
+        """The name, path, size and time of one snapshot file.
 
         Raises:
-            InvalidInput: as `path`. NotFound: there is none of that name; says which there are.
+            InvalidInput: the name is not plain. NotFound: no snapshot has this name; the message lists some that exist.
         """
-        found = _looked_at(name, self.path(name))
+        found = _file_at(name, self.path(name))
         if found is None:
             known = ", ".join(one.name for one in self.all()[:10]) or "none yet"
             raise NotFound(f"no snapshot {name!r}; there are: {known}")
         return found
 
     def all(self) -> list[SnapshotFile]:
-        """All checkpoints, the newest first, equally old ones by name."""
+        """All snapshots, newest first, equally old ones by name."""
         if not self.folder.is_dir():
             return []
         paths = {path.name.removesuffix(_SUFFIX): path for path in self.folder.glob(f"*{_SUFFIX}")}
-        found = (_looked_at(name, path) for name, path in paths.items() if _is_plain(name))
+        found = (_file_at(name, path) for name, path in paths.items() if _is_plain(name))
         return sorted((one for one in found if one is not None), key=lambda one: (-one.written_at, one.name))
 
     def unfinished(self) -> list[Path]:
-        """What checkpoints that were interrupted left behind, or are being written at this moment."""
+        """Temporary files of snapshots that were interrupted or are being written right now."""
         return [path for path in self._files() if _UNFINISHED.fullmatch(path.name)]
 
     def others(self) -> list[Path]:
-        """Files of the folder that are neither checkpoints nor left behind by one, by name."""
+        """Files of the folder that are neither snapshots nor their temporary files, by name."""
         known = {file.path for file in self.all()}.union(self.unfinished())
         return [path for path in self._files() if path not in known]
 
@@ -75,8 +75,8 @@ class SnapshotFolder:
 
 
 def default_name(agent_id: str) -> str:
-    """The name of an agent's own checkpoint, which each one after it replaces."""
-    # quote leaves "~" as it is, and in a plain name there is none.
+    """The name of an agent's own snapshot, which each later one replaces."""
+    # quote keeps "~", which a plain name must not contain.
     quoted = quote(agent_id, safe="", errors="surrogatepass").replace("~", "%7E")
     if _is_plain(quoted):
         return quoted
@@ -88,8 +88,8 @@ def _is_plain(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and not name.endswith(".") and not _DEVICE.fullmatch(name)
 
 
-def _looked_at(name: str, path: Path) -> SnapshotFile | None:
-    """None where there is no such file, or none any more."""
+def _file_at(name: str, path: Path) -> SnapshotFile | None:
+    """None if there is no such file, or no longer."""
     try:
         status = path.stat()
     except OSError:

@@ -353,8 +353,9 @@ def test_a_purge_without_a_terminal_needs_a_yes(invoke: Invoke, database: Path) 
         invoke, database, "purge", "msg_1"
     )
     assert "erased msg_1\n" in done(invoke, database, "purge", "msg_1", "--yes")
-    for arguments in (["show"], ["history"], ["restore"], ["forget"], ["purge", "--yes"], ["edit", "--text", "x"]):
+    for arguments in (["show"], ["history"], ["restore"], ["forget"], ["edit", "--text", "x"]):
         assert "msg_1 was erased for good on 2" in refused(invoke, database, *arguments, "msg_1")
+    assert done(invoke, database, "purge", "msg_1", "--yes").startswith("erased msg_1\nthe memory's files are clean")
 
 
 def test_a_purge_of_nothing_only_cleans_the_files_and_names_what_it_cannot(invoke: Invoke, database: Path) -> None:

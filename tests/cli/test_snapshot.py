@@ -221,7 +221,7 @@ def test_a_damaged_snapshot_is_refused_and_the_graph_stays(invoke: Invoke, learn
 def test_a_snapshot_that_was_cut_short_is_refused(invoke: Invoke, learnt: Path) -> None:
     path = learnt.with_name("memory.db.snapshots") / "default.json"
     path.write_bytes(path.read_bytes()[:-20])
-    assert "is cut short or is no JSON" in refused(invoke, learnt, "restore", "--yes", "default")
+    assert "is cut short or not JSON" in refused(invoke, learnt, "restore", "--yes", "default")
 
 
 @pytest.mark.parametrize("command", ["save", "list", "show", "restore", "diff"])

@@ -21,6 +21,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
+from kalito_mcp.ports.edits import Unswept
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.ports.store import Store
 from tests import drafts
@@ -708,6 +709,42 @@ async def test_a_known_client_key_gives_its_record_back(store: Store) -> None:
         with pytest.raises(ClientKeyReused):
             await add(store, drafts.record(RecordType.TASK, "other", client_key="k"), scope=scope)
     assert await add(store) == []
+
+
+async def unswept(store: Store) -> Unswept:
+    async with store.read() as view:
+        return await view.edits.unswept()
+
+
+async def test_an_erasure_is_unswept_until_a_sweep_that_knows_of_it(backend: Backend) -> None:
+    one, other = await backend.open(), await backend.open()
+    assert await unswept(one) == Unswept(0, frozenset())
+    for text, keys in (("secret", ["a", "b"]), ("another", ["c"])):
+        record = await message(one, text)
+        async with one.write() as transaction:
+            await transaction.edits.purge(record, now_ms=START_MS, text_keys=keys)
+    seen = await unswept(other)
+    assert seen.text_keys == {"a", "b", "c"}
+    await purge(one, await message(one, "a third"))
+    await one.sweep()
+    assert await unswept(other) == await unswept(one)
+    await other.sweep(seen.last)
+    left = await unswept(one)
+    assert left.last > seen.last
+    assert left.text_keys == frozenset()
+    assert dict((await one.sweep(seen.last)).remaining) == {}
+    assert await unswept(one) == left
+    await one.sweep(left.last)
+    assert await unswept(one) == Unswept(0, frozenset())
+
+
+async def test_an_erasure_that_is_rolled_back_is_not_unswept(store: Store) -> None:
+    record = await message(store, "secret")
+    with pytest.raises(KeyError):
+        async with store.write() as transaction:
+            await transaction.edits.purge(record, now_ms=START_MS, text_keys=["a"])
+            raise KeyError
+    assert await unswept(store) == Unswept(0, frozenset())
 
 
 async def test_sweeping_a_live_database_keeps_everything_that_was_not_erased(backend: Backend) -> None:

@@ -124,7 +124,8 @@ async def test_a_purge_needs_the_users_word_and_leaves_nothing(tmp_path: Path, e
         assert "Erased for good: msg_1" in await call("forget", record_ids=["msg_1"], purge=True)
         assert list(holding(folder, CANARY)) == []
         assert "was erased for good" in await call("memory_history", record_id="msg_1")
-        assert "was erased for good" in await call("forget", record_ids=["msg_1"], purge=True)
+        assert "was erased for good" in await call("forget", record_ids=["msg_1"])
+        assert "Erased for good: msg_1" in await call("forget", record_ids=["msg_1"], purge=True)
     assert list(holding(folder, CANARY)) == []
 
 

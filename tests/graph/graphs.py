@@ -21,7 +21,7 @@ from tests.scripted import ScriptedClock
 
 @dataclass
 class Listening:
-    """A summarizer that gives what it was told to, and remembers what it was asked; and the hook for reports."""
+    """A summarizer that returns a set text and remembers its calls; also the listener of reports."""
 
     reply: Any = "summed up"
     asked: list[tuple[Sequence[str], int]] = field(default_factory=list)

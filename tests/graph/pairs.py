@@ -1,4 +1,4 @@
-"""Pairs of queries: near and different, and the same but for case, punctuation and white space."""
+"""Pairs of queries: near and different, and the same except for case, punctuation and white space."""
 
 from typing import Final
 

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from kalito_mcp.domain.graph import GraphChanges
+from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.entities import entities
-from kalito_mcp.graph.keeper import MAX_SOURCES
+from kalito_mcp.graph.indexed_graph import MAX_SOURCES
 from kalito_mcp.graph.store import GraphStore
 from tests.graph.graphs import edge_of, graph_of, linked, query_id, seen, sleeping, unchanged, weighed
 from tests.graph.test_invariants import RECORDS, TEXTS, AnyUse
@@ -20,6 +21,10 @@ NOON = "At noon, says Anna Keller."
 @pytest.fixture
 def graph(clock: ScriptedClock) -> GraphStore:
     return graph_of(clock)
+
+
+def keys(*texts: str) -> list[str]:
+    return [canonical_key(text) for text in texts]
 
 
 def turn(graph: GraphStore, question: str, answer: str, *, first: int = 1) -> tuple[str, str]:
@@ -95,8 +100,8 @@ def test_what_was_merged_says_what_is_left_of_it(graph: GraphStore) -> None:
     erased = next(one for one in said if query_id(texts[one]) == anchor)
     left = texts | {"msg_7": NOON, "msg_8": "When does the night train leave for Oslo tomorrow?"}
     del left[erased]
-    assert graph.sources_beside([erased]) == {one for one in said if one != erased}
-    graph.detach_records([erased], text_of=left, erased_texts=[texts[erased]])
+    assert graph.other_sources([erased]) == {one for one in said if one != erased}
+    graph.detach_records([erased], text_of=left, erased_keys=keys(texts[erased]))
     [node] = [one for one in graph.nodes() if one.id not in (answer, other)]
     assert node.id == query_id(node.text or "")
     assert (node.text, node.summary) == (left[node.source_record_ids[0]], None)
@@ -116,10 +121,10 @@ def test_a_node_of_an_erased_text_goes_though_it_forgot_the_record(graph: GraphS
     assert "msg_1" not in graph.node(asked).source_record_ids
     with unchanged(graph):
         graph.detach_records(["msg_1"], text_of={})
-    assert len(graph.sources_beside(["msg_1"], erased_texts=["when does the train to oslo leave"])) == MAX_SOURCES
-    graph.detach_records(["msg_1"], text_of={"msg_5": TRAIN}, erased_texts=[TRAIN])
+    assert len(graph.other_sources(["msg_1"], erased_keys=keys("when does the train to oslo leave"))) == MAX_SOURCES
+    graph.detach_records(["msg_1"], text_of={"msg_5": TRAIN}, erased_keys=keys(TRAIN))
     assert graph.node(asked).source_record_ids == ("msg_5",)
-    graph.detach_records(["msg_5"], text_of={}, erased_texts=[TRAIN])
+    graph.detach_records(["msg_5"], text_of={}, erased_keys=keys(TRAIN))
     assert graph.stats().nodes == 0
 
 
@@ -144,7 +149,7 @@ def test_what_is_found_in_a_text_is_contained_in_it() -> None:
 def test_a_record_that_nobody_names_changes_nothing(graph: GraphStore) -> None:
     turn(graph, TRAIN, NOON)
     with unchanged(graph):
-        assert graph.detach_records(["msg_77"], text_of={}, erased_texts=["never said"]) == 0
+        assert graph.detach_records(["msg_77"], text_of={}, erased_keys=keys("never said")) == 0
 
 
 def test_what_was_removed_is_told_to_the_storage(graph: GraphStore) -> None:
@@ -165,16 +170,16 @@ class AnyUseAndForgetting(AnyUse):
         erased=st.lists(st.sampled_from(TEXTS), max_size=2),
     )
     def detach(self, gone: set[str], text_of: dict[str, str], erased: list[str]) -> None:
-        beside = self.graph.sources_beside(gone, erased_texts=erased)
+        beside = self.graph.other_sources(gone, erased_keys=keys(*erased))
         assert not beside & gone
-        self.graph.detach_records(gone, text_of=text_of, erased_texts=erased)
+        self.graph.detach_records(gone, text_of=text_of, erased_keys=keys(*erased))
         left = [node for node in self.graph.nodes() if not gone.isdisjoint(node.source_record_ids)]
         assert not left
         if not text_of:
             ids = {node.id for node in self.graph.nodes()}
             assert ids.isdisjoint(map(query_id, erased))
         before = seen(self.graph)
-        self.graph.detach_records(gone, text_of=text_of, erased_texts=[])
+        self.graph.detach_records(gone, text_of=text_of, erased_keys=())
         assert seen(self.graph) == before
 
 

@@ -147,7 +147,7 @@ def test_within_the_cooldown_nodes_go_without_a_sleep_cycle(clock: ScriptedClock
     assert graph.stats().nodes == 3
 
 
-def test_what_slept_away_while_room_was_made_is_linked_as_what_it_became(clock: ScriptedClock) -> None:
+def test_a_node_merged_while_room_was_made_is_linked_as_its_anchor(clock: ScriptedClock) -> None:
     graph = graph_of(clock, max_nodes=3)
     sleeping(graph)
     ids = [graph.upsert_query(text) for text in TRAIN[:3]]
@@ -158,7 +158,7 @@ def test_what_slept_away_while_room_was_made_is_linked_as_what_it_became(clock: 
     assert (edge.from_id, edge.type, edge.to_id) == (query.id, EdgeType.RESPONDED_WITH, answer)
 
 
-def test_feedback_that_makes_its_target_sleep_away_still_reaches_its_neighbours(clock: ScriptedClock) -> None:
+def test_feedback_that_gets_its_target_merged_still_reaches_the_neighbours(clock: ScriptedClock) -> None:
     graph = graph_of(clock, max_nodes=4, diffusion=1.0)
     sleeping(graph)
     ids = [graph.upsert_query(text) for text in TRAIN[:3]]
@@ -231,7 +231,7 @@ def test_what_is_evicted_is_forgotten_with_its_record(clock: ScriptedClock) -> N
     assert graph.node(graph.upsert_query("bread")).weights.repeat == 1.0
 
 
-def test_a_stored_graph_that_is_too_large_comes_within_its_limits_and_keeps_what_is_needed(
+def test_a_stored_graph_that_is_too_large_shrinks_to_its_limits(
     clock: ScriptedClock,
 ) -> None:
     stored = graph_of(clock)
@@ -239,7 +239,7 @@ def test_a_stored_graph_that_is_too_large_comes_within_its_limits_and_keeps_what
     changes = stored.drain_changes()
     graph = graph_of(clock, max_nodes=4)
     sleeping(graph)
-    contents = GraphContents(changes.nodes, changes.edges, GraphState(embedder=graph.embedder.fingerprint))
+    contents = GraphContents(changes.nodes, changes.edges, GraphState(embedder=graph.embedder_fingerprint))
     graph.absorb(contents, is_whole=True)
     for one in ids[:3]:
         graph.adjust_weights(one, feedback_delta=-5)

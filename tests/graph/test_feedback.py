@@ -84,7 +84,7 @@ def test_similar_queries_get_their_share_by_the_weight_of_their_edge(clock: Scri
     assert graph.node(second).weights.feedback == pytest.approx(-0.2 * edge.weight)
 
 
-def test_with_diffusion_off_only_the_target_hears_of_it(clock: ScriptedClock) -> None:
+def test_with_diffusion_off_only_the_target_gets_feedback(clock: ScriptedClock) -> None:
     graph = graph_of(clock, diffusion=0.0)
     ids = [graph.upsert_query(text) for text in TRAIN]
     graph.record_feedback(ids[0], "up")

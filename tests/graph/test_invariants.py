@@ -198,7 +198,7 @@ class AnyUse(RuleBasedStateMachine):
             # Copies: a graph takes over what it absorbs.
             nodes=[replace(node, weights=replace(node.weights)) for node in sorted(nodes, key=lambda node: node.id)],
             edges=[replace(edge) for edge in sorted(edges, key=lambda edge: (edge.from_id, edge.type, edge.to_id))],
-            state=GraphState(embedder=self.graph.embedder.fingerprint),
+            state=GraphState(embedder=self.graph.embedder_fingerprint),
         )
         self.mirror.absorb(contents, is_whole=is_whole)
         assert seen(self.mirror) == seen(self.graph)

@@ -93,7 +93,7 @@ def test_what_changed_is_drained_once_and_as_it_is_now() -> None:
     assert not network.drain()
 
 
-def test_what_went_and_came_again_is_there() -> None:
+def test_what_is_removed_and_added_again_is_stored() -> None:
     network = network_of("a", "b")
     network.put_edge(edge("a", "b"))
     network.drain()
@@ -106,12 +106,12 @@ def test_what_went_and_came_again_is_there() -> None:
     assert not network.drain()
 
 
-def test_in_the_place_of_another_network_what_only_that_had_is_removed() -> None:
+def test_replacing_a_network_removes_what_only_the_old_one_had() -> None:
     before, after = network_of("a", "b", "c"), network_of("a", "b")
     before.put_edge(edge("a", "b"))
     before.put_edge(edge("b", "c"))
     after.put_edge(edge("a", "b"))
-    after.replaced(before)
+    after.mark_replaced(before)
     changes = after.drain()
     assert changes.removed_nodes == ["c"]
     assert changes.removed_edges == [("b", EdgeType.SIMILAR_TO, "c")]
@@ -120,7 +120,7 @@ def test_in_the_place_of_another_network_what_only_that_had_is_removed() -> None
 
 def test_an_empty_network_in_the_place_of_another_is_a_change() -> None:
     before, after = network_of("a"), Network()
-    after.replaced(before)
+    after.mark_replaced(before)
     assert after.version > before.version
 
 

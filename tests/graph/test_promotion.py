@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.graph import EdgeType, GraphConfig, NodeType, PromotionPolicy, PromotionReport
-from kalito_mcp.graph.promotion import counted, promotable, promote
+from kalito_mcp.graph.promotion import mark_already_counted, promotable, promote
 from kalito_mcp.graph.store import GraphStore
 
 NOW_MS = 1_772_600_767_089
@@ -112,16 +112,16 @@ def test_without_carried_weights_each_session_counts_once() -> None:
 
 
 @pytest.mark.parametrize("label", ["up", "down", "retry"])
-def test_feedback_that_the_agent_was_told_at_once_is_not_told_again(label: str) -> None:
+def test_feedback_that_was_already_counted_is_not_counted_again(label: str) -> None:
     session, agent = graph(), graph()
     [query_id] = answered(agent, "Where is Ann?")
     answered(session, "Where is Ann?")
     feedback_id = agent.record_feedback(query_id, label)
-    told = agent.node(query_id).weights.feedback
+    counted = agent.node(query_id).weights.feedback
     assert session.record_feedback(query_id, label) == feedback_id
-    counted(session, feedback_id, label)
+    mark_already_counted(session, feedback_id, label)
     promote(session, agent, PromotionPolicy(min_rank=0))
-    assert agent.node(query_id).weights.feedback == told
+    assert agent.node(query_id).weights.feedback == counted
     assert agent.node(feedback_id).weights.repeat == 1
     assert agent.node(feedback_id).weights.feedback == 0
 
@@ -134,7 +134,7 @@ def test_feedback_told_to_the_anchor_of_a_question_is_not_told_again() -> None:
     [anchor] = [node.id for node in agent.nodes() if node.type is NodeType.QUERY]
     for query_id in answered(session, *texts):
         agent.record_feedback(query_id, "up")
-        counted(session, session.record_feedback(query_id, "up"), "up")
+        mark_already_counted(session, session.record_feedback(query_id, "up"), "up")
     promote(session, agent, PromotionPolicy())
     assert agent.node(anchor).weights.feedback == 3
     [feedback] = [node for node in agent.nodes() if node.type is NodeType.FEEDBACK]
@@ -148,7 +148,7 @@ def test_feedback_of_which_the_agent_was_told_a_part_brings_the_rest() -> None:
     answered(agent, "Where is Ann?")
     feedback_id = agent.record_feedback(query_id, "up")
     session.record_feedback(query_id, "up")
-    counted(session, feedback_id, "up")
+    mark_already_counted(session, feedback_id, "up")
     promote(session, agent, PromotionPolicy())
     assert agent.node(query_id).weights.feedback == 2
     assert agent.node(feedback_id).weights.repeat == 2

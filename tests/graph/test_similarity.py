@@ -156,7 +156,7 @@ def test_a_key_added_again_has_the_new_vector_only(many: list[SparseVector]) -> 
     assert "n600" not in dict(index.near(many[600], 0.99))
 
 
-def test_adding_and_removing_for_long_leaves_as_much_as_is_alive(many: list[SparseVector]) -> None:
+def test_after_many_additions_and_removals_only_live_rows_take_memory(many: list[SparseVector]) -> None:
     index = filled(many[:1_000])
     for step in range(6_000):
         index.remove(f"n{step}")
@@ -192,12 +192,12 @@ def test_vectors_of_any_kind_and_width_come_back_bit_for_bit() -> None:
     assert index.nearest(SparseVector.of({2**32 - 1: 1.0}), 3) == []
 
 
-def test_a_question_that_is_no_question_is_refused() -> None:
+def test_an_impossible_threshold_or_count_is_refused() -> None:
     index = filled([EMBEDDER.embed("ferry")])
     for at_least in (0.0, -0.5, 1.1, float("nan")):
-        with pytest.raises(InvalidInput, match="threshold"):
+        with pytest.raises(InvalidInput, match="must be in"):
             index.near(EMBEDDER.embed("ferry"), at_least)
-    with pytest.raises(InvalidInput, match="neighbours"):
+    with pytest.raises(InvalidInput, match="k=-1 must be 0 or more"):
         index.nearest(EMBEDDER.embed("ferry"), -1)
     assert index.nearest(EMBEDDER.embed("ferry"), 0) == []
 

@@ -19,7 +19,7 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.graph import sleep
-from kalito_mcp.graph.keeper import MAX_SOURCES
+from kalito_mcp.graph.indexed_graph import MAX_SOURCES
 from kalito_mcp.graph.store import GraphStore
 from tests.graph.graphs import Listening, graph_of, query_id, seen, sleeping, unchanged, weighed
 from tests.scripted import START_MS, ScriptedClock
@@ -65,8 +65,8 @@ def test_a_plan_changes_nothing_and_asks_nobody(clock: ScriptedClock) -> None:
 def test_a_plan_as_it_is_previewed_is_the_report_as_it_is_applied(clock: ScriptedClock) -> None:
     graph, listening = asleep_graph(clock)
     plan = graph.plan_sleep_cycle("session-finalize")
-    texts = sleep.summaries(plan, listening)
-    assert sleep.previewed(plan, texts) == graph.apply_sleep_plan(plan, texts)
+    texts = sleep.summarize_clusters(plan, listening)
+    assert sleep.preview_report(plan, texts) == graph.apply_sleep_plan(plan, texts)
 
 
 @pytest.mark.parametrize("change", ["query", "weights", "pin", "link", "snapshot", "absorb"])
@@ -327,7 +327,7 @@ def test_within_the_cooldown_nothing_is_done_unless_it_is_forced(clock: Scripted
     assert len(listening.reports) == 4
 
 
-def test_options_stand_in_the_place_of_the_configured_ones(clock: ScriptedClock) -> None:
+def test_options_override_the_configured_ones(clock: ScriptedClock) -> None:
     graph, _ = asleep_graph(clock)
     sleeping(graph, max_clusters=1, summary_max_length=5)
     assert len(graph.plan_sleep_cycle().clusters) == 1
@@ -346,7 +346,7 @@ def test_options_stand_in_the_place_of_the_configured_ones(clock: ScriptedClock)
         ({"similarity_threshold": 1.5}, "is more than 1"),
     ],
 )
-def test_options_that_there_are_not_are_refused(clock: ScriptedClock, options: dict[str, Any], words: str) -> None:
+def test_unknown_options_are_refused(clock: ScriptedClock, options: dict[str, Any], words: str) -> None:
     graph, _ = asleep_graph(clock)
     for call in (graph.run_sleep_cycle, graph.plan_sleep_cycle, graph.is_rested):
         with unchanged(graph), pytest.raises(InvalidInput, match=words):
@@ -366,7 +366,7 @@ def test_where_the_summarizer_fails_the_anchors_own_words_stand_in(
     assert OSLO[0] not in "".join(record.getMessage() for record in caplog.records)
 
 
-def test_a_summary_of_a_megabyte_is_cut_and_one_that_is_no_unicode_is_mended(clock: ScriptedClock) -> None:
+def test_a_long_summary_is_cut_and_broken_unicode_is_mended(clock: ScriptedClock) -> None:
     graph, _ = asleep_graph(clock, "word\n" * 200_000)
     report = graph.run_sleep_cycle()
     assert report is not None
@@ -377,7 +377,7 @@ def test_a_summary_of_a_megabyte_is_cut_and_one_that_is_no_unicode_is_mended(clo
     assert {one.summary for one in report.clusters} == {"half ? of it"}
 
 
-def test_summaries_that_are_missing_or_no_text_are_the_anchors_own_words(clock: ScriptedClock) -> None:
+def test_a_missing_summary_is_the_anchors_own_text(clock: ScriptedClock) -> None:
     graph, _ = asleep_graph(clock)
     plan = graph.plan_sleep_cycle()
     first, second = (cluster.anchor_id for cluster in plan.clusters)
@@ -406,14 +406,14 @@ def test_nobody_need_listen(clock: ScriptedClock) -> None:
     assert listening.reports == []
 
 
-def test_a_graph_that_took_another_place_still_sleeps_when_it_is_full(clock: ScriptedClock) -> None:
+def test_a_graph_that_became_another_still_sleeps_when_it_is_full(clock: ScriptedClock) -> None:
     graph, listening = asleep_graph(clock, max_nodes=10)
     graph.from_snapshot(graph.to_snapshot())
     graph.upsert_query("one more")
     assert [report.trigger for report in listening.reports] == [SleepCycleTrigger.EVICTION]
 
 
-def test_an_anchor_remembers_so_many_of_what_was_merged_into_it(clock: ScriptedClock) -> None:
+def test_an_anchor_remembers_at_most_64_merged_nodes(clock: ScriptedClock) -> None:
     graph = graph_of(clock)
     texts = [f"how long does parcel {number} take to arrive" for number in range(100, 200)]
     for text in texts:

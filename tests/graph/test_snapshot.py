@@ -186,7 +186,7 @@ BAD: dict[str, tuple[str, Callable[[Snapshot], Any]]] = {
     "another seed": ("seed is 7 there", lambda data: data["embedder"].update(seed=7)),
     "another kind": ("kind is 'model'", lambda data: data["embedder"].update(kind="model")),
     "no embedder": ("no embedder", remove("embedder")),
-    "other keys": ("makes its keys by", lambda data: data["canonical_meta"].update(norm_version=0)),
+    "other keys": ("other key settings", lambda data: data["canonical_meta"].update(norm_version=0)),
     "no meta": ("no canonical_meta", remove("canonical_meta")),
     "no graph": ("graph is not an object", remove("graph")),
     "no nodes": (r"graph\.nodes should be of type list", remove("graph", "nodes")),
@@ -195,7 +195,7 @@ BAD: dict[str, tuple[str, Callable[[Snapshot], Any]]] = {
     "node as a list": (r"graph\.nodes\[0\] is not an object", lambda data: data["graph"]["nodes"].__setitem__(0, [])),
     "node twice": ("node 'query_.*' twice", twice("nodes")),
     "edge twice": ("edge 'query_.*' twice", twice("edges")),
-    "dangling edge": ("no such node", remove("graph", "nodes", 0)),
+    "dangling edge": ("leads to the missing node", remove("graph", "nodes", 0)),
     "unknown key of a node": (r"graph\.nodes\[0\] has an unknown key 'colour'", node_edit(colour="red")),
     "unknown key of weights": ("unknown key 'x'", lambda data: data["graph"]["nodes"][0]["weights"].update(x=1)),
     "unknown key of an edge": (r"graph\.edges\[0\] has an unknown key 'label'", edge_edit(label="")),
@@ -217,8 +217,8 @@ BAD: dict[str, tuple[str, Callable[[Snapshot], Any]]] = {
     "weight NaN": ("repeat should be a finite", node_edit(weights={"repeat": math.nan, "feedback": 0})),
     "weight infinite": ("feedback should be a finite", node_edit(weights={"repeat": 1, "feedback": -math.inf})),
     "weight as a text": ("repeat should be a finite", node_edit(weights={"repeat": "1", "feedback": 0})),
-    "weight too small": ("repeat is at least 1", node_edit(weights={"repeat": 0, "feedback": 0})),
-    "weight too large": ("neither beyond", node_edit(weights={"repeat": 1, "feedback": 1e300})),
+    "weight too small": ("repeat must be at least 1", node_edit(weights={"repeat": 0, "feedback": 0})),
+    "weight too large": ("neither may exceed", node_edit(weights={"repeat": 1, "feedback": 1e300})),
     "whole number too large": ("feedback should be a finite", node_edit(weights={"repeat": 1, "feedback": 10**400})),
     "embedding as an object": ("embedding should be of type list", node_edit(embedding={"1": 1.0})),
     "embedding of numbers": (r"embedding should be \[\[index, value\]", node_edit(embedding=[1, 2])),
@@ -226,17 +226,17 @@ BAD: dict[str, tuple[str, Callable[[Snapshot], Any]]] = {
     "embedding of uneven parts": (r"embedding should be \[\[index, value\]", node_edit(embedding=[[1, 2], [3]])),
     "embedding of texts": (r"embedding should be \[\[index, value\]", node_edit(embedding=[["1", "2"]])),
     "embedding of objects": (r"embedding should be \[\[index, value\]", node_edit(embedding=[{}])),
-    "embedding with a part of an index": ("no whole number", node_edit(embedding=[[1.5, 1.0]])),
+    "embedding with a part of an index": ("not a whole number", node_edit(embedding=[[1.5, 1.0]])),
     "embedding beyond its dimensions": (r"0\.\.16,383", node_edit(embedding=[[16_384, 1.0]])),
-    "embedding with an index below": ("no whole number", node_edit(embedding=[[-1, 1.0]])),
+    "embedding with an index below": ("not a whole number", node_edit(embedding=[[-1, 1.0]])),
     "embedding with an index twice": ("there twice", node_edit(embedding=[[1, 1.0], [1, 2.0]])),
     "embedding NaN": ("not finite", node_edit(embedding=[[1, math.nan]])),
-    "embedding index NaN": ("no whole number", node_edit(embedding=[[math.nan, 1.0]])),
+    "embedding index NaN": ("not a whole number", node_edit(embedding=[[math.nan, 1.0]])),
     "unknown edge type": ("type='likes' is not one of similar_to", edge_edit(type="likes")),
     "edge weight NaN": ("weight should be a finite", edge_edit(weight=math.nan)),
-    "edge weight below": ("weighs at least 0", edge_edit(weight=-0.5)),
-    "edge with another name": ("named from::type::to", edge_edit(id="x")),
-    "edge to itself": ("has two ends", lambda data: data["graph"]["edges"].__setitem__(0, self_edge(data))),
+    "edge weight below": ("a weight of at least 0", edge_edit(weight=-0.5)),
+    "edge with another name": ("has the id from::type::to", edge_edit(id="x")),
+    "edge to itself": ("two different ends", lambda data: data["graph"]["edges"].__setitem__(0, self_edge(data))),
 }
 
 
@@ -279,7 +279,7 @@ def test_a_snapshot_that_is_larger_than_the_graph_may_be_is_refused(
         graph.from_snapshot(full_graph(clock).to_snapshot())
 
 
-def test_what_a_snapshot_replaced_is_to_be_removed_from_what_is_stored(clock: ScriptedClock) -> None:
+def test_what_a_snapshot_replaced_is_removed_from_the_stored_graph(clock: ScriptedClock) -> None:
     graph = graph_of(clock)
     gone, stays = graph.upsert_query("a dog"), query_id("bread")
     graph.drain_changes()

@@ -168,7 +168,7 @@ def test_a_node_remembers_its_first_record_and_its_newest(clock: ScriptedClock) 
     assert graph.node_of_record("msg_0") == graph.node_of_record("msg_37") == node.id
 
 
-def test_a_record_whose_words_were_amended_is_its_new_query_alone(clock: ScriptedClock) -> None:
+def test_an_amended_record_belongs_only_to_its_new_query(clock: ScriptedClock) -> None:
     graph = graph_of(clock)
     before = graph.upsert_query("bread", record_id="msg_1")
     after = graph.upsert_query("cake", record_id="msg_1")
@@ -277,7 +277,7 @@ def test_merging_by_threshold_adds_to_the_weights_that_were_there(
     assert graph.node(query_id(other)).id == known
 
 
-def test_an_id_that_means_a_node_already_goes_on_meaning_that(clock: ScriptedClock) -> None:
+def test_a_merged_id_keeps_its_node(clock: ScriptedClock) -> None:
     graph = graph_of(clock)
     cake = graph.upsert_query("cake")
     graph.merge_node(merged_from("bread", source_node_ids=(cake, "query_x")), carry_weights=True)

@@ -163,7 +163,7 @@ async def test_after_five_failures_no_more_calls_arrive_until_the_rest_is_over()
             with pytest.raises(ModelUnavailable, match="answered 500"):
                 await model.complete(REQUEST)
         assert len(server.calls) == 5
-        with pytest.raises(ModelUnavailable, match=r"was not asked, for it failed too often; .* 60 s"):
+        with pytest.raises(ModelUnavailable, match=r"was not asked because it failed too often; .* 60 s"):
             await model.complete(REQUEST)
 
         clock.steady += 60

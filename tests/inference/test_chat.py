@@ -9,7 +9,8 @@ import pytest
 
 from kalito_mcp.errors import ModelError, ModelReplyInvalid, ModelUnavailable
 from kalito_mcp.inference.breaker import CircuitBreaker
-from kalito_mcp.inference.chat import ChatLimits, OllamaChat, OpenAIChat
+from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
+from kalito_mcp.inference.http import CallLimits
 from kalito_mcp.ports.chat import ChatRequest
 from tests.inference import model_server as scripted
 from tests.inference.model_server import MIB, Flood, Reply, ScriptedServer
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.anyio
 REQUEST = ChatRequest(model="llama3.2", system="Be brief.", prompt="user: hi 👋", temperature=0.1, max_tokens=100)
 KEY_ENV = "KALITO_TEST_MODEL_KEY"
 KEY = "sk-canary-0123456789"
-QUICK = ChatLimits(total_timeout_s=5.0)
-IMPATIENT = ChatLimits(total_timeout_s=0.7)
+QUICK = CallLimits(total_timeout_s=5.0)
+IMPATIENT = CallLimits(total_timeout_s=0.7)
 
 
 @dataclass
@@ -36,7 +37,7 @@ class ScriptedClock:
 
 @dataclass
 class Waits:
-    """Stands where the waits between retries would be, and notes them."""
+    """Replaces the waits between retries and notes them."""
 
     seconds: list[float] = field(default_factory=list)
 
@@ -89,7 +90,7 @@ async def test_ollama_is_asked_as_its_api_wants() -> None:
     }
 
 
-async def test_an_openai_compatible_server_is_asked_as_its_api_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_openai_compatible_server_gets_requests_of_its_api(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_ENV, f"{KEY}\n")
     async with ScriptedServer(scripted.openai_says("A greeting.")) as server:
         model = chat(f"{server.url}/v1", OpenAIChat, api_key_env=KEY_ENV)
@@ -118,7 +119,7 @@ async def test_what_a_reasoning_model_thought_is_not_part_of_its_answer() -> Non
 @pytest.mark.parametrize(
     "reply", [scripted.never_answers, scripted.hangs_after_the_head, scripted.drips], ids=lambda reply: reply.__name__
 )
-async def test_a_server_that_keeps_the_caller_waiting_is_cut_off_at_the_total_timeout(reply: Reply) -> None:
+async def test_a_slow_server_is_cut_off_at_the_total_timeout(reply: Reply) -> None:
     failure, calls = await failure_of(reply, limits=IMPATIENT)
 
     assert isinstance(failure, ModelUnavailable)
@@ -195,9 +196,9 @@ async def test_a_retry_after_that_is_no_number_leaves_it_to_the_backoff() -> Non
 
 
 @pytest.mark.parametrize(
-    ("header", "limits"), [("Retry-After: 6", ChatLimits()), ("Retry-After: 4", ChatLimits(total_timeout_s=3))]
+    ("header", "limits"), [("Retry-After: 6", CallLimits()), ("Retry-After: 4", CallLimits(total_timeout_s=3))]
 )
-async def test_a_wait_that_is_too_long_is_not_begun(header: str, limits: ChatLimits) -> None:
+async def test_a_wait_that_is_too_long_is_not_begun(header: str, limits: CallLimits) -> None:
     waits = Waits()
 
     failure, calls = await failure_of(scripted.status(503, header), sleep=waits, limits=limits)
@@ -260,7 +261,7 @@ async def test_a_body_of_100_mb_is_cut_off_after_the_first() -> None:
     assert flood.sent < 16 * MIB  # what the sockets' buffers hold on top
 
 
-async def test_a_redirect_is_not_followed_and_the_key_stays_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_redirect_is_not_followed_and_does_not_get_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """No cross-origin redirect, keys only to their own host."""
     monkeypatch.setenv(KEY_ENV, KEY)
     async with ScriptedServer(scripted.openai_says("mine now")) as thief:
@@ -306,7 +307,7 @@ async def test_a_server_that_speaks_no_tls_is_said_in_words() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "  ", "sk-canary\nX-Evil: 1", "sk-canary-ключ"])
-async def test_without_a_usable_key_nobody_is_asked(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_usable_key_no_server_is_called(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_ENV, key)
 
     failure, calls = await failure_of(scripted.openai_says("hello"), kind=OpenAIChat, api_key_env=KEY_ENV)

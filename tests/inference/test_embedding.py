@@ -72,7 +72,7 @@ async def test_ollama_is_asked_as_its_api_wants() -> None:
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0, -1]], rtol=1e-6)
 
 
-async def test_an_openai_compatible_server_is_asked_as_its_api_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_openai_compatible_server_gets_requests_of_its_api(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_ENV, f"{KEY}\n")
     async with ScriptedServer(numbered((1, [0.0, 1.0]), (0, [1.0, 0.0]))) as server:
         model = embedder(f"{server.url}/v1", OpenAIEmbedder, api_key_env=KEY_ENV)
@@ -309,7 +309,7 @@ async def test_the_registry_builds_the_embedder_that_is_named() -> None:
 
 
 async def test_an_embedder_that_cannot_be_is_refused_at_once() -> None:
-    with pytest.raises(ConfigurationError, match=r"'hoem' is no model server; known are 'minilm', 'home', 'cloud'"):
+    with pytest.raises(ConfigurationError, match=r"'hoem' is not a model server; known are 'minilm', 'home', 'cloud'"):
         servers().embedder(VectorPolicy("hoem", "m"))
     with pytest.raises(ConfigurationError, match=r"vectors\.model is empty; name the model .* 'home' embeds with"):
         servers().embedder(VectorPolicy("home"))

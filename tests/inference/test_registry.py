@@ -4,7 +4,8 @@ from dataclasses import dataclass
 import pytest
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
-from kalito_mcp.inference.chat import OpenAIChat, address_flaw
+from kalito_mcp.inference.chat import OpenAIChat
+from kalito_mcp.inference.http import address_flaw
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer, ServerKind
 from tests.inference import model_server as scripted
 from tests.inference.model_server import ScriptedServer
@@ -182,7 +183,7 @@ def test_a_key_in_the_place_of_its_variables_name_is_refused_and_not_repeated() 
         ("name", "a\nb"),
     ],
 )
-def test_a_field_that_cannot_be_is_refused_by_name(field: str, value: object) -> None:
+def test_an_impossible_field_is_refused_by_name(field: str, value: object) -> None:
     fields = {"name": "home", "kind": "ollama", "url": "http://127.0.0.1:11434", "models": ("*",), field: value}
 
     with pytest.raises(ConfigurationError, match=field):
@@ -231,7 +232,7 @@ async def test_every_address_of_a_host_is_tried_in_one_call() -> None:
         ("::1", False),
     ],
 )
-async def test_a_name_that_leads_where_it_must_not_is_not_connected_to(address: str, allows_loopback: bool) -> None:
+async def test_a_name_of_a_forbidden_address_is_not_connected_to(address: str, allows_loopback: bool) -> None:
     """Metadata and link-local always, loopback unless configured; one such address among others is enough."""
 
     async def rebound(host: str, port: int) -> Sequence[str]:
@@ -239,7 +240,7 @@ async def test_a_name_that_leads_where_it_must_not_is_not_connected_to(address: 
 
     async with ScriptedServer(scripted.ollama_says("hello")) as server:
         model = chat(f"http://models.example:{server.port}", resolve=rebound, allows_loopback=allows_loopback)
-        with pytest.raises(ModelUnavailable, match="was not asked, for its host's address") as caught:
+        with pytest.raises(ModelUnavailable, match="was not asked because its host's address") as caught:
             await model.complete(REQUEST)
         await model.aclose()
 

@@ -197,7 +197,7 @@ class DamagedVocabulary(ModuleType):
 
 
 class DownloadingTiktoken(ModuleType):
-    """Stands for tiktoken where the file is missing: asked for it, it would go to the network."""
+    """Replaces tiktoken without its file, which would use the network."""
 
     def get_encoding(self, name: str) -> object:
         raise AssertionError(name)

@@ -129,6 +129,17 @@ async def test_calling_again_changes_nothing(memory: Memory, database: Path) -> 
     assert first.snapshot.path.stat() == written
 
 
+async def test_a_checkpoint_that_is_named_is_written_of_a_closed_session_too(memory: Memory, database: Path) -> None:
+    await memory.finalize_session("trip")
+    before = tables(database, is_exact=True)
+    again = await memory.finalize_session("trip", FinalizeOptions(checkpoint_name="second"))
+    assert again.snapshot is not None and again.snapshot.name == "second"
+    assert {one.name for one in memory.orchestrator().list_snapshots()} == {"default", "second"}
+    refused = await memory.finalize_session("trip", FinalizeOptions(checkpoint=False, checkpoint_name="third"))
+    assert refused.snapshot is None
+    assert tables(database, is_exact=True) == before
+
+
 async def test_the_orchestrators_own_method_is_the_same(memory: Memory) -> None:
     done = await memory.orchestrator().finalize_session("trip", promote=False, checkpoint_name="end")
     assert done.session.state is SessionState.FINALIZED

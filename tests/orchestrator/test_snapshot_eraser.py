@@ -1,14 +1,20 @@
 """Erased words leave the checkpoints: by a purge, where an older one is put back, and where one is being written."""
 
+import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from anyio import create_task_group, from_thread
 
 from kalito_mcp import Memory, open_memory
-from kalito_mcp.graph import files
+from kalito_mcp.domain.erasing import PurgeReport
+from kalito_mcp.graph import checkpoint
+from kalito_mcp.graph.files import read_json
+from kalito_mcp.orchestrator import snapshot_eraser
 from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
 from tests.empty_database import lay_empty_database
 from tests.orchestrator.stored import said, texts_of
@@ -108,18 +114,56 @@ async def test_an_erasure_that_was_interrupted_is_finished_by_the_next(
     assert (await eraser.erase()).rewritten == ()
 
 
+@pytest.mark.parametrize(("module", "name"), [(checkpoint, "best"), (os, "fsync")])
 async def test_a_checkpoint_that_was_being_written_is_written_again(
-    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str
 ) -> None:
-    write_json = files.write_json
+    undisturbed = getattr(module, name)
     purged: list[str] = []
 
-    async def erased_before(path: Path, data: Any, *, is_pretty: bool = False) -> None:
+    def purging(*arguments: Any) -> Any:
+        done = undisturbed(*arguments)
         if not purged:
             purged.append("msg_3")
-            await memory.purge(purged)
-        await write_json(path, data, is_pretty=is_pretty)
+            assert from_thread.run(memory.purge, purged).remaining == {}
+        return done
 
-    monkeypatch.setattr(files, "write_json", erased_before)
+    monkeypatch.setattr(module, name, purging)
     await memory.orchestrator().save_snapshot("late")
     assert "Quahog" not in (folder / "late.json").read_text(encoding="utf-8")
+    assert BREAD[0] in (folder / "late.json").read_text(encoding="utf-8")
+
+
+async def test_purges_of_two_processes_at_once_leave_nothing_unclean(
+    memory: Memory, database: Path, folder: Path
+) -> None:
+    for number in range(5):
+        await memory.orchestrator().save_snapshot(f"kept{number}")
+    reports: list[PurgeReport] = []
+
+    async def purge(purging: Memory, record_id: str) -> None:
+        reports.append(await purging.purge([record_id]))
+
+    async with open_memory(database) as other, create_task_group() as tasks:
+        tasks.start_soon(purge, memory, "msg_3")
+        tasks.start_soon(purge, other, "msg_4")
+    assert [report.remaining for report in reports] == [{}, {}]
+    for path in folder.iterdir():
+        assert all(text not in path.read_text(encoding="utf-8") for text in TRAM)
+
+
+async def test_a_snapshot_that_names_nothing_erased_is_not_read_as_a_graph(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [number] = (await memory.record_messages("other", said("Hello there."))).message_ids
+    read: list[Path] = []
+
+    async def counted(path: Path) -> Any:
+        read.append(path)
+        return await read_json(path)
+
+    monkeypatch.setattr(snapshot_eraser, "read_json", counted)
+    assert (await memory.purge([number])).remaining == {}
+    assert read == []
+    await memory.purge(["msg_3"])
+    assert [path.name for path in read] == ["default.json"]

@@ -1,4 +1,4 @@
-"""What lies between two snapshots."""
+"""The difference between two snapshots."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def test_a_snapshot_does_not_differ_from_itself(graph: GraphStore) -> None:
     assert (found.added, found.removed, found.changed) == ((), (), ())
 
 
-def test_what_came_what_went_and_what_changed_is_told_apart(graph: GraphStore) -> None:
+def test_added_removed_and_changed_nodes_are_listed(graph: GraphStore) -> None:
     before = graph.to_snapshot()
     new = graph.upsert_query("Who is Bob?")
     known = graph.upsert_query("Where is Ann?")
@@ -38,7 +38,7 @@ def test_what_came_what_went_and_what_changed_is_told_apart(graph: GraphStore) -
     assert (back.removed, back.removed_edges, back.added) == (found.added, 1, ())
 
 
-def test_being_met_at_another_moment_is_no_change(graph: GraphStore) -> None:
+def test_another_moment_of_access_is_no_change(graph: GraphStore) -> None:
     before = graph.to_snapshot()
     after = graph.to_snapshot()
     for node in after["graph"]["nodes"]:
@@ -50,8 +50,8 @@ def test_being_met_at_another_moment_is_no_change(graph: GraphStore) -> None:
     "broken", [{}, [], None, "x", {"graph": None}, {"graph": {"nodes": 1, "edges": []}}, {"graph": {"nodes": [1]}},
                {"graph": {"nodes": [{"id": "a"}]}}, {"graph": {"nodes": {"a": 1}, "edges": []}}],
 )  # fmt: skip
-def test_what_is_no_snapshot_is_refused(graph: GraphStore, broken: Any) -> None:
-    with pytest.raises(InvalidInput, match="no snapshot"):
+def test_anything_but_a_snapshot_is_refused(graph: GraphStore, broken: Any) -> None:
+    with pytest.raises(InvalidInput, match="not a snapshot"):
         diff(graph.to_snapshot(), broken)
-    with pytest.raises(InvalidInput, match="no snapshot"):
+    with pytest.raises(InvalidInput, match="not a snapshot"):
         diff(broken, graph.to_snapshot())

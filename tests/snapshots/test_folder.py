@@ -1,4 +1,4 @@
-"""Checkpoints by name: none leads out of the folder, and each is found again."""
+"""Snapshots by name: none leads out of the folder, and each is found again."""
 
 import os
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_they_are_listed_newest_first_and_equally_old_ones_by_name(folder: Snaps
     assert folder.all()[-1].to_dict() == {"name": "b", "bytes": 3, "written_at": "1970-01-01T00:01:40.000Z"}
 
 
-def test_what_is_no_checkpoint_is_not_listed(folder: SnapshotFolder) -> None:
+def test_other_files_are_not_listed(folder: SnapshotFolder) -> None:
     write(folder, "a", at_s=100)
     (folder.folder / "folder.json").mkdir()
     (folder.folder / ".a.json.tmp").touch()
@@ -72,7 +72,7 @@ def test_what_is_no_checkpoint_is_not_listed(folder: SnapshotFolder) -> None:
             folder.existing(name)
 
 
-def test_a_missing_one_is_an_error_that_names_those_that_are_there(folder: SnapshotFolder) -> None:
+def test_the_error_for_a_missing_snapshot_lists_those_that_exist(folder: SnapshotFolder) -> None:
     with pytest.raises(NotFound, match="none yet"):
         folder.existing("end")
     write(folder, "trip", at_s=100)
@@ -83,7 +83,7 @@ def test_a_missing_one_is_an_error_that_names_those_that_are_there(folder: Snaps
 
 
 @given(st.text(min_size=1, max_size=200))
-def test_every_agents_own_checkpoint_has_a_plain_name(agent_id: str) -> None:
+def test_every_agents_own_snapshot_has_a_plain_name(agent_id: str) -> None:
     folder = SnapshotFolder(Path("/memories/snapshots"))
     assert folder.path(default_name(agent_id)).parent == folder.folder
 

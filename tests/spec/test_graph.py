@@ -1,7 +1,8 @@
 """Every type, method, option and note of graph-memory-api that is the graph's, by the face of the package."""
 
 import inspect
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,23 @@ class LettersEmbedder:
 
     def import_state(self, state: dict[str, Any]) -> None:
         self.shift = state["shift"]
+
+
+class OnlyEmbeds:
+    """An embedder with nothing but `embed`: how often each letter is there, in a shape of its vectors."""
+
+    def __init__(self, shape: Callable[[dict[int, float]], Any]) -> None:
+        self.shape = shape
+
+    def embed(self, text: str) -> Any:
+        return self.shape({ord(letter): float(text.count(letter)) for letter in set(text)})
+
+
+SHAPES: dict[str, Callable[[dict[int, float]], Any]] = {
+    "list": lambda counts: [counts.get(code, 0.0) for code in range(128)],
+    "map": dict,
+    "sparse": SparseVector.of,
+}
 
 
 def graph_of(clock: ScriptedClock, texts: Sequence[str] = (), **config: Any) -> GraphStore:
@@ -207,8 +225,7 @@ def test_from_tau_dup_up_queries_are_shown_as_one_and_merged_only_where_that_is_
 
 
 def test_an_embedder_embeds_and_hands_over_its_state(clock: ScriptedClock) -> None:
-    """graph-memory-api, Types, EmbeddingProvider: embed, exportState, importState. Departure: a vector is sparse, and
-    the state is always there, so that two embedders' vectors are never mixed."""
+    """graph-memory-api, Types, EmbeddingProvider: embed, exportState, importState."""
     embedder: EmbeddingProvider = LettersEmbedder(shift=5)
     graph = GraphStore(GraphConfig(), embedder)
     graph.upsert_query("otto")
@@ -220,10 +237,54 @@ def test_an_embedder_embeds_and_hands_over_its_state(clock: ScriptedClock) -> No
     assert again.search_similar_queries("toto")[0].sim == pytest.approx(1.0)
 
 
-def test_a_vector_may_be_given_as_a_map() -> None:
-    """graph-memory-api, Types, EmbeddingProvider: a map of index to value, as dense numbers are by their places."""
-    assert SparseVector.of({7: 3.0, 2: 4.0}).pairs() == [[2, pytest.approx(0.8)], [7, pytest.approx(0.6)]]
-    assert SparseVector.of(enumerate([0.0, 3.0, 4.0])).pairs() == [[1, pytest.approx(0.6)], [2, pytest.approx(0.8)]]
+class NamedEmbedder(OnlyEmbeds):
+    """An embedder with a state, and no way to take over another."""
+
+    def export_state(self) -> dict[str, Any]:
+        return {"modelName": "letters"}
+
+
+def test_the_keys_of_an_embedders_state_are_its_own() -> None:
+    """graph-memory-api, Types, EmbeddingProvider: importState gets what exportState returned."""
+    graph = GraphStore(embedder=NamedEmbedder(dict))
+    graph.from_snapshot(graph.to_snapshot())
+    imported: list[dict[str, Any]] = []
+    embedder = NamedEmbedder(dict)
+    embedder.import_state = imported.append
+    GraphStore(embedder=embedder).from_snapshot(graph.to_snapshot())
+    assert imported == [{"modelName": "letters"}]
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_an_embedder_needs_only_embed_and_may_return_a_list_a_map_or_a_sparse_vector(shape: Any) -> None:
+    """graph-memory-api, Types, EmbeddingProvider: `embed(text): number[] | Map<number, number>`, the rest optional."""
+    graph = GraphStore(embedder=OnlyEmbeds(shape))
+    otto = graph.upsert_query("otto")
+    graph.upsert_query("bread")
+    again = GraphStore(embedder=OnlyEmbeds(shape))
+    again.from_snapshot(json.loads(json.dumps(graph.to_snapshot())))
+    for one in (graph, again):
+        assert [(hit.id, hit.sim) for hit in one.search_similar_queries("toto")] == [(otto, pytest.approx(1.0))]
+    assert [[code, pytest.approx(0.5**0.5)] for code in map(ord, "ot")] == again.to_snapshot()["graph"]["nodes"][0][
+        "embedding"
+    ]
+
+
+def test_embedders_without_a_state_are_known_by_their_class() -> None:
+    """graph-memory-api, Types, EmbeddingProvider: exportState and importState are optional."""
+    stateless = GraphStore(embedder=OnlyEmbeds(dict))
+    assert stateless.to_snapshot()["embedder"] == {"kind": f"{__name__}.OnlyEmbeds"}
+    with pytest.raises(InvalidInput, match="another embedder"):
+        stateless.from_snapshot(GraphStore().to_snapshot())
+    with pytest.raises(InvalidInput, match="another embedder"):
+        GraphStore().from_snapshot(stateless.to_snapshot())
+
+
+@pytest.mark.parametrize("vector", [["x"], {"x": 1.0}, [[0, 1.0], [1, 2.0]], [float("nan")]])
+def test_an_embedding_that_is_not_a_vector_is_refused(vector: Any) -> None:
+    """graph-memory-api, Types, EmbeddingProvider: `embed` returns numbers."""
+    with pytest.raises(InvalidInput, match="an embedding"):
+        GraphStore(embedder=OnlyEmbeds(lambda counts: vector)).upsert_query("otto")
 
 
 @pytest.mark.parametrize("trigger", ["session-finalize", "eviction", "interval"])
@@ -468,7 +529,7 @@ def test_a_snapshot_that_another_embedder_or_another_key_made_is_refused(clock: 
     snapshot = graph_of(clock, ["bread"]).to_snapshot()
     with pytest.raises(InvalidInput, match="another embedder"):
         GraphStore(embedder=HashingEmbedder(seed=1)).from_snapshot(snapshot)
-    with pytest.raises(InvalidInput, match="makes its keys"):
+    with pytest.raises(InvalidInput, match="other key settings"):
         GraphStore().from_snapshot({**snapshot, "canonical_meta": {**canonical_meta(), "seed": 1}})
 
 

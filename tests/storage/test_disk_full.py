@@ -1,5 +1,6 @@
 """A full disk: an error that names the file and the room, nothing acknowledged lost, and on it goes."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp import NewMessage, Role, open_memory
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageError, StorageFull
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -112,6 +114,22 @@ async def test_a_new_database_on_a_full_disk_is_refused_in_words_and_works_once_
     await append(store, "one")
     assert await texts(store) == ["one"]
     await store.close()
+
+
+async def test_a_purge_without_room_for_its_sweep_is_finished_once_there_is_room(disk: Disk) -> None:
+    async with open_memory(disk.database) as memory:
+        await memory.record_messages("trip", [NewMessage(Role.USER, "Zanzibarquokka"), NewMessage(Role.USER, LONG)])
+        await memory.settled()
+        ballast = disk.fill()
+        os.truncate(ballast, ballast.stat().st_size - 600_000)
+        for _ in range(2):
+            with pytest.raises(StorageFull, match="free some space and purge again"):
+                await memory.purge(["msg_1"])
+        ballast.unlink()
+        assert b"Zanzibarquokka" in b"".join(path.read_bytes() for path in disk.folder.glob("memory.db*"))
+        assert (await memory.purge(["msg_1"])).erased == ("msg_1",)
+        assert b"Zanzibarquokka" not in b"".join(path.read_bytes() for path in disk.folder.glob("memory.db*"))
+    assert is_sound(disk.database)
 
 
 async def test_a_backup_that_finds_no_room_stops_the_migration_and_leaves_no_half_backup(disk: Disk) -> None:

@@ -155,6 +155,8 @@ async def test_random_edits_of_two_processes_lose_nothing(database: Path, seed: 
             told = versions(record, await view.edits.edits(record))
             without_cause = [{k: v for k, v in c.items() if k != "caused_by"} for _, c in told]
             assert without_cause == [{k: v for k, v in c.items() if k != "caused_by"} for c in contents]
+        unswept = await view.edits.unswept()
+    await editing.stores[0].sweep(unswept.last)
     for store in editing.stores:
         await store.close()
     assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}

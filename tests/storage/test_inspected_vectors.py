@@ -103,5 +103,5 @@ def test_an_embedder_that_cannot_be_had_is_told_and_the_rest_is_looked_at(embedd
     settings = Settings(database=embedded, vectors=VectorPolicy("nobody"))
     found = {finding.check: finding for finding in diagnose(settings, is_deep=False)}
     assert found["models"].verdict is Verdict.FAILED
-    assert "'nobody' is no model server" in found["models"].detail
+    assert "'nobody' is not a model server" in found["models"].detail
     assert found["structure"].verdict is Verdict.OK

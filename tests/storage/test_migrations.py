@@ -135,6 +135,14 @@ async def test_a_later_migration_is_applied_once_with_a_backup_of_what_was_befor
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
 
 
+async def test_erasures_of_a_release_that_did_not_know_an_interrupted_one_are_swept_again(database: Path) -> None:
+    await open_and_close(database, migrations()[:5])
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("INSERT INTO tombstones VALUES ('msg_1', 'x', 'local', 'message', 1, 1, NULL, 0, 0)")
+    assert await open_and_close(database, migrations()[:6]) == [6]
+    assert query(database, "SELECT text_keys FROM unswept") == [("[]",)]
+
+
 async def test_the_backup_can_be_opened_in_the_databases_place(copy: Path) -> None:
     await open_and_close(copy, [*migrations(), ADDS_A_TABLE])
     [backup] = copy.parent.glob("*.backup")

@@ -111,7 +111,7 @@ async def test_the_lock_is_a_private_file_beside_the_database(store: SqliteStore
     await append(store)
     lock = database.with_name("memory.db.lock")
     assert stat.S_IMODE(lock.stat().st_mode) == 0o600
-    assert lock.stat().st_size == 0
+    assert lock.stat().st_size < 100
 
 
 async def test_a_write_while_another_process_writes_is_busy_after_the_timeout_and_reads_go_on(database: Path) -> None:

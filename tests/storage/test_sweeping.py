@@ -16,6 +16,7 @@ from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageFull, StorageReadOnly
+from kalito_mcp.ports.edits import Swept
 from kalito_mcp.storage.sqlite import sweeping
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
@@ -55,6 +56,12 @@ async def purge(store: SqliteStore, *records: MemoryRecord) -> None:
     async with store.write() as transaction:
         for record in records:
             await transaction.edits.purge(record, now_ms=START_MS)
+
+
+async def swept_whole(store: SqliteStore) -> Swept:
+    async with store.read() as view:
+        unswept = await view.edits.unswept()
+    return await store.sweep(unswept.last)
 
 
 async def remember_everywhere(store: SqliteStore, mark: str) -> list[MemoryRecord]:
@@ -101,7 +108,7 @@ async def test_what_was_erased_is_in_no_file_whatever_field_it_was_in(database: 
     made[1] = await change(store, made[1], **{DELETED_AT: START_MS})
     assert files_with(database.parent, CANARY)
     await purge(store, *made)
-    swept = await store.sweep()
+    swept = await swept_whole(store)
     assert dict(swept.remaining) == {}
     assert files_with(database.parent, CANARY) == []
     async with idle.read() as view:
@@ -130,7 +137,7 @@ async def test_texts_of_every_length_leave_nothing_behind_also_where_they_span_p
     chance.shuffle(made)
     for record in made:
         await purge(store, record)
-    await store.sweep()
+    await swept_whole(store)
     for word in (CANARY, CANARY[::-1], CANARY[:8]):
         assert files_with(database.parent, word) == []
     assert len(files_with(database.parent, "kept 200000")) == 1
@@ -159,11 +166,15 @@ async def test_a_reader_of_an_older_state_is_named_and_the_next_sweep_finishes(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM records").fetchone()
         await purge(store, record)
-        swept = await store.sweep()
+        swept = await swept_whole(store)
         assert set(swept.remaining) == {"memory.db", "memory.db-wal"}
         assert all("purge again" in reason for reason in swept.remaining.values())
         reader.rollback()
-    assert dict((await store.sweep()).remaining) == {}
+    async with store.read() as view:
+        assert (await view.edits.unswept()).last == 1
+    assert dict((await swept_whole(store)).remaining) == {}
+    async with store.read() as view:
+        assert (await view.edits.unswept()).last == 0
     assert files_with(database.parent, CANARY) == []
     await store.close()
 
@@ -202,7 +213,7 @@ async def test_a_sweep_keeps_the_secret_the_schema_and_the_numbers_that_were_use
     secret = await store.secret()
     last = await append(store, "last")
     await purge(store, last)
-    await store.sweep()
+    await swept_whole(store)
     assert await store.secret() == secret
     assert (await append(store, "next")).key > last.key
     await store.close()

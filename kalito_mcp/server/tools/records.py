@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
@@ -11,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.time import last_moment
-from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
+from kalito_mcp.memory import Memory
 from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.opened import OpenedMemory, opened_by
 from kalito_mcp.server.subscriptions import Subscriptions
@@ -50,7 +52,9 @@ async def ask_before_erasing(
     if not purge:
         return Confirmation(erase=False)
     memory = await opened_by(context).memory()
-    found = [one for record_id in record_ids for one in await memory.records(record_id)]
+    found = await _to_erase(memory, record_ids)
+    if not found:
+        return Confirmation(erase=True)  # all of it is erased already: the files are cleaned once more
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
         if not confirmed:
@@ -62,6 +66,15 @@ async def ask_before_erasing(
         shown += [f"- {each.id}: {each.text[:_EXCERPT_CHARS]!r}" for each in (one, *pins)]
     more = [f"- and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     return Elicit("\n".join(["Erase this from the memory for good?", *shown, *more]), Confirmation)
+
+
+async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRecord]:
+    """Those of the records that are not erased yet. Raises RecordNotFound."""
+    found: list[MemoryRecord] = []
+    for record_id in record_ids:
+        with suppress(RecordErased):
+            found += await memory.records(record_id)
+    return found
 
 
 class RecordTools:
@@ -159,8 +172,9 @@ class RecordTools:
     ) -> Annotated[CallToolResult, ForgottenRecords]:
         """Forget records: no context and no search has them any more. `restore` undoes it, unless they were purged."""
         memory = await self._opened.memory()
-        found = [one for record_id in record_ids for one in await memory.records(record_id)]
         if not purge:
+            for record_id in record_ids:
+                await memory.records(record_id)
             editor = editor_of(context)
             forgotten = [one for record_id in record_ids for one in await memory.forget(record_id, editor=editor)]
             await self._tell(forgotten)
@@ -171,6 +185,7 @@ class RecordTools:
             )
         if not isinstance(confirmation, AcceptedElicitation) or not confirmation.data.erase:
             return answer("Nothing was erased: the user did not confirm.", ForgottenRecords())
+        found = await _to_erase(memory, record_ids)
         report = await memory.purge(record_ids)
         await self._tell(found)
         lines = [f"Erased for good: {_listed(report.erased)}."]

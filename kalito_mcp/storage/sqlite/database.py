@@ -12,7 +12,7 @@ descriptor of it would drop SQLite's locks.
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -32,10 +32,10 @@ from kalito_mcp.storage.sqlite.records import RecordQueries, RecordStatements
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
 from kalito_mcp.storage.sqlite.search import SearchQueries
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
+from kalito_mcp.storage.sqlite.side_files import SideFiles, leave_open
 from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_index import CREATE_VOCABULARY, TextIndexQueries, TextIndexStatements
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
-from kalito_mcp.storage.sqlite.vector_files import all_files
 from kalito_mcp.storage.sqlite.vector_shelf import VectorShelf
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
 
@@ -102,6 +102,7 @@ class SqliteStore:
         """Why the database is open for reading only; None when it is not."""
         self._policy = policy
         self._mutex = WriteMutex(path.with_name(path.name + ".lock"), timeout_s=policy.busy_timeout_s)
+        self._files = SideFiles(path)
         self._writer: aiosqlite.Connection | None = None
         self._write_lock = anyio.Lock()
         self._reader_mode = _READ_WRITE
@@ -152,6 +153,7 @@ class SqliteStore:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadViewOfSqlite]:
         """A consistent view, on a connection that cannot write."""
+        self._files.check_names()
         async with self._reader_slots:
             with explained(self.path):
                 reader = self._idle_readers.pop() if self._idle_readers else await self._open_reader()
@@ -172,7 +174,7 @@ class SqliteStore:
         """The write transaction: committed when the block ends, rolled back when it raises or is cancelled."""
         if self._writer is None:
             raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
-        async with self._write_lock, self._mutex.held():
+        async with self._on_opened_files():
             try:
                 with explained(self.path):
                     # Inside the try: a cancelled BEGIN still runs on the driver's thread.
@@ -187,6 +189,7 @@ class SqliteStore:
 
     async def revision(self) -> int:
         """SQLite's data_version: it moves when any connection, of this process or another, commits."""
+        self._files.check_names()
         with explained(self.path):
             async with self._watcher_lock:
                 if self._watcher is None:
@@ -206,17 +209,16 @@ class SqliteStore:
 
     async def approximate(self) -> bool:
         """Build the approximate index of vectors where it is due."""
-        return not self.is_read_only and await self._vectors.build(self._reading, self._publishing)
+        return not self.is_read_only and await self._vectors.build(self._reading, self._on_opened_files)
 
-    async def sweep(self) -> Swept:
+    async def sweep(self, last: int = 0) -> Swept:
         """Make the file forget what was erased from it. Not cancelled once it has begun."""
         if self._writer is None:
             raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
-        async with self._write_lock, self._mutex.held():
+        async with self._on_opened_files() as lock:
+            self._files.forget(lock)
             with explained(self.path):
-                for path in all_files(self.path):
-                    path.unlink(missing_ok=True)
-                return await sweep(self._writer, self.path, busy_timeout_s=self._policy.busy_timeout_s)
+                return await sweep(self._writer, self.path, last, busy_timeout_s=self._policy.busy_timeout_s)
 
     async def close(self) -> None:
         """Close every connection. The last one to close a database checkpoints it, so this holds the mutex."""
@@ -228,14 +230,15 @@ class SqliteStore:
             for reader in readers:
                 await reader.close()
             return
-        try:
-            async with self._write_lock, self._mutex.held():
-                for connection in (*readers, writer):
-                    await connection.close()
-        except KalitoError:
-            # Another process is stuck while it writes. Leaving the threads would keep this process alive.
-            for connection in (*readers, writer):
-                await connection.close()
+        with suppress(KalitoError):  # another process is stuck while it writes
+            async with self._write_lock, self._mutex.held() as lock:
+                if self._files.may_close(lock):
+                    for connection in (*readers, writer):
+                        await connection.close()
+                    return
+        await leave_open(writer)
+        for reader in readers:
+            await reader.close()
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[aiosqlite.Connection]:
@@ -243,9 +246,14 @@ class SqliteStore:
             yield view.connection
 
     @asynccontextmanager
-    async def _publishing(self) -> AsyncIterator[None]:
-        async with self._write_lock, self._mutex.held():
-            yield
+    async def _on_opened_files(self) -> AsyncIterator[int]:
+        """The write lock and the mutex, while the files are those that were opened; looked at before and after."""
+        async with self._write_lock, self._mutex.held() as lock:
+            self._files.check(lock)
+            try:
+                yield lock
+            finally:
+                self._files.note(lock)
 
     async def _open(self, steps: Sequence[Migration], *, may_write: bool) -> None:
         if self.path.is_dir():
@@ -291,12 +299,15 @@ class SqliteStore:
         """Look at the file through a connection that cannot change it: one that can would merge the -wal file of a
         database that is not ours, or not ours yet, when it is closed again."""
         try:
-            looking = await self._connect(_READ_ONLY)
-            try:
-                await is_current(looking, steps, self.path)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await looking.close()
+            async with self._mutex.held() as lock:
+                self._files.prepare(lock)
+                self._files.refuse_foreign_wal()
+                looking = await self._connect(_READ_ONLY)
+                try:
+                    await is_current(looking, steps, self.path)
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await looking.close()
         except sqlite3.Error as error:
             # A read-only folder, or an interrupted creation that must be rolled back first: the writer finds out.
             if not is_read_only(error):
@@ -310,14 +321,16 @@ class SqliteStore:
             # Changing the journal mode and the schema both write: neither happens without the mutex.
             [[mode]] = await writer.execute_fetchall("PRAGMA journal_mode")
             if mode != "wal" or not await is_current(writer, steps, self.path):
-                async with self._mutex.held():
+                async with self._mutex.held() as lock:
                     await writer.execute_fetchall("PRAGMA journal_mode = WAL")
                     await migrate(writer, steps, self.path)
+                    self._files.begin(lock)
             else:
                 # Fails on a file system that is mounted read-only, which opening alone does not.
-                async with self._mutex.held():
+                async with self._mutex.held() as lock:
                     await writer.execute_fetchall("BEGIN IMMEDIATE")
                     await writer.rollback()
+                    self._files.begin(lock)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await writer.close()
@@ -337,6 +350,7 @@ class SqliteStore:
         for mode in (_READ_ONLY, _IMMUTABLE):
             self._reader_mode = mode
             try:
+                self._files.refuse_foreign_wal()
                 self._idle_readers.append(await self._open_reader())
             except sqlite3.Error as reason:
                 if not is_read_only(reason):

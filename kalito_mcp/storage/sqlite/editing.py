@@ -126,11 +126,13 @@ class EditStatements(EditQueries):
         await self._all(DELETE_EDITS, key=record.key)
         return await self._reread(record)
 
-    async def purge(self, record: MemoryRecord, *, now_ms: int) -> None:
+    async def purge(self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = ()) -> None:
         before = await self._stored(record, is_revision_checked=False)
         earlier = [edit.before["text"] for edit in await self.edits(record) if edit.before.get("text")]
         owner = await self._owner(before)
-        await Tombstones(self._connection).add(before, [before["text"], *earlier], owner=owner, now_ms=now_ms)
+        tombstones = Tombstones(self._connection)
+        await tombstones.add(before, [before["text"], *earlier], owner=owner, now_ms=now_ms)
+        await tombstones.owe_sweep(text_keys)
         for effect in await self._all(SELECT_EFFECTS, key=record.key):
             await self._all(UPDATE_RECORD, **rows.hashed({**rows.stored(effect), "caused_by": None}))
         if record.type in (RecordType.MESSAGE, RecordType.SUMMARY):

@@ -11,7 +11,7 @@ from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import RecordNotFound
-from kalito_mcp.ports.edits import Tombstone
+from kalito_mcp.ports.edits import Tombstone, Unswept
 from kalito_mcp.storage.sqlite import edit_rows as rows
 from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
@@ -173,6 +173,9 @@ class EditQueries:
         keys = [key for one in record_ids if (key := message_key(one)) is not None]
         found = await self._all(SELECT_HASHED, keys=json.dumps(keys), ids=json.dumps(list(record_ids)))
         return [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
+
+    async def unswept(self) -> Unswept:
+        return await Tombstones(self._connection).unswept()
 
     async def _agent_key(self, scope: Scope) -> int | None:
         """The scope's agent: the one it names, else its session's, else the default one."""

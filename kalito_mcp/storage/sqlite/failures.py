@@ -20,10 +20,6 @@ from kalito_mcp.errors import (
 _PRIMARY_CODE_MASK: Final = 0xFF
 _READ_ONLY_CODES: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 _DAMAGED_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
-
-
-# The first is also what a limit on the size of files gives, the second what the index of the -wal file gets.
-_NO_ROOM_CODES: Final = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 _UNDECODABLE: Final = "Could not decode to UTF-8"
 
 
@@ -66,11 +62,12 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
     """The StorageError for one failure of SQLite."""
     code = getattr(error, "sqlite_errorcode", 0) or 0
     primary = code & _PRIMARY_CODE_MASK
-    if primary == sqlite3.SQLITE_FULL or (code in _NO_ROOM_CODES and _free_bytes(path) is not None):
-        free = _free_bytes(path)
+    if primary == sqlite3.SQLITE_FULL or code in (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE):
+        # A limit on the size of files fails as IOERR_WRITE, and there the room on the disk says nothing.
+        room = _room(path) if code != sqlite3.SQLITE_IOERR_WRITE else "or the limit on the size of files is reached"
         return StorageFull(
-            f"no room to write {path} ({'unknown' if free is None else free} bytes free there); "
-            "free some space and try again; nothing of this call was written"
+            f"no room to write {path} ({room}); free some space or raise the limit (ulimit -f), and try again; "
+            "nothing of this call was written"
         )
     if is_read_only(error):
         return StorageReadOnly(
@@ -83,7 +80,8 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
         reason = "a text is not UTF-8" if _is_undecodable(error) else error
         return StorageDamaged(
             f"{path} is not a readable database ({reason}); run `kalito-mcp doctor --deep`, "
-            "and move the file aside or restore a backup; nothing was overwritten"
+            "end the servers that it lists, move the file aside together with its -wal and -shm, and restore a backup; "
+            "nothing was overwritten"
         )
     return StorageError(f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'no code')})")
 
@@ -97,8 +95,8 @@ def _is_undecodable(error: sqlite3.Error) -> bool:
     return str(error).startswith(_UNDECODABLE)
 
 
-def _free_bytes(path: Path) -> int | None:
+def _room(path: Path) -> str:
     try:
-        return shutil.disk_usage(path.parent).free
+        return f"{shutil.disk_usage(path.parent).free} bytes free there"
     except OSError:
-        return None
+        return "unknown how many bytes are free there"

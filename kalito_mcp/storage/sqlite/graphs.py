@@ -151,7 +151,7 @@ class GraphQueries:
         for page in _pages(await self._all(SELECT_CHANGED_EDGES, graph_key=graph[0], step=step), _READ_PAGE):
             keys = {row[0] for row in page} | {row[2] for row in page}
             edges += rows.edges(page, dict(await self._all(SELECT_NODE_IDS, keys=json.dumps(sorted(keys)))))
-        edges.sort(key=lambda edge: (edge.from_id, edge.type, edge.to_id))
+        edges.sort(key=lambda edge: edge.key)
         return GraphContents(nodes=[nodes[row[0]] for row in listed], edges=edges, state=_state(graph))
 
     async def _all(self, statement: str, **parameters: Any) -> list[Any]:

@@ -14,17 +14,21 @@ from pathlib import Path
 from typing import Final
 
 from kalito_mcp.domain.analysis import ANALYSIS_VERSION
+from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
+from kalito_mcp.storage.sqlite.side_files import SideFiles
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_ANALYSIS, SELECT_FOR_INDEX, index_row
+from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
 _SHOWN: Final = 5
+_MOVE_ASIDE: Final = "end the servers listed under `open in`, move the file aside together with its -wal and -shm"
 
 SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records ORDER BY key"
 SELECT_EDIT_ROWS: Final = f"SELECT e.hash, {EDIT_COLUMNS} FROM memory_edits e ORDER BY e.record_key, e.version"
@@ -108,6 +112,7 @@ _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
 _ANALYSIS_SINCE: Final = 5
+_UNSWEPT_SINCE: Final = 6
 # So that a database of an older release is looked over as it is, by the same statements.
 _VIEWS_OF_OLDER_RECORDS: Final = (
     """
@@ -163,6 +168,7 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
     """The findings on the database at `path`, which must exist; those after one that ends the inspection are left
     out. `fingerprint` is the configured embedder's, None without one."""
     try:
+        SideFiles(path).refuse_foreign_wal()
         with closing(_opened(path)) as connection:
             if not (yield from _identity(connection)):
                 return
@@ -171,7 +177,7 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
                 "structure",
                 [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"],
                 "SQLite's integrity_check passed",
-                "restore a backup; move this file aside, do not delete it",
+                f"{_MOVE_ASIDE} (do not delete it), and restore a backup",
             )
             yield _listed(
                 "references",
@@ -180,6 +186,7 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
                 "every record has its session, every edge its ends",
                 "restore a backup",
             )
+            yield from _unswept(connection)
             vectors = _vectors(connection, fingerprint)
             if vectors is not None:
                 yield vectors
@@ -189,8 +196,10 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
         yield Finding(
             "readable",
             Verdict.FAILED,
-            f"{path}: {error}; move the file aside together with its -wal file, and restore a backup",
+            f"{path}: {error}; {_MOVE_ASIDE}, and restore a backup",
         )
+    except StorageReplaced as error:
+        yield Finding("files", Verdict.FAILED, str(error))
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -240,6 +249,15 @@ def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
     else:
         yield Finding("schema", Verdict.OK, f"schema {version}")
     return bool(application == APPLICATION_ID and version <= newest)
+
+
+def _unswept(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Whether erasures were interrupted. Nothing where none was."""
+    [version] = connection.execute(_SELECT_VERSION).fetchone()
+    if version >= _UNSWEPT_SINCE and connection.execute(SELECT_UNSWEPT).fetchone():
+        remedy = "`serve` cleans them in the background, `kalito-mcp purge` without an ID now"
+        detail = f"a purge was cut short, and its words may still be in the files: {remedy}"
+        yield Finding("erasures", Verdict.WARNING, detail)
 
 
 def _vectors(connection: sqlite3.Connection, fingerprint: str | None) -> Finding | None:

@@ -53,8 +53,8 @@ class WriteMutex:
         self._timeout_s = timeout_s
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
-        """Hold the lock for the block.
+    async def held(self) -> AsyncIterator[int]:
+        """Hold the lock for the block, which gets the lock file's descriptor.
 
         Raises:
             StorageBusy: another process held it for `timeout_s` seconds.
@@ -62,7 +62,7 @@ class WriteMutex:
         """
         descriptor = await self._acquire()
         try:
-            yield
+            yield descriptor
         finally:
             os.close(descriptor)
 

@@ -11,7 +11,9 @@ from typing import Final
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict
 
 _PROC: Final = Path("/proc")
+_UNLINKED: Final = " (deleted)"
 _LSOF_TIMEOUT_S: Final = 10
+_STRAY: Final = ", whose files were moved or replaced: end it"
 
 
 def access(path: Path) -> Finding:
@@ -29,21 +31,25 @@ def access(path: Path) -> Finding:
 
 
 def users(path: Path) -> Finding:
-    """Which processes have the database open. Several may: they take turns."""
+    """Which processes have the database open. Several may: they take turns. Fails where one has opened what was there
+    before."""
     found = _from_proc(path) if _PROC.joinpath("self", "fd").exists() else _from_lsof(path)
     if found is None:
         return Finding("open in", Verdict.OK, "unknown: this system does not tell, and has no lsof")
-    return Finding("open in", Verdict.OK, ", ".join(sorted(set(found))) or "no process")
+    verdict = Verdict.FAILED if any(one.endswith(_STRAY) for one in found) else Verdict.OK
+    return Finding("open in", verdict, ", ".join(sorted(set(found))) or "no process")
 
 
 def _from_proc(path: Path) -> list[str]:
     """Through /proc: the processes that we may look into."""
     target = str(path.resolve())
-    return [
-        f"process {process.name} ({_name(process)})"
-        for process in _PROC.iterdir()
-        if process.name.isdigit() and int(process.name) != os.getpid() and target in _open_files(process)
-    ]
+    names = {f"{target}{suffix}{mark}" for suffix in ("", "-wal", "-shm") for mark in ("", _UNLINKED)}
+    found = []
+    for process in _PROC.iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid() and (held := names & {*_open_files(process)}):
+            is_stray = target not in held or any(name.endswith(_UNLINKED) for name in held)
+            found.append(f"process {process.name} ({_name(process)}){_STRAY if is_stray else ''}")
+    return found
 
 
 def _open_files(process: Path) -> Iterator[str]:

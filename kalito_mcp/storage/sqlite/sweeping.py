@@ -3,6 +3,9 @@
 `secure_delete` overwrites deleted rows, but not what lies in old segments of the text index, in freed pages that were
 freed before, or in the -wal file. So the index is merged into one segment, the file is written anew, and the -wal is
 moved into it and cut to nothing.
+
+Only then the erasures are not unswept any more: whatever interrupts a sweep, it is owed. That commit is the first in
+the empty -wal. With it the cut is on the disk, which SQLite does not wait for: a power cut would bring the words back.
 """
 
 import shutil
@@ -15,19 +18,26 @@ import anyio
 
 from kalito_mcp.errors import StorageFull
 from kalito_mcp.ports.edits import Swept
+from kalito_mcp.storage.sqlite.vector_files import all_files
 
 OPTIMIZE_TEXT_INDEX: Final = "INSERT INTO records_text (records_text) VALUES ('optimize')"
 VACUUM: Final = "VACUUM"
+SELECT_IS_UNSWEPT: Final = "SELECT 1 FROM unswept WHERE key <= :last LIMIT 1"
+DELETE_UNSWEPT: Final = "DELETE FROM unswept WHERE key <= :last"
 SELECT_SIZE: Final = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 CHECKPOINT: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 _WAIT_FOR_READERS_MS: Final = 5_000
 _SPARE_BYTES: Final = 1 << 20
 
 
-async def sweep(connection: aiosqlite.Connection, path: Path, *, busy_timeout_s: float) -> Swept:
-    """Sweep the database at `path` through its writer. Hold the write lock and the mutex; once begun it is not
-    cancelled."""
+async def sweep(connection: aiosqlite.Connection, path: Path, last: int, *, busy_timeout_s: float) -> Swept:
+    """Sweep the database at `path` through its writer, as `Store.sweep` says. Hold the write lock and the mutex; once
+    begun it is not cancelled."""
     with anyio.CancelScope(shield=True):
+        if last and not await connection.execute_fetchall(SELECT_IS_UNSWEPT, {"last": last}):
+            return Swept(remaining=_backups(path))
+        for derived in all_files(path):
+            derived.unlink(missing_ok=True)
         [[size]] = await connection.execute_fetchall(SELECT_SIZE)
         _refuse_without_room(path, size)
         try:
@@ -46,6 +56,8 @@ async def sweep(connection: aiosqlite.Connection, path: Path, *, busy_timeout_s:
         finally:
             await connection.execute_fetchall("PRAGMA temp_store = MEMORY")
             await connection.execute_fetchall(f"PRAGMA busy_timeout = {round(busy_timeout_s * 1000)}")
+        if not is_blocked:
+            await connection.execute_fetchall(DELETE_UNSWEPT, {"last": last})
     return Swept(remaining={**(_unfinished(path) if is_blocked else {}), **_backups(path)})
 
 

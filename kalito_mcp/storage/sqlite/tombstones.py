@@ -1,4 +1,5 @@
-"""What is left of erased records, so that an import or a retry does not bring them back.
+"""What is left of erased records, so that an import or a retry does not bring them back, and an interrupted erasure is
+finished.
 
 Texts are kept as keyed hashes: who has the file without its secret learns nothing of them, and who has both can still
 only ask about a text that they have already.
@@ -14,6 +15,7 @@ import aiosqlite
 from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import Conflict
+from kalito_mcp.ports.edits import Unswept
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
@@ -28,6 +30,8 @@ INSERT OR REPLACE INTO tombstones (
     record_id, text_hash, owner, type, number, seq, client_key_hash, created_at, purged_at
 ) VALUES (:record_id, :text_hash, :owner, :type, :number, :seq, :client_key_hash, :created_at, :purged_at)
 """
+INSERT_UNSWEPT: Final = "INSERT INTO unswept (text_keys) VALUES (:text_keys)"
+SELECT_UNSWEPT: Final = "SELECT key, text_keys FROM unswept ORDER BY key"
 _HASH_BYTES: Final = 16
 
 
@@ -55,6 +59,16 @@ class Tombstones:
         await self._connection.executemany(
             INSERT_TOMBSTONE, [{**kept, "text_hash": _hashed(secret, text)} for text in dict.fromkeys(texts)]
         )
+
+    async def owe_sweep(self, text_keys: Sequence[str]) -> None:
+        """Note an erasure that is to be swept."""
+        await self._connection.execute_fetchall(INSERT_UNSWEPT, {"text_keys": json.dumps(list(text_keys))})
+
+    async def unswept(self) -> Unswept:
+        """The erasures that are to be swept."""
+        rows = list(await self._connection.execute_fetchall(SELECT_UNSWEPT))
+        keys = frozenset(key for _, text_keys in rows for key in json.loads(text_keys))
+        return Unswept(rows[-1][0] if rows else 0, keys)
 
     async def messages(self, owner: str, drafts: Sequence[MessageDraft]) -> dict[int, AppendedMessage]:
         """Which of the drafts, by their places, are erased messages that come again, and where these were: the same

@@ -96,7 +96,7 @@ class VectorShelf:
         [[last_key]] = await connection.execute_fetchall(SELECT_LAST_VECTOR)
         return None if near is None or near.last_key > last_key else near
 
-    async def build(self, reading: Reading, publishing: Callable[[], AbstractAsyncContextManager[None]]) -> bool:
+    async def build(self, reading: Reading, publishing: Callable[[], AbstractAsyncContextManager[object]]) -> bool:
         """Write the file where there are more vectors than are scanned, and many that it does not know; whether it was
         written. Each page is read in a view of its own: it takes minutes for a million."""
         if self._database is None or not is_installed():

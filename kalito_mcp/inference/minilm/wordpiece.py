@@ -1,7 +1,7 @@
-"""WordPiece: a text to the ids of a BERT vocabulary, uncased. Pure.
+"""WordPiece: maps a text to ids of a BERT vocabulary, uncased. Pure.
 
-Words are what blanks, punctuation and ideographs divide; each is split into the longest pieces that the vocabulary
-has, from its left. Case and accents go first. Source: Devlin et al., NAACL 2019, and the vocabulary's own rules.
+Case and accents are removed first. Words end at blanks, punctuation and ideographs. Each word is split from its left
+into the longest pieces of the vocabulary. Source: Devlin et al., NAACL 2019, and the vocabulary's own rules.
 """
 
 import unicodedata
@@ -19,7 +19,7 @@ _MOST_REMEMBERED: Final = 1 << 16
 
 
 class _Folding(dict[int, str | None]):
-    """What becomes of each character, for `str.translate`; found out when it is first met."""
+    """Maps characters for `str.translate`; computed when first needed."""
 
     def __missing__(self, code: int) -> str | None:
         folded = _folded(chr(code))
@@ -29,7 +29,7 @@ class _Folding(dict[int, str | None]):
 
 
 def _folded(character: str) -> str | None:
-    """The character without case, apart if it is a word of its own; None where it goes without a trace."""
+    """The character in lower case, between blanks if it is a word of its own; None if it is dropped."""
     category = unicodedata.category(character)
     if character in "\t\n\r" or category in {"Zs", "Zl", "Zp"}:
         return " "
@@ -48,7 +48,7 @@ class WordPiece:
     """A vocabulary and its pieces. Safe to share between threads."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
-        """Raises KeyError where one of [CLS], [SEP], [UNK] is missing."""
+        """Raises KeyError if one of [CLS], [SEP], [UNK] is missing."""
         self._ids = vocabulary
         self._first, self._last, self._unknown = (vocabulary[name] for name in ("[CLS]", "[SEP]", "[UNK]"))
         self._longest = max(map(len, vocabulary))
@@ -56,12 +56,12 @@ class WordPiece:
 
     @classmethod
     def of(cls, vocabulary: str) -> "WordPiece":
-        """From a `vocab.txt`: a piece a line, its id the line's number, from 0."""
+        """From a `vocab.txt` with one piece a line; its id is the line number, from 0."""
         # Not splitlines: some pieces are line separators of other scripts.
         return cls({piece: number for number, piece in enumerate(vocabulary.rstrip("\n").split("\n"))})
 
     def ids(self, text: str, most: int) -> list[int]:
-        """`[CLS]`, the pieces and `[SEP]`: at most so many, the rest of the text is left out."""
+        """`[CLS]`, the pieces and `[SEP]`, at most `most` ids; the rest of the text is left out."""
         pieces: list[int] = []
         for word in unicodedata.normalize("NFD", text).translate(self._folding).split(" "):
             if word:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kalito_mcp.graph.checkpoint import best
 from kalito_mcp.graph.store import GraphStore
+from kalito_mcp.graph.top_subgraph import top_subgraph
 
 NOW_MS = 1_772_600_767_089
 
@@ -30,28 +30,28 @@ def texts(graph: GraphStore) -> set[str]:
 
 
 def test_the_best_question_comes_with_all_that_belongs_to_it_and_its_answers(graph: GraphStore) -> None:
-    chosen = best(graph, 1)
+    chosen = top_subgraph(graph, 1)
     assert texts(chosen) == {"Who drives the car?", "Bob does.", "Keller", "Bob", "up"}
     assert len([node for node in chosen.nodes() if node.text == "up"]) == 2
     assert chosen.stats().edges == 5
 
 
 def test_as_many_as_there_are_is_the_whole_graph(graph: GraphStore) -> None:
-    assert best(graph, 100).to_snapshot() == graph.to_snapshot()
+    assert top_subgraph(graph, 100).to_snapshot() == graph.to_snapshot()
 
 
 @pytest.mark.parametrize("top_k", [0, -1])
 def test_none_is_an_empty_graph(graph: GraphStore, top_k: int) -> None:
-    assert best(graph, top_k).stats().nodes == 0
+    assert top_subgraph(graph, top_k).stats().nodes == 0
 
 
 def test_the_best_is_a_snapshot_that_can_be_loaded(graph: GraphStore) -> None:
     again = GraphStore()
-    again.from_snapshot(best(graph, 1).to_snapshot())
-    assert again.to_snapshot() == best(graph, 1).to_snapshot()
+    again.from_snapshot(top_subgraph(graph, 1).to_snapshot())
+    assert again.to_snapshot() == top_subgraph(graph, 1).to_snapshot()
 
 
 def test_the_graph_is_not_touched(graph: GraphStore) -> None:
     before = graph.to_snapshot()
-    best(graph, 1).upsert_query("What else?")
+    top_subgraph(graph, 1).upsert_query("What else?")
     assert graph.to_snapshot() == before

@@ -1,8 +1,8 @@
-"""One thread for numpy's matrix products, while a block lasts.
+"""Limits numpy's matrix products to one thread during a block.
 
-OpenBLAS takes as many threads as there are cores, and they wait for each other by spinning: on a machine that has
-other work, one thread is several times faster than many. Its environment variable would have to be set before
-numpy is imported, for the whole process; the library's own call works at any time and is taken back afterwards.
+OpenBLAS uses one thread a core, and they wait for each other by spinning: on a machine with other work, one thread is
+several times faster than many. Its environment variable would have to be set before numpy is imported, for the whole
+process. The library's own call works at any time and is undone afterwards.
 """
 
 import threading
@@ -21,9 +21,9 @@ Controls = tuple[Callable[[], int], Callable[[int], None]]
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Products of this process take one thread within the block; one block at a time, others wait.
+    """Let matrix products of this process use one thread within the block. Only one block runs at a time.
 
-    Without OpenBLAS (Accelerate, MKL) nothing changes but that they wait.
+    Without OpenBLAS (Accelerate, MKL) the number of threads does not change.
     """
     with _LOCK:
         controls = _openblas()
@@ -41,13 +41,13 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _openblas() -> Controls | None:
-    """Ask and set the number of threads, of the OpenBLAS that numpy has loaded."""
+    """The functions that get and set the number of threads of the OpenBLAS that numpy has loaded."""
     import ctypes  # noqa: PLC0415 - loads when first needed
 
     import numpy as np  # noqa: PLC0415 - the same
 
     folder = Path(np.__file__).parent
-    # By numpy's own module the linker finds whatever that is linked with; not so on Windows.
+    # Through numpy's own module the linker finds the library it is linked with, except on Windows.
     own = sorted((folder / "_core").glob("_multiarray_umath.*"))
     bundled = sorted(folder.with_name("numpy.libs").glob("*openblas*"))
     for path in (*own, *bundled):

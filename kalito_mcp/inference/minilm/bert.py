@@ -1,7 +1,7 @@
-"""A BERT encoder's forward pass in numpy alone: token ids in, one unit vector a text out. It only reads one file.
+"""The forward pass of a BERT encoder with numpy: token ids in, one unit vector a text out. Reads one file.
 
-Texts of one call are laid end to end, without padding: each layer multiplies all tokens at once, and only attention
-goes text by text. Sources: Devlin et al., NAACL 2019 (the encoder); Reimers and Gurevych, EMNLP 2019 (the mean of the
+The texts of a call are laid end to end, without padding: each layer multiplies all tokens at once, and only attention
+runs text by text. Sources: Devlin et al., NAACL 2019 (the encoder); Reimers and Gurevych, EMNLP 2019 (the mean of the
 tokens as the text's vector); Abramowitz and Stegun 7.1.26 (erf, to 1.5e-7).
 """
 
@@ -22,15 +22,15 @@ _ERF_TERMS: Final = tuple(
     np.float32(term) for term in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 )
 _GELU_ROWS: Final = 16
-"""So many rows at a time stay in the processor's cache from one step to the next."""
+"""This many rows at a time stay in the processor's cache from one step to the next."""
 _LENGTH_BYTES: Final = 8
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """The float32 tensors of a file by name, mapped and not read: what is not used takes no memory.
+    """The float32 tensors of a file by name, memory-mapped: unused ones take no memory.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
         ValueError: it is not a safetensors file, or is cut short.
     """
     with path.open("rb") as file:
@@ -44,7 +44,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
             if name != "__metadata__" and entry["dtype"] == "F32"
         }
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} has no header that says what is in it") from error
+        raise ValueError(f"{path} has no header that lists its tensors") from error
 
 
 def _mapped(content: mmap.mmap, start: int, *, dtype: str, shape: list[int], data_offsets: list[int]) -> Tensor:
@@ -54,10 +54,10 @@ def _mapped(content: mmap.mmap, start: int, *, dtype: str, shape: list[int], dat
 
 
 class BertEncoder:
-    """A model of that kind, of any size. Safe to share between threads."""
+    """A BERT model of any size. Safe to share between threads."""
 
     def __init__(self, tensors: Mapping[str, Tensor], *, heads: int) -> None:
-        """Raises ValueError where a tensor is missing."""
+        """Raises ValueError if a tensor is missing."""
         try:
             self._words, self._places, types = (
                 tensors[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type")
@@ -74,12 +74,12 @@ class BertEncoder:
 
     @property
     def dimension(self) -> int:
-        """Of the vectors."""
+        """The number of components of a vector."""
         return int(self._words.shape[1])
 
     @property
     def most_tokens(self) -> int:
-        """Of one text."""
+        """The most tokens that a text may have."""
         return len(self._places)
 
     def encode(self, texts: Sequence[Sequence[int]]) -> Tensor:
@@ -114,12 +114,12 @@ class _Layer:
         self._norm = _pair(tensors, f"{name}.output.LayerNorm")
 
     def apply(self, hidden: Tensor, spans: Sequence[slice]) -> None:
-        """Change (tokens, dimension) in place; each text sees its own span alone."""
+        """Apply the layer to (tokens, dimension) in place; each text sees only its own span."""
         queries, keys, values = (_linear(hidden, part) for part in (self._query, self._key, self._value))
         size = hidden.shape[1] // self._heads
         queries *= np.float32(size**-0.5)
         for span in spans:
-            # (heads, tokens, size); the text's queries are no longer needed once they were looked up.
+            # Each is (heads, tokens, size). The result overwrites the text's queries, which are no longer needed.
             query, key, value = (self._by_head(part[span], size) for part in (queries, keys, values))
             weights = query @ key.transpose(0, 2, 1)
             weights -= weights.max(axis=-1, keepdims=True)
@@ -159,7 +159,7 @@ def _normalise(rows: Tensor, part: tuple[Tensor, Tensor]) -> None:
 
 
 def _gelu(rows: Tensor) -> None:
-    """Each x becomes x times the chance that a standard normal is below it; in place."""
+    """Each x becomes x times the probability that a standard normal is below it; in place."""
     for first in range(0, len(rows), _GELU_ROWS):
         block = rows[first : first + _GELU_ROWS]
         size = np.abs(block)
@@ -169,7 +169,7 @@ def _gelu(rows: Tensor) -> None:
         for term in _ERF_TERMS:
             series += term
             series *= step
-        # What is beyond |x| on both sides: 1 - erf(|x| / sqrt 2).
+        # The probability beyond |x| on both sides: 1 - erf(|x| / sqrt 2).
         series *= np.exp(-scaled * scaled)
         series *= size
         np.maximum(block, 0, out=block)

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
-from kalito_mcp.inference import blas, minilm
-from kalito_mcp.inference.bert import BertEncoder, read_safetensors
-from kalito_mcp.inference.minilm import MiniLmEmbedder, ModelFiles, content_digest
+from kalito_mcp.inference.minilm import blas
+from kalito_mcp.inference.minilm import embedder as minilm
+from kalito_mcp.inference.minilm.bert import BertEncoder, read_safetensors
+from kalito_mcp.inference.minilm.embedder import MiniLmEmbedder, ModelFiles, content_digest
+from kalito_mcp.inference.minilm.wordpiece import WordPiece
 from kalito_mcp.inference.registry import ModelRegistry
-from kalito_mcp.inference.wordpiece import WordPiece
 from kalito_mcp.ports.embedder import VectorPolicy
 from tests.inference.test_chat import ScriptedClock
 
@@ -208,7 +209,7 @@ async def test_rows_of_unit_length_come_in_the_texts_order(files: ModelFiles) ->
     await embedder.aclose()
 
 
-async def test_prefixes_and_the_longest_text_are_the_policys(files: ModelFiles) -> None:
+async def test_prefixes_and_the_length_of_texts_come_from_the_policy(files: ModelFiles) -> None:
     plain = MiniLmEmbedder(VectorPolicy("minilm"), files)
     policy = VectorPolicy("minilm", query_prefix="the ", passage_prefix="a ", max_chars=4)
     prefixed = MiniLmEmbedder(policy, files)
@@ -279,7 +280,7 @@ def test_without_the_package_the_error_says_how_to_install_it(monkeypatch: pytes
         ModelRegistry([], ScriptedClock()).embedder(VectorPolicy("minilm"))
 
 
-def test_products_take_one_thread_within_the_block_and_as_many_as_before_after_it() -> None:
+def test_products_use_one_thread_within_the_block() -> None:
     controls = blas._openblas()
     if controls is None:
         pytest.skip("numpy comes without OpenBLAS here")
