@@ -1,4 +1,7 @@
-"""`python -m bench`: every benchmark in its short form, one after the other; `--full` for the long ones."""
+"""`python -m bench`: every benchmark in its short form, one after the other; `--full` for the long ones.
+
+`--campaigns` runs the campaigns instead, at full size: they try to break what the memory promises.
+"""
 
 import argparse
 import subprocess
@@ -22,8 +25,8 @@ BENCHMARKS: Final = (
     "redaction",
     "instructions",
     "token_counters",
-    "kill",
 )
+CAMPAIGNS: Final = ("kill", "cut_purges", "replaced_files", "snapshot_races", "power_cut")
 _LONGER: Final = {"search": ("--full",), "recall": ("--typos", "0.5", "--per-category", "--ablate")}
 """What the long form adds."""
 
@@ -32,10 +35,12 @@ def main() -> int:
     """Run them all; the exit code counts those that failed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--full", action="store_true", help="the long forms: about an hour")
-    is_full = parser.parse_args().full
+    parser.add_argument("--campaigns", action="store_true", help="the campaigns, at full size: an hour or two")
+    given = parser.parse_args()
     failed = 0
-    for name in BENCHMARKS:
-        command = [sys.executable, "-m", f"bench.{name}", *(_LONGER.get(name, ()) if is_full else ["--quick"])]
+    for name in CAMPAIGNS if given.campaigns else BENCHMARKS:
+        is_long = given.full or given.campaigns
+        command = [sys.executable, "-m", f"bench.{name}", *(_LONGER.get(name, ()) if is_long else ["--quick"])]
         failed += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
     return failed
 

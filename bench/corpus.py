@@ -8,6 +8,7 @@ Source: Mandelbrot's p(rank) ~ 1 / (rank + q), with q = 20: the commonest conten
 
 import random
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import accumulate, product
 from typing import Final
 
@@ -35,6 +36,7 @@ _SENTENCES: Final = (1, 4)
 _KINDS: Final = {"rare": (5_000, 30_000), "middling": (300, 3_000), "common": (0, 40)}
 
 
+@cache
 def _invented(count: int) -> list[str]:
     """So many words, the commonest the shortest; none ends like an inflection, so that none shares a stem."""
     syllables = [onset + vowel for onset, vowel in product(_ONSETS, _VOWELS)]

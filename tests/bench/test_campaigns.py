@@ -1,0 +1,49 @@
+"""Servers that are killed, stopped or robbed of their files, and power cuts: the short forms of bench's campaigns."""
+
+import shutil
+from typing import Any
+
+import pytest
+
+from bench import kill, power_cut, snapshot_races
+from bench.disk_images import STRACE
+from tests.server.wire import COVERED
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(autouse=True)
+def _untraced(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in COVERED:
+        monkeypatch.delenv(name)
+
+
+def kept_its_promises(found: dict[str, Any]) -> bool:
+    assert found["first_violations"] == []
+    return bool(found["violations"] == 0)
+
+
+def test_nothing_acknowledged_is_lost_doubled_or_half_done_when_servers_are_killed() -> None:
+    found = kill.campaign(rounds=1, callers=2, seed=18)
+
+    # A purge that is cut short may leave its words in the file.
+    assert found["violations_by_kind"].keys() <= {"word_left"}
+    assert found["first_log_lines"] == []
+    assert found["kills"] == 1
+    assert found["acknowledged_changes"] > 5
+
+
+def test_a_power_cut_loses_nothing_acknowledged_and_brings_no_erased_word_back() -> None:
+    if shutil.which(STRACE[0]) is None:
+        pytest.skip("strace is missing, so no power cut can be tried")
+    found = power_cut.campaign(recordings=1, calls=20, points=6)
+
+    assert kept_its_promises(found)
+    assert found["images"] == 30
+
+
+def test_what_is_erased_while_another_process_finalizes_is_in_no_snapshot() -> None:
+    found = snapshot_races.campaign(rounds=2)
+
+    assert kept_its_promises(found)
+    assert found["found"]["together"] == 1
