@@ -32,7 +32,7 @@ from kalito_mcp.storage.sqlite.records import RecordQueries, RecordStatements
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
 from kalito_mcp.storage.sqlite.search import SearchQueries
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
-from kalito_mcp.storage.sqlite.side_files import SideFiles, leave_open
+from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, leave_open
 from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_index import CREATE_VOCABULARY, TextIndexQueries, TextIndexStatements
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
@@ -56,7 +56,7 @@ _COMMON_PRAGMAS: Final = (
 _WRITER_PRAGMAS: Final = (
     "PRAGMA synchronous = FULL",
     "PRAGMA secure_delete = ON",
-    "PRAGMA journal_size_limit = 67108864",
+    f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
     "PRAGMA wal_autocheckpoint = 1000",
 )
 
@@ -236,6 +236,7 @@ class SqliteStore:
                     for connection in (*readers, writer):
                         await connection.close()
                     return
+                self._files.protect(lock)
         await leave_open(writer)
         for reader in readers:
             await reader.close()

@@ -28,10 +28,14 @@ _UNKNOWN: Final = bytes(8)
 _HEAD_BYTES: Final = 512  # the smallest page SQLite has
 _WAL_HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24
+WAL_LIMIT_BYTES: Final = 67_108_864
+"""SQLite itself cuts a -wal that has grown longer."""
+
 _FIRST_PAGE: Final = (1).to_bytes(4)
 _DESCRIPTORS: Final = Path("/dev/fd")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _RESTART: Final = "nothing of this call was stored in it; restart the server (end the host)"
+_CUT: Final = f"{{}} was cut short or written over by another program while this server was running; {_RESTART}"
 
 
 class _Seen(NamedTuple):
@@ -71,17 +75,16 @@ class SideFiles:
         if last is None or last.device != now.device:
             return
         if now.wal and now.wal == last.wal and now.database != last.database:
-            if now.wal_size:
-                os.replace(self._names[1], f"{self._path}.before-{now.modified}.backup")  # noqa: PTH105
-        elif now.shm != last.shm or (now.wal == last.wal and now.wal_size >= last.wal_size):
-            return
-        with suppress(FileNotFoundError):
-            os.unlink(self._names[2])  # noqa: PTH108
+            self._set_wal_aside(now)
+        elif now.shm == last.shm and (now.wal != last.wal or now.wal_size < last.wal_size):
+            self._remove_shm()
 
     def begin(self, lock: int) -> None:
         """Take the files as opened. Call with the mutex held, once the writer has used them."""
-        self._opened = self._look()._replace(device=self._found.device, database=self._found.database)
-        self.note(lock)
+        now = self._look()
+        self._opened = now._replace(device=self._found.device, database=self._found.database)
+        self._refuse_others(self._opened, now)
+        self._keep(lock, _read(lock), now)
 
     def refuse_foreign_wal(self) -> None:
         """Refuse a database whose -wal belongs to what was at this path before. Call before the first connection.
@@ -126,18 +129,40 @@ class SideFiles:
         last, now, opened = _read(lock), self._look(), self._opened
         if opened is None:
             return
-        self._refuse_others(opened, now)
-        self._refuse_cut(last, now)
+        try:
+            self._refuse_others(opened, now)
+            self._refuse_cut(last, now)
+        except StorageReplaced:
+            self.protect(lock)
+            raise
+
+    def protect(self, lock: int) -> None:
+        """Set our -wal aside if another database is in our place, so that no program replays it into that one. Call
+        with the mutex held."""
+        last, now, opened = _read(lock), self._look(), self._opened
+        if opened is None or not now.database or now.wal != opened.wal:
+            return
+        is_other = now[:2] != opened[:2]
+        if is_other or (last is not None and last.head not in (_UNKNOWN, _digest(self._head(now)))):
+            self._set_wal_aside(now)
 
     def note(self, lock: int) -> None:
-        """Check the names again, and keep what is seen for who holds the mutex next.
+        """Check again, and keep what is seen for who holds the mutex next.
 
         Raises:
-            StorageReplaced: a file was moved, deleted or replaced since `check`.
+            StorageReplaced: a file was moved, deleted, replaced or cut short since `check`.
         """
         last, now = _read(lock), self._look()
         if self._opened is not None:
             self._refuse_others(self._opened, now)
+            if last is not None and last[:2] == now[:2]:
+                if not self._is_continued(last, now):
+                    raise StorageReplaced(_CUT.format(self._path))
+                if self._has_hole(last, now):
+                    raise StorageReplaced(_CUT.format(self._path.name + "-wal"))
+        self._keep(lock, last, now)
+
+    def _keep(self, lock: int, last: _Seen | None, now: _Seen) -> None:
         is_same = last is not None and (last.modified, last.size) == (now.modified, now.size)
         head = last.head if last is not None and is_same else _digest(self._head(now))
         noted = now._replace(head=head, boot=_boot())
@@ -186,10 +211,7 @@ class SideFiles:
             return
         is_cut = now.wal == last.wal and now.wal_size < last.wal_size
         if is_cut or not self._is_continued(last, now):
-            raise StorageReplaced(
-                f"{self._path.name + '-wal' if is_cut else self._path} was cut short or written over by another "
-                f"program while this server was running; {_RESTART}"
-            )
+            raise StorageReplaced(_CUT.format(self._path.name + "-wal" if is_cut else self._path))
 
     def _is_continued(self, last: _Seen, now: _Seen) -> bool:
         """Whether the database's first page is as noted, or has come from the -wal since."""
@@ -202,13 +224,29 @@ class SideFiles:
             return now.size >= last.size
         if len(head) < _HEAD_BYTES:
             return False
-        with open(self._names[1], "rb") as wal:  # noqa: PTH123 - SQLite has no locks on this one
+        content = b""
+        with suppress(FileNotFoundError), open(self._names[1], "rb") as wal:  # noqa: PTH123 - as above
             content = wal.read()
         step = _FRAME_HEADER_BYTES + (int.from_bytes(content[8:12]) or _HEAD_BYTES)
         return any(
             content[frame : frame + 4] == _FIRST_PAGE and content.startswith(head, frame + _FRAME_HEADER_BYTES)
             for frame in range(_WAL_HEADER_BYTES, len(content), step)
         )
+
+    def _has_hole(self, last: _Seen, now: _Seen) -> bool:
+        """Whether the -wal was cut during a transaction: SQLite writes on where it believes the end to be."""
+        if now.wal != last.wal or not last.wal_size:
+            return False
+        if now.wal_size < last.wal_size:
+            return last.wal_size <= WAL_LIMIT_BYTES
+        with open(self._names[1], "rb", buffering=0) as wal:  # noqa: PTH123 - SQLite has no locks on this one
+            header = wal.read(_WAL_HEADER_BYTES)
+            frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
+            # The last may be half a frame, where the disk was full.
+            whole_frames = (last.wal_size - _WAL_HEADER_BYTES) // frame_bytes
+            wal.seek(_WAL_HEADER_BYTES + max(0, whole_frames - 1) * frame_bytes)
+            # A frame begins with the number of its page, and there is no page 0.
+            return not any(header) or (whole_frames > 0 and not any(wal.read(_FRAME_HEADER_BYTES)))
 
     def _head(self, now: _Seen) -> bytes | None:
         """How the database begins, read through SQLite's own descriptor: closing another would drop its locks. None
@@ -223,6 +261,15 @@ class SideFiles:
             with open(self._names[0], "rb") as file:  # noqa: PTH123 - as above, names are strings here
                 return file.read(_HEAD_BYTES)
         return None
+
+    def _set_wal_aside(self, now: _Seen) -> None:
+        if now.wal_size:
+            os.replace(self._names[1], f"{self._path}.before-{now.modified}.backup")  # noqa: PTH105
+        self._remove_shm()
+
+    def _remove_shm(self) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(self._names[2])  # noqa: PTH108
 
     def _look(self) -> _Seen:
         database, wal, shm = map(_stat, self._names)
