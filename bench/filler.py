@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from bench.corpus import START_MS, Corpus
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.records import MessageDraft, SummaryDraft
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.text.analysis import index_terms
 
 NEVER: Final = 10**9
 STEP_MS: Final = 60_000

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 from bench.corpus import Corpus
-from kalito_mcp.domain.analysis import STOP_WORDS, words
+from kalito_mcp.text.analysis import STOP_WORDS, words
 
 _WORDS: Final = 10_000
 _COMMON: Final = 300

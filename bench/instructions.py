@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.report import emit, options
-from kalito_mcp.engine.instructions import is_instruction_like
-from tests.engine.instruction_payloads import HELD_OUT, HONEST, TUNED
+from kalito_mcp.safety.instructions import is_instruction_like
+from tests.safety.instruction_payloads import HELD_OUT, HONEST, TUNED
 
 _NOTE_CHARS: Final = 120
 _LONG_CHARS: Final = 1_000_000

@@ -34,7 +34,7 @@ from mcp import Client
 from bench.conversation import as_message, synthetic
 from bench.report import ROOT, emit, options, progress
 from bench.wire import clean_environment, memory_command, sdk_transport
-from kalito_mcp.domain.analysis import STOP_WORDS
+from kalito_mcp.text.analysis import STOP_WORDS
 
 _SESSIONS: Final = 3
 _MIN_WORDS: Final = 6

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.report import emit, options, progress
-from kalito_mcp.records.redaction import redact
-from tests.records.synthetic_secrets import synthetic_secrets
+from kalito_mcp.safety.redaction import redact
+from tests.safety.synthetic_secrets import synthetic_secrets
 
 _CHAT: Final = "I was thinking of going to the lake this weekend with the kids, it should be really nice there, right?"
 _LONG_CHARS: Final = 1_000_000

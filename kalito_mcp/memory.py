@@ -38,8 +38,8 @@ from kalito_mcp.orchestrator.vector_worker import VectorWorker
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
-from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
+from kalito_mcp.safety.redaction import cleaned
 
 _MESSAGE: Final = "msg_"
 _NOTE: Final = "note"

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.memory_records import (
     EditDraft,
     Editor,
@@ -23,6 +22,7 @@ from kalito_mcp.domain.records import (
     SummaryMethod,
 )
 from kalito_mcp.ports.records import MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.text.analysis import index_terms
 from tests.scripted import START_MS
 
 ANN: Final = Editor(EditorType.HUMAN, "ann")

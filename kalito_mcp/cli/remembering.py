@@ -15,10 +15,10 @@ from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchPage
 from kalito_mcp.domain.time import from_iso
-from kalito_mcp.domain.time_words import moment_in_words
 from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.text.times.expressions import moment_in_words
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory

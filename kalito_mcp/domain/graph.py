@@ -13,7 +13,7 @@ from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from kalito_mcp.domain.vectors import SparseVector
+    from kalito_mcp.domain.sparse_vectors import SparseVector
 
 HOUR_MIN: Final = 60.0
 DAY_MIN: Final = 24 * HOUR_MIN

@@ -16,11 +16,11 @@ from typing import Final
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
-from kalito_mcp.engine.code_blocks import FENCE, CodeBlock, code_blocks
-from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.pin_rules import IMPORTANCE, PinKind, PinRule
 from kalito_mcp.engine.pin_shapes import ASSISTANT_RULES, USER_RULES
-from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
+from kalito_mcp.text.code_blocks import FENCE, CodeBlock, code_blocks
+from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from math import isqrt
 from typing import Final
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Role, SummaryMethod
-from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.salience import Reading, addressed_names, points, read, tells_something, term_spread
 from kalito_mcp.engine.selection import Candidate, choose, lines, trimmed
-from kalito_mcp.engine.sentences import clauses, cut, split_sentences, without_opener, without_request
 from kalito_mcp.engine.topics import extract_topics
+from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
 
 NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
 NOTHING_IN_SIGHT: Final = "What was said here is forgotten or hidden."

@@ -11,7 +11,6 @@ from hashlib import blake2b
 from itertools import combinations
 from typing import Final
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
 from kalito_mcp.domain.memory_records import AUTO_KEY
@@ -40,7 +39,6 @@ from kalito_mcp.engine.render import as_data
 from kalito_mcp.engine.summarizer import Summarizer
 from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.engine.topics import extract_topics
-from kalito_mcp.engine.trust import trusted
 from kalito_mcp.errors import (
     ClientKeyReused,
     Conflict,
@@ -54,8 +52,10 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import PinDraft, SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.retrieval.search import Searcher, SearchRequest
+from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.safety.trust import trusted
+from kalito_mcp.text.analysis import index_terms
 
 _log: Final = logging.getLogger("kalito.manager")
 _INCLUDES: Final = tuple(frozenset(some) for count in range(len(Include) + 1) for some in combinations(Include, count))

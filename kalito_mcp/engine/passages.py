@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.domain.analysis import indexed_words, query_terms, stem, terms
 from kalito_mcp.domain.search import Candidate, Hit
+from kalito_mcp.text.analysis import indexed_words, query_terms, stem, terms
 
 _HIT_CHARS: Final = 400
 _NEIGHBOUR_CHARS: Final = 160

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kalito_mcp.engine.lazy_pattern import lazy
+from kalito_mcp.text.lazy_pattern import lazy
 
 
 class PinKind(StrEnum):

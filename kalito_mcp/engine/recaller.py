@@ -9,9 +9,9 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.engine.trust import is_withheld
 from kalito_mcp.ports.store import Store
 from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.safety.trust import is_withheld
 
 _RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
 _NOTHING: Final = "nothing matches this query"

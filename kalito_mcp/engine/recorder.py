@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 import anyio.to_thread
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import NewMessage, Origin, RecordType, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
@@ -22,8 +21,9 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import AppendedMessage, MessageDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import cleaned, redact
 from kalito_mcp.records.schemas import checked_content
+from kalito_mcp.safety.redaction import cleaned, redact
+from kalito_mcp.text.analysis import index_terms
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
 _NO_DETAILS_INSTEAD: Final = "send those beside details, and caused_by by update_memory once the message is recorded"

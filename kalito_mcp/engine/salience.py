@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.engine.lazy_pattern import lazy
-from kalito_mcp.engine.sentences import UNSPACED
+from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.sentences import UNSPACED
 
 
 @dataclass(frozen=True, slots=True)

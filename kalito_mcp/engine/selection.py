@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.engine.lazy_pattern import lazy
 from kalito_mcp.engine.salience import Reading, marks, read
-from kalito_mcp.engine.sentences import ELLIPSIS, clauses, cut
+from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.sentences import ELLIPSIS, clauses, cut
 
 _MAX_POOL: Final = 240
 _MIN_POINTS: Final = 14

@@ -12,7 +12,6 @@ range is summarised again, so that no summary repeats what is gone.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import (
     SUMMARY_IMPORTANCE,
     ConversationSummary,
@@ -42,7 +41,8 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import SummaryDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.redaction import cleaned
+from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.text.analysis import index_terms
 
 
 class SummaryKeeper:

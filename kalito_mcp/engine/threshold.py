@@ -11,7 +11,7 @@ from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.validation import Policy, bounded
-from kalito_mcp.engine.lazy_pattern import lazy
+from kalito_mcp.text.lazy_pattern import lazy
 
 
 @dataclass(frozen=True, slots=True)

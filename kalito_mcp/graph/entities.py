@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kalito_mcp.domain.analysis import STOP_WORDS
-from kalito_mcp.domain.time_vocabulary import MONTHS, WEEKDAYS
+from kalito_mcp.text.analysis import STOP_WORDS
+from kalito_mcp.text.times.vocabulary import MONTHS, WEEKDAYS
 
 _MAX_READ: Final = 20_000
 _MAX_LENGTH: Final = 120

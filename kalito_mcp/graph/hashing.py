@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.domain.vectors import SparseVector
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import HASH_ALGO, NORM_VERSION, normalize
 

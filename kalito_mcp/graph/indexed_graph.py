@@ -9,7 +9,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
-from kalito_mcp.domain.collecting import uncollected
 from kalito_mcp.domain.graph import (
     EdgeType,
     GraphConfig,
@@ -19,9 +18,10 @@ from kalito_mcp.domain.graph import (
     NodeType,
     SimilarQuery,
 )
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.domain.validation import checked_moment, checked_text
-from kalito_mcp.domain.vectors import SparseVector
 from kalito_mcp.errors import GraphFull, InvalidInput
+from kalito_mcp.gc_pause import gc_paused
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.eviction import edges_to_evict, may_evict_edge, nodes_to_evict
 from kalito_mcp.graph.network import MAX_SIMILAR, Network
@@ -223,7 +223,7 @@ class IndexedGraph:
         """
         queries = [node for node in contents.nodes if node.type is NodeType.QUERY]
         self.index.add_all(zip((node.id for node in queries), self._vectors(queries, contents), strict=True))
-        with uncollected():
+        with gc_paused():
             for node in contents.nodes:
                 node.embedding = None  # the index has it
             if not self.network.nodes:

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from kalito_mcp.domain.vectors import SparseVector
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.vector_segments import (
     DECIMALS,

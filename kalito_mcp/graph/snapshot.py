@@ -32,8 +32,8 @@ from kalito_mcp.domain.graph import (
     NodeType,
     NodeWeights,
 )
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.domain.validation import checked_moment
-from kalito_mcp.domain.vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_meta
 from kalito_mcp.graph.sparse_embedder import SparseEmbedder, snake_keys

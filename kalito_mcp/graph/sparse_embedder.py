@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kalito_mcp.domain.graph import EmbeddingProvider
-from kalito_mcp.domain.vectors import SparseVector
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 
 

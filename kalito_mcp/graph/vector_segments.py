@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.domain.vectors import SparseVector
+from kalito_mcp.domain.sparse_vectors import SparseVector
 
 MAX_ROWS: Final = 1 << 14
 """Rows of a segment at most: building such a segment takes some 100 ms, the longest that an `add` may wait."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kalito_mcp.domain.analysis import query_terms
-from kalito_mcp.engine.sentences import cut
+from kalito_mcp.text.analysis import query_terms
+from kalito_mcp.text.sentences import cut
 
 _MIN_ROOM: Final = 12
 

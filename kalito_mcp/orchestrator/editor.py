@@ -30,8 +30,8 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, found_record, found_records
-from kalito_mcp.records.redaction import cleaned
 from kalito_mcp.records.schemas import checked_changes, checked_content
+from kalito_mcp.safety.redaction import cleaned
 
 _REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
 

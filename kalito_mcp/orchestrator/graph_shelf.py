@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.domain.collecting import uncollected
 from kalito_mcp.domain.graph import GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import SessionNotFound
+from kalito_mcp.gc_pause import gc_paused
 from kalito_mcp.ports.graphs import GraphReader
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
@@ -160,7 +160,7 @@ async def _bring_up_to_date(shelved: _Shelved, graphs: GraphReader, scope: Scope
     if 0 < state.revision < known.revision:
         return
     is_whole = known.revision < state.removed_revision or state.revision < known.revision
-    with uncollected():
+    with gc_paused():
         contents = await graphs.load(scope, after=0 if is_whole else known.revision)
         if len(contents.nodes) + len(contents.edges) < _IN_THREAD_FROM:
             shelved.graph.absorb(contents, is_whole=is_whole)

@@ -44,7 +44,7 @@ from kalito_mcp.orchestrator.past_answers import past_answer
 from kalito_mcp.orchestrator.restoring import of_this_memory, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
-from kalito_mcp.records.redaction import cleaned
+from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
@@ -13,6 +12,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import PinDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.text.analysis import index_terms
 
 _CHUNK: Final = 500
 

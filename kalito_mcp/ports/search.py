@@ -5,7 +5,7 @@ from typing import Protocol
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
-from kalito_mcp.domain.time_words import Span
+from kalito_mcp.text.times.expressions import Span
 
 
 class SearchReader(Protocol):

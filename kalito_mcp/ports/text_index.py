@@ -32,7 +32,7 @@ class TextIndexReader(Protocol):
         self, scope: Scope, words: Sequence[str], *, limit: int
     ) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word, as `analysis.words` gives it, the terms of the scope's agent that it may be a mistyped form
-        of: likeliest first (`domain.spelling`), each with how many of the agent's records hold it, more or less.
+        of: likeliest first (`text.spelling`), each with how many of the agent's records hold it, more or less.
 
         For words that nothing, or next to nothing, holds. A bounded number of them is looked up, so name the rarest
         first; one without likeness is not in the answer, nor is a word's own term among its terms. The work is

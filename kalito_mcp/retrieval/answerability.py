@@ -13,8 +13,8 @@ counts.
 from collections.abc import Sequence
 from typing import Final
 
-from kalito_mcp.domain.analysis import stem, words
 from kalito_mcp.retrieval.ranking import ScoredCandidate
+from kalito_mcp.text.analysis import stem, words
 
 _ANSWER_FORM: Final = frozenset(
     map(

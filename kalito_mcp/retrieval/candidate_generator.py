@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import CandidateStub, Posting, SearchFilters
-from kalito_mcp.domain.spelling import similarity
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.features import inverse_document_frequencies
 from kalito_mcp.retrieval.hyponyms import is_listed
@@ -21,6 +20,7 @@ from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.ranking import Ranker, ScoredCandidate
 from kalito_mcp.retrieval.term_masks import TermMasks
 from kalito_mcp.retrieval.weights import FeatureWeights
+from kalito_mcp.text.spelling import similarity
 
 if TYPE_CHECKING:
     import numpy as np

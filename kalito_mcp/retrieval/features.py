@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from kalito_mcp.domain.analysis import indexed_words
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Posting
-from kalito_mcp.domain.time_words import date_match, tells_time
 from kalito_mcp.retrieval.question import Question, WordMatch, match_words
+from kalito_mcp.text.analysis import indexed_words
+from kalito_mcp.text.times.expressions import date_match, tells_time
 
 _SATURATION: Final = 0.3
 _LENGTH_WEIGHT: Final = 0.04

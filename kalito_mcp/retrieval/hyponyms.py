@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from kalito_mcp.domain.analysis import stem
+from kalito_mcp.text.analysis import stem
 
 # importlib.resources alone takes as long to import as the rest of this package.
 _LIST: Final = Path(__file__).with_name("hyponyms.txt")

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.domain.analysis import stem, words
+from kalito_mcp.text.analysis import stem, words
 
 _QUOTES: Final = '"\u201c\u201d\u201e\u201f'
 _CURLY: Final = "[\u201c\u201e\u201f](?P<curly>[^\u201c\u201d\u201e\u201f\n]+)[\u201c\u201d\u201f]"

@@ -11,10 +11,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from kalito_mcp.domain.analysis import STOP_WORDS, heads_of, query_terms, stem, words
-from kalito_mcp.domain.time_words import Dates, Span, asks_when, named_times
 from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
+from kalito_mcp.text.analysis import STOP_WORDS, heads_of, query_terms, stem, words
+from kalito_mcp.text.times.expressions import Dates, Span, asks_when, named_times
 
 _NGRAM: Final = 4
 _NGRAM_CHARS: Final = 400

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kalito_mcp.domain.analysis import stem, words
 from kalito_mcp.domain.search import Candidate, CandidateStub
-from kalito_mcp.domain.time_words import date_match
 from kalito_mcp.retrieval import features
 from kalito_mcp.retrieval.features import AnalyzedText
 from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.weights import FeatureWeights
+from kalito_mcp.text.analysis import stem, words
+from kalito_mcp.text.times.expressions import date_match
 
 DECIMALS: Final = 4
 """Of a score."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from kalito_mcp.domain.analysis import is_spelled_with_spaces
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -28,6 +27,7 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, parse_question
 from kalito_mcp.retrieval.ranking import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
+from kalito_mcp.text.analysis import is_spelled_with_spaces
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,7 +1,7 @@
 """Hostile queries are what they are called."""
 
 from bench.hostile import hostile_queries
-from kalito_mcp.domain.analysis import STOP_WORDS, query_terms, words
+from kalito_mcp.text.analysis import STOP_WORDS, query_terms, words
 
 
 def test_hostile_queries_are_as_long_and_as_empty_as_they_say() -> None:

@@ -23,7 +23,7 @@ from kalito_mcp.domain.graph import (
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.domain.vectors import SparseVector
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.ports.store import Store
 from tests.contract.conftest import Backend

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Posting, SearchFilters
 from kalito_mcp.ports.store import Store
+from kalito_mcp.text.analysis import index_terms
 from tests import drafts
 from tests.scripted import START_MS
 

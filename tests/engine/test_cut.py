@@ -2,7 +2,7 @@
 
 import pytest
 
-from kalito_mcp.engine.sentences import ELLIPSIS, cut
+from kalito_mcp.text.sentences import ELLIPSIS, cut
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.analysis import query_terms, terms
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.engine.passages import Turn, excerpt, passages, turns
+from kalito_mcp.text.analysis import query_terms, terms
 from tests.scripted import START_MS
 
 FILLER = "We talked about the weather and what the neighbours had planted. " * 20

@@ -10,7 +10,7 @@ import pytest
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
-from tests.records.synthetic_secrets import synthetic_secrets
+from tests.safety.synthetic_secrets import synthetic_secrets
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.vectors import SparseVector
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.hashing import HashingEmbedder
 from kalito_mcp.graph.similarity import SimilarityIndex

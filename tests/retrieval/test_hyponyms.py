@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp import retrieval
-from kalito_mcp.domain.analysis import query_terms, stem, terms
-from kalito_mcp.domain.word_forms import base_form
 from kalito_mcp.retrieval.hyponyms import hyponyms
+from kalito_mcp.text.analysis import query_terms, stem, terms
+from kalito_mcp.text.irregular_forms import base_form
 
 TEXT = Path(retrieval.__file__).with_name("hyponyms.txt").read_text(encoding="utf-8")
 LINES = [line for line in TEXT.splitlines() if line and not line.startswith("#")]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.analysis import words
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
+from kalito_mcp.text.analysis import words
 
 PARTS = st.lists(
     st.sampled_from(["ferry", "-moss", '"', "-", '"night train"', '-"first class"', "“", "”", "\n", "5", "猫", "…"]),

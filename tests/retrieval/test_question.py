@@ -6,17 +6,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain import word_forms
-from kalito_mcp.domain.analysis import stem
-from kalito_mcp.domain.word_forms import base_form
 from kalito_mcp.retrieval.question import Question, WordMatch, match_words
+from kalito_mcp.text import irregular_forms
+from kalito_mcp.text.analysis import stem
+from kalito_mcp.text.irregular_forms import base_form
 from tests.retrieval.builders import question
 
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12)
 ENDINGS = st.sampled_from(["", "s", "es", "ies", "ied", "ing", "ed", "ly", "e", "sses", "ying"])
 WORDS = st.one_of(
     st.builds(str.__add__, LETTERS, ENDINGS),
-    st.sampled_from(sorted(word_forms._BASES)),
+    st.sampled_from(sorted(irregular_forms._BASES)),
     st.builds("{}'s".format, st.sampled_from(["men", "mice", "x", "ann", "went", "children"])),
     st.text(max_size=12),
 )

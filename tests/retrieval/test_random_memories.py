@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
-from kalito_mcp.domain.spelling import similarity
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.text.analysis import index_terms
+from kalito_mcp.text.spelling import similarity
 from tests import drafts
 from tests.retrieval.builders import question
 from tests.retrieval.memories import embed, page_of, remember

@@ -199,7 +199,7 @@ async def test_any_text_may_be_searched_for(store: SqliteStore, query: str) -> N
     )
 )
 async def test_a_text_is_found_by_itself_unless_it_has_no_word(store: SqliteStore, text: str) -> None:
-    from kalito_mcp.domain.analysis import query_terms  # noqa: PLC0415 - only here
+    from kalito_mcp.text.analysis import query_terms  # noqa: PLC0415 - only here
 
     [key] = await remember(store, text)
     if query_terms(text):

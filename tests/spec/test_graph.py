@@ -28,7 +28,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleSummarizer,
     SleepCycleTrigger,
 )
-from kalito_mcp.domain.vectors import SparseVector
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_key, canonical_meta, normalize
 from kalito_mcp.graph.hashing import HashingEmbedder

@@ -12,7 +12,7 @@ import pytest
 
 from kalito_mcp.domain.graph import EdgeType, GraphChanges, GraphEdge, GraphNode, NodeType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.vectors import SparseVector
+from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.scripted import START_MS

@@ -14,7 +14,6 @@ import aiosqlite
 import anyio
 import pytest
 
-from kalito_mcp.domain.analysis import index_terms
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import SchemaTooNew, StorageDamaged, StorageError
@@ -23,6 +22,7 @@ from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.row_hash import row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
+from kalito_mcp.text.analysis import index_terms
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment

@@ -11,13 +11,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.domain.analysis import ANALYSIS_VERSION, index_terms
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.text_index import DELETE_ALL_TERMS, INSERT_TERMS, TextIndexStatements, index_entry
+from kalito_mcp.text.analysis import ANALYSIS_VERSION, index_terms
 from tests import drafts
 from tests.scripted import START_MS, ScriptedClock
 from tests.server.wire import clean_environment

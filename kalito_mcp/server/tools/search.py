@@ -11,12 +11,12 @@ from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.time import from_iso
-from kalito_mcp.domain.time_words import moment_in_words
 from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.tools.answers import answer, plural
 from kalito_mcp.server.tools.graph import past_lines, past_question
 from kalito_mcp.server.tools.shapes import AgentId, OriginName, RecordTypeName, RoleName, SearchHit, SearchResult
+from kalito_mcp.text.times.expressions import moment_in_words
 
 _CURSOR: Final = re.compile(r"(?P<place>.*)@(?P<now_ms>-?\d{1,15})", re.ASCII | re.DOTALL)
 _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")

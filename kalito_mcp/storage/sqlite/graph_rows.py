@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kalito_mcp.domain.collecting import uncollected
 from kalito_mcp.domain.graph import EdgeType, GraphEdge, GraphNode, NodeType, NodeWeights
+from kalito_mcp.gc_pause import gc_paused
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.row_hash import row_hash
 
@@ -63,7 +63,7 @@ def nodes(rows: Sequence[Row]) -> dict[int, GraphNode]:
     """Rows of NODE_COLUMNS as nodes by their keys, in the order of the rows, without degrees."""
     from kalito_mcp.storage.sqlite.sparse_vectors import unpacked  # noqa: PLC0415 - numpy loads when first needed
 
-    with intact_rows(), uncollected():
+    with intact_rows(), gc_paused():
         _check_types((row[1] for row in rows), str)
         _check_types((row[3] for row in rows), str, type(None))
         _check_types((weight for row in rows for weight in row[8:10]), float)
@@ -92,7 +92,7 @@ def nodes(rows: Sequence[Row]) -> dict[int, GraphNode]:
 
 def edges(rows: Sequence[Row], ids: Mapping[int, str]) -> list[GraphEdge]:
     """Rows of EDGE_COLUMNS as edges; `ids` has the ids of their ends."""
-    with intact_rows(), uncollected():
+    with intact_rows(), gc_paused():
         _check_types((row[3] for row in rows), float)
         return [
             GraphEdge(ids[from_key], ids[to_key], _EDGE_TYPES[edge_type], weight, created_at, last_access)

@@ -13,7 +13,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from kalito_mcp.domain.analysis import ANALYSIS_VERSION
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.storage.sqlite.edit_rows import EDIT_COLUMNS
 from kalito_mcp.storage.sqlite.failures import intact_rows
@@ -24,6 +23,7 @@ from kalito_mcp.storage.sqlite.side_files import SideFiles
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_ANALYSIS, SELECT_FOR_INDEX, index_row
 from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
+from kalito_mcp.text.analysis import ANALYSIS_VERSION
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)

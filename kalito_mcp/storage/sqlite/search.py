@@ -8,8 +8,8 @@ import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
-from kalito_mcp.domain.time_words import Span
 from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.text.times.expressions import Span
 
 _DEFAULT_AGENT_OR: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
 _MAX_SESSIONS_OF_A_TIME: Final = 50

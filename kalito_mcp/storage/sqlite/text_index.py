@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import aiosqlite
 
-from kalito_mcp.domain.analysis import ANALYSIS_VERSION, index_terms, stem
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.search import Posting
-from kalito_mcp.domain.spelling import head, is_spellable, near, spellings, term_lengths
+from kalito_mcp.text.analysis import ANALYSIS_VERSION, index_terms, stem
+from kalito_mcp.text.spelling import head, is_spellable, near, spellings, term_lengths
 
 INSERT_TERMS: Final = "INSERT INTO records_text (rowid, terms) VALUES (?, ?)"
 SELECT_AGENT: Final = "SELECT key, record_count FROM agents WHERE owner = :owner AND id = :agent"

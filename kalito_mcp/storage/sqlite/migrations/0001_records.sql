@@ -71,7 +71,7 @@ CREATE INDEX records_uncovered ON records (session_key, seq) WHERE type = 'summa
 CREATE UNIQUE INDEX records_client_keys ON records (session_key, type, client_key) WHERE client_key IS NOT NULL;
 CREATE UNIQUE INDEX records_ids ON records (id) WHERE id IS NOT NULL;
 
--- Terms are analysed before they get here (domain/analysis.py) and carry their agent: `<agent key>:<term>`,
+-- Terms are analysed before they get here (text/analysis.py) and carry their agent: `<agent key>:<term>`,
 -- beside `s:<session key>` and `<agent key>:t:<type>`. Only which record holds a term is kept: detail=none.
 CREATE VIRTUAL TABLE records_text USING fts5 (
     terms, content = '', detail = none, columnsize = 0, tokenize = "ascii tokenchars ':'"

@@ -4,15 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain import word_forms
-from kalito_mcp.domain.analysis import STOP_WORDS, stem, words
-from kalito_mcp.domain.word_forms import base_form
+from kalito_mcp.text import irregular_forms
+from kalito_mcp.text.analysis import STOP_WORDS, stem, words
+from kalito_mcp.text.irregular_forms import base_form
 
-FORMS = word_forms._BASES
+FORMS = irregular_forms._BASES
 VERBS = sorted(
-    entry.split()[0] for table in (word_forms._VERBS, word_forms._SHORT_OR_DOUBLED) for entry in table.split(";")
+    entry.split()[0]
+    for table in (irregular_forms._VERBS, irregular_forms._SHORT_OR_DOUBLED)
+    for entry in table.split(";")
 )
-NOUNS = sorted(entry.split()[0] for entry in word_forms._NOUNS.split(";"))
+NOUNS = sorted(entry.split()[0] for entry in irregular_forms._NOUNS.split(";"))
 # Verbs that double their last letter before -ing, as far as they are in the list.
 DOUBLING = {"begin", "dig", "forbid", "forget", "get", "run", "sit", "spin", "spit", "swim", "win"}
 
@@ -70,7 +72,7 @@ def test_a_base_is_never_a_form_and_no_form_has_two_bases() -> None:
     assert not set(FORMS) & set(FORMS.values())
     entries = [
         entry.split()[1:]
-        for table in (word_forms._VERBS, word_forms._NOUNS, word_forms._SHORT_OR_DOUBLED)
+        for table in (irregular_forms._VERBS, irregular_forms._NOUNS, irregular_forms._SHORT_OR_DOUBLED)
         for entry in table.split(";")
     ]
     assert sum(map(len, entries)) == len(FORMS)

@@ -5,7 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, last_moment, to_iso
-from kalito_mcp.domain.time_words import (
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.text.times.expressions import (
     Span,
     asks_when,
     date_match,
@@ -13,7 +14,6 @@ from kalito_mcp.domain.time_words import (
     named_times,
     tells_time,
 )
-from kalito_mcp.errors import InvalidInput
 
 WEDNESDAY = from_iso("2023-08-16T15:00:00Z")
 MOMENTS = st.integers(OLDEST_MS, NEWEST_MS)

@@ -5,7 +5,7 @@ Only the commonest, in German, French, Spanish, Italian, Portuguese, Russian, Ch
 
 from typing import Final
 
-from kalito_mcp.engine.instruction_signs import UP_TO_2, UP_TO_4, UP_TO_8, sign
+from kalito_mcp.safety.instruction_signs import UP_TO_2, UP_TO_4, UP_TO_8, sign
 
 OTHER_LANGUAGES: Final = (
     sign(

@@ -14,8 +14,8 @@ from enum import Enum
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
-from kalito_mcp.records.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, named_secrets
-from kalito_mcp.records.secret_shapes import Found, shaped_secrets
+from kalito_mcp.safety.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, named_secrets
+from kalito_mcp.safety.secret_shapes import Found, shaped_secrets
 
 # Any of these, in small letters, or a long run of characters, or digits in groups: only then is it worth a closer look.
 _SIGNS: Final = (

@@ -9,8 +9,8 @@ preposition, a day or a year says that a month is meant.
 import re
 from typing import TypeAlias
 
-from kalito_mcp.domain import time_vocabulary as en
-from kalito_mcp.domain.days import Days, Yearly, month_of, on_day, year_of
+from kalito_mcp.text.times import vocabulary as en
+from kalito_mcp.text.times.days import Days, Yearly, month_of, on_day, year_of
 
 Found: TypeAlias = Days | Yearly
 Step: TypeAlias = tuple[Found, int] | None

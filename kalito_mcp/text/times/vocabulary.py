@@ -9,7 +9,7 @@ from functools import cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from kalito_mcp.domain.days import Yearly
+from kalito_mcp.text.times.days import Yearly
 
 MONTHS: Final = {
     name: number

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kalito_mcp.engine.code_blocks import collapse_code
-from kalito_mcp.engine.lazy_pattern import lazy
+from kalito_mcp.text.code_blocks import collapse_code
+from kalito_mcp.text.lazy_pattern import lazy
 
 ELLIPSIS: Final = "…"
 

@@ -1,6 +1,6 @@
 """Irregular English forms and their base: went is go, children are child. Pure.
 
-Only what `kalito_mcp.domain.analysis.stem` cannot join: irregular verbs and nouns, a British doubled l (travelled),
+Only what `kalito_mcp.text.analysis.stem` cannot join: irregular verbs and nouns, a British doubled l (travelled),
 and regular forms that are too short or too much like another word for its rules (used, dying, seeing, quizzes).
 
 A form that is as often another word is left out, because two words in one term cost more than two terms for one

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from kalito_mcp.domain.word_forms import base_form, irregular_heads
+from kalito_mcp.text.irregular_forms import base_form, irregular_heads
 
 ANALYSIS_VERSION: Final = 2
 """Stored with an index: one of an older version is built anew when the database is opened."""

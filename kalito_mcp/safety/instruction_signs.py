@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.engine.lazy_pattern import lazy
+from kalito_mcp.text.lazy_pattern import lazy
 
 
 @dataclass(frozen=True, slots=True, eq=False)

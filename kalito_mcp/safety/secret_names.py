@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from re import NOFLAG, Match
 from typing import Final, NamedTuple
 
-from kalito_mcp.records.secret_shapes import Found, compiled, entropy, is_drawn, is_placeholder, is_slug
+from kalito_mcp.safety.secret_shapes import Found, compiled, entropy, is_drawn, is_placeholder, is_slug
 
 _AUTHORIZATION: Final = (
     r"authorization[\"'\\\]]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,2}(?P<scheme>(?:bearer|basic|token|apikey)\s{1,3})?"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.records import secret_names
-from kalito_mcp.records.redaction import Redacted, cleaned, redact
-from kalito_mcp.records.secret_names import named_secrets
-from kalito_mcp.records.secret_shapes import is_card_number, shaped_secrets
-from tests.records.synthetic_secrets import ALNUM, BASE64, HEX, KINDS, Maker, synthetic_secrets
+from kalito_mcp.safety import secret_names
+from kalito_mcp.safety.redaction import Redacted, cleaned, redact
+from kalito_mcp.safety.secret_names import named_secrets
+from kalito_mcp.safety.secret_shapes import is_card_number, shaped_secrets
+from tests.safety.synthetic_secrets import ALNUM, BASE64, HEX, KINDS, Maker, synthetic_secrets
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 CARD = "4111 1111" + " 1111 1111"

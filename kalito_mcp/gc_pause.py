@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """No collection within the block, nor in other threads; as it was afterwards."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -8,9 +8,9 @@ March). Weeks begin on Monday, seasons are those of the northern half.
 from collections.abc import Callable
 from typing import TypeAlias
 
-from kalito_mcp.domain import time_vocabulary as en
-from kalito_mcp.domain.date_names import DateWords, Found, Step
-from kalito_mcp.domain.days import (
+from kalito_mcp.text.times import vocabulary as en
+from kalito_mcp.text.times.dates import DateWords, Found, Step
+from kalito_mcp.text.times.days import (
     LAST_DAY,
     Days,
     Yearly,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.engine.lazy_pattern import lazy
+from kalito_mcp.text.lazy_pattern import lazy
 
 FENCE: Final = "```"
 

@@ -24,10 +24,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final
 
-from kalito_mcp.engine.instruction_languages import OTHER_LANGUAGES, UNSPACED
-from kalito_mcp.engine.instruction_shapes import ENGLISH
-from kalito_mcp.engine.instruction_signs import Sign
-from kalito_mcp.engine.lazy_pattern import lazy
+from kalito_mcp.safety.instruction_languages import OTHER_LANGUAGES, UNSPACED
+from kalito_mcp.safety.instruction_shapes import ENGLISH
+from kalito_mcp.safety.instruction_signs import Sign
+from kalito_mcp.text.lazy_pattern import lazy
 
 _ENOUGH: Final = 3
 # Signs count together where they stand in one piece; pieces overlap, so that few are cut in two.

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.analysis import STOP_WORDS, stem
-from kalito_mcp.domain.spelling import distance, head, is_spellable, near, similarity, spellings, term_lengths
+from kalito_mcp.text.analysis import STOP_WORDS, stem
+from kalito_mcp.text.spelling import distance, head, is_spellable, near, similarity, spellings, term_lengths
 
 ENGLISH = """
 able accident achieve address afternoon airport album allergy almond angle animal answer apartment apple argue arrive

@@ -10,11 +10,12 @@ from datetime import date
 from functools import cache
 from typing import Final, TypeAlias
 
-from kalito_mcp.domain.date_names import Found
-from kalito_mcp.domain.days import Days, Yearly, unit_of
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, last_moment
-from kalito_mcp.domain.time_names import named_days, whole_name, written_dates
-from kalito_mcp.domain.time_vocabulary import (
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.text.times.dates import Found
+from kalito_mcp.text.times.days import Days, Yearly, unit_of
+from kalito_mcp.text.times.grammar import named_days, whole_name, written_dates
+from kalito_mcp.text.times.vocabulary import (
     BESIDE_TODAY,
     COUNTS,
     FEASTS,
@@ -24,7 +25,6 @@ from kalito_mcp.domain.time_vocabulary import (
     WEEKDAYS,
     tokens_of,
 )
-from kalito_mcp.errors import InvalidInput
 
 _DAY_MS: Final = 86_400_000
 _EPOCH_DAY: Final = 719_163

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.analysis import STOP_WORDS, index_terms, query_terms, stem, terms, words
+from kalito_mcp.text.analysis import STOP_WORDS, index_terms, query_terms, stem, terms, words
 
 LETTERS = st.characters(categories=["Lu", "Ll", "Lo", "Lt", "Lm", "Nd", "Mn", "Mc", "Zs", "Po", "Pd"])
 SCRIPTS = st.text(

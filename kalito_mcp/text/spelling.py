@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kalito_mcp.domain.analysis import stem
+from kalito_mcp.text.analysis import stem
 
 _SHORTEST: Final = 3
 _ONE_MISTAKE: Final = 4

@@ -6,7 +6,7 @@ same name, and the best of them counts.
 
 from typing import Final
 
-from kalito_mcp.engine.instruction_signs import (
+from kalito_mcp.safety.instruction_signs import (
     AI,
     AI_WORDS,
     DO,

@@ -1,0 +1,1 @@
+"""Language: words and terms, spelling, sentences, code blocks, and times in words."""
