@@ -24,9 +24,9 @@ import anyio
 from bench.corpus import Corpus
 from bench.report import emit, latency, options, percentile, progress
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
+from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.memory import Memory
-from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.wiring import open_memory
 

@@ -38,12 +38,13 @@ from bench.typos import misspelt
 from bench.wire import clean_environment
 from kalito_mcp import wiring
 from kalito_mcp.domain.records import NewMessage, Role
-from kalito_mcp.domain.search import SearchPage
+from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.time import from_iso
-from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.orchestrator.usage_counter import UsagePolicy
-from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.retrieval.weights import FEATURES, WEIGHTS, FeatureWeights
 from kalito_mcp.settings import Settings, checked_section
 

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 from kalito_mcp.version import __version__
 
 if TYPE_CHECKING:
+    from kalito_mcp.contexts.manager import (
+        MemoryManager,
+    )
     from kalito_mcp.domain.context import (
         MemoryContext,
     )
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
         Hit,
         SearchFilters,
         SearchPage,
+        SearchRequest,
     )
     from kalito_mcp.domain.sessions import (
         MemoryStats,
@@ -64,9 +68,6 @@ if TYPE_CHECKING:
         SleepCycleOptions,
         SleepCycleReport,
         SleepCycleTrigger,
-    )
-    from kalito_mcp.engine.manager import (
-        MemoryManager,
     )
     from kalito_mcp.errors import (
         KalitoError,
@@ -80,9 +81,6 @@ if TYPE_CHECKING:
     from kalito_mcp.orchestrator.orchestrator import (
         MemoryOrchestrator,
         OrchestratorConfig,
-    )
-    from kalito_mcp.retrieval.search import (
-        SearchRequest,
     )
     from kalito_mcp.settings import (
         Settings,
@@ -112,7 +110,7 @@ _HOMES = {
     "KalitoError": "errors",
     "Memory": "memory",
     "MemoryContext": "domain.context",
-    "MemoryManager": "engine.manager",
+    "MemoryManager": "contexts.manager",
     "MemoryOrchestrator": "orchestrator.orchestrator",
     "MemoryStats": "domain.sessions",
     "MessageWithImportance": "domain.records",
@@ -128,7 +126,7 @@ _HOMES = {
     "Role": "domain.records",
     "SearchFilters": "domain.search",
     "SearchPage": "domain.search",
-    "SearchRequest": "retrieval.search",
+    "SearchRequest": "domain.search",
     "SemanticPin": "domain.records",
     "Settings": "settings",
     "SimilarQuery": "domain.graph",

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
@@ -18,13 +19,9 @@ from kalito_mcp.domain.records import (
     SemanticPin,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
-from kalito_mcp.domain.search import SearchPage
+from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.validation import message_number
-from kalito_mcp.engine.auto_pins import is_found_pin
-from kalito_mcp.engine.manager import MemoryManager
-from kalito_mcp.engine.recorder import Recorded, Recorder
-from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
 from kalito_mcp.orchestrator.editor import RecordEditor
 from kalito_mcp.orchestrator.eraser import Eraser
@@ -35,11 +32,14 @@ from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.owed_worker import OwedWorker
 from kalito_mcp.orchestrator.usage_counter import UsageCounter
 from kalito_mcp.orchestrator.vector_worker import VectorWorker
+from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
-from kalito_mcp.retrieval.search import Searcher, SearchRequest
+from kalito_mcp.records.recorder import Recorded, Recorder
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.summaries.keeper import SummaryKeeper
 
 _MESSAGE: Final = "msg_"
 _NOTE: Final = "note"

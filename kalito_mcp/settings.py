@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.contexts.cache import CachePolicy
+from kalito_mcp.contexts.packer import ContextPolicy
 from kalito_mcp.domain.decay import DecayPolicy
 from kalito_mcp.domain.graph import (
     CheckpointPolicy,
@@ -25,21 +27,18 @@ from kalito_mcp.domain.graph import (
 from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
-from kalito_mcp.domain.validation import Policy
-from kalito_mcp.engine.auto_pins import AutoPinPolicy
-from kalito_mcp.engine.budget import ContextPolicy
-from kalito_mcp.engine.cache import CachePolicy
-from kalito_mcp.engine.importance import ImportancePolicy
-from kalito_mcp.engine.recorder import LimitsPolicy
-from kalito_mcp.engine.summarizer import SummaryPolicy
-from kalito_mcp.engine.threshold import SummaryWindowPolicy
+from kalito_mcp.domain.validation import LimitsPolicy, Policy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.orchestrator.usage_counter import UsagePolicy
+from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.store import StoragePolicy
 from kalito_mcp.ports.tokens import TokenPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
+from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.summaries.summarizer import SummaryPolicy
+from kalito_mcp.summaries.window import SummaryWindowPolicy
 
 _PREFIX: Final = "KALITO_"
 _OWN_VARIABLES: Final = frozenset(

@@ -9,14 +9,10 @@ from typing import Any, Final
 
 import anyio
 
+from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
-from kalito_mcp.engine.manager import MemoryManager
-from kalito_mcp.engine.recorder import Recorder
-from kalito_mcp.engine.summarizer import Summarizer
-from kalito_mcp.engine.summary_keeper import SummaryKeeper
-from kalito_mcp.engine.summary_rewriter import SummaryRewriter
 from kalito_mcp.errors import ConfigurationError, SessionNotFound
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
@@ -30,21 +26,25 @@ from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.owed_worker import OwedWorker
-from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
 from kalito_mcp.orchestrator.usage_counter import UsageCounter
 from kalito_mcp.orchestrator.vector_worker import VectorWorker
 from kalito_mcp.orchestrator.watched_store import WatchedStore
+from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
+from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.snapshots.folder import SnapshotFolder
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
 from kalito_mcp.storage.sqlite.surroundings import access, users
+from kalito_mcp.summaries.keeper import SummaryKeeper
+from kalito_mcp.summaries.rewriter import SummaryRewriter
+from kalito_mcp.summaries.summarizer import Summarizer
 
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _RECORD_ID_LENGTH: Final = 9

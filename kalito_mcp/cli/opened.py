@@ -11,8 +11,8 @@ import click
 
 from kalito_mcp.cli.record_lines import echo_lines
 from kalito_mcp.domain.memory_records import DELETED_AT, Editor, EditorType, MemoryRecord, changed_fields
-from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.safety.escaping import as_data
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory

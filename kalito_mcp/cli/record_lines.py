@@ -13,8 +13,8 @@ from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.engine.render import as_data
 from kalito_mcp.records.schemas import as_shown
+from kalito_mcp.safety.escaping import as_data
 
 EXCERPT_CHARS: Final = 80
 HIT_CHARS: Final = 100

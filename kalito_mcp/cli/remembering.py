@@ -13,11 +13,10 @@ from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, wit
 from kalito_mcp.cli.record_lines import hit_line, not_kept_lines, nothing_lines, remembered_line, why_lines
 from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
-from kalito_mcp.domain.search import SearchFilters, SearchPage
+from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.time import from_iso
-from kalito_mcp.engine.render import as_data
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.times.expressions import moment_in_words
 
 if TYPE_CHECKING:

@@ -29,6 +29,22 @@ class SearchFilters:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What to find.
+
+    `cursor` continues an earlier search with the same words and filters. `explain` asks for the parts and reasons of
+    each hit. Ages and dates like "yesterday" are relative to `now_ms`, the clock's time if absent.
+    """
+
+    query: str
+    k: int = 10
+    filters: SearchFilters = SearchFilters()
+    cursor: str | None = None
+    explain: bool = False
+    now_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Posting:
     """The records that hold one term, newest first, cut at the cap that was asked for."""
 

@@ -41,6 +41,15 @@ class Policy:
                 raise InvalidInput(f"{one.name}={value} is more than {most:,}")
 
 
+@dataclass(frozen=True, slots=True)
+class LimitsPolicy(Policy):
+    """How much one call may hand over."""
+
+    max_text_bytes: int = bounded(524_288, least=1)
+    max_document_bytes: int = bounded(16_777_216, least=1)
+    max_messages: int = bounded(10_000, least=1)
+
+
 def checked_text(text: str, field: str, *, max_bytes: int) -> str:
     """The text, unchanged, when it can be stored and given back as it is.
 

@@ -20,9 +20,7 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.domain.validation import checked_text
-from kalito_mcp.engine.recorder import LimitsPolicy, checked_handle, read_aside
-from kalito_mcp.engine.render import as_data
+from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
 from kalito_mcp.orchestrator.followers import Followers
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -30,8 +28,10 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, found_record, found_records
+from kalito_mcp.records.recorder import read_aside
 from kalito_mcp.records.schemas import checked_changes, checked_content
-from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.safety.redaction import checked_handle, cleaned
 
 _REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
 

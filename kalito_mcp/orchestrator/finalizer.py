@@ -18,15 +18,15 @@ from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
 )
-from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.errors import Conflict, SessionNotFound
 from kalito_mcp.orchestrator.crash_points import crash_point
 from kalito_mcp.orchestrator.observer import Observer, observe_pins
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
-from kalito_mcp.orchestrator.pin_collector import PinCollector
+from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.summaries.keeper import SummaryKeeper
 
 _MAX_ROUNDS: Final = 100
 _DAY_MS: Final = 86_400_000

@@ -22,17 +22,17 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
-from kalito_mcp.engine.auto_pins import is_found_pin
-from kalito_mcp.engine.summary_rewriter import SummaryRewriter
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.orchestrator.graph_shelf import GraphShelf
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
-from kalito_mcp.orchestrator.pin_collector import PinCollector
 from kalito_mcp.orchestrator.restoring import detach
+from kalito_mcp.pins.automatic import is_found_pin
+from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.edits import EditWriter
 from kalito_mcp.ports.records import PinDraft
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.summaries.rewriter import SummaryRewriter
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore

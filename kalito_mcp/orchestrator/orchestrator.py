@@ -28,7 +28,6 @@ from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
 )
-from kalito_mcp.engine.recorder import checked_handle
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.orchestrator.graph_settings import (
@@ -44,7 +43,7 @@ from kalito_mcp.orchestrator.past_answers import past_answer
 from kalito_mcp.orchestrator.restoring import of_this_memory, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
-from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
 
 if TYPE_CHECKING:

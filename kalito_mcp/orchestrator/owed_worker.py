@@ -11,11 +11,11 @@ from typing import Final
 import anyio
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.engine.summary_keeper import SummaryKeeper
 from kalito_mcp.orchestrator.eraser import Eraser
 from kalito_mcp.orchestrator.observer import Observer
-from kalito_mcp.orchestrator.pin_collector import PinCollector
+from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.store import Store
+from kalito_mcp.summaries.keeper import SummaryKeeper
 
 _log: Final = logging.getLogger("kalito.owed")
 _PAGE: Final = 100

@@ -5,7 +5,6 @@ the query (`answerability`) the page is empty, because nothing is better than no
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +13,7 @@ import anyio
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage
+from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.errors import InvalidInput, ModelError, damage
 from kalito_mcp.ports.clock import Clock
@@ -56,22 +55,6 @@ _MAX_UNMATCHED: Final = 6
 _OTHER_EMBEDDER: Final = "searched by words alone: the vectors are from another embedder; run kalito-mcp reindex"
 _SEMANTIC_TOP: Final = 5
 """How many top hits are checked for semantic similarity before a page is called noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """What to find.
-
-    `cursor` continues an earlier search with the same words and filters. `explain` asks for the parts and reasons of
-    each hit. Ages and dates like "yesterday" are relative to `now_ms`, the clock's time if absent.
-    """
-
-    query: str
-    k: int = 10
-    filters: SearchFilters = SearchFilters()
-    cursor: str | None = None
-    explain: bool = False
-    now_ms: int | None = None
 
 
 class Searcher:

@@ -14,6 +14,8 @@ from enum import Enum
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
+from kalito_mcp.domain.validation import checked_name
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, named_secrets
 from kalito_mcp.safety.secret_shapes import Found, shaped_secrets
 
@@ -114,6 +116,18 @@ def _cleaned_field(name: object, value: Any, field: str, found: list[str]) -> An
 
 def _shown(name: str) -> str:
     return "" if name in _TEXTS else name
+
+
+def checked_handle(name: str, field: str) -> str:
+    """The id of a session or an agent, which is kept and shown as it is.
+
+    Raises:
+        InvalidInput: as `checked_name`, or it holds what must not be kept.
+    """
+    checked_name(name, field)
+    if redact(name).kinds:
+        raise InvalidInput(f"{field} holds what looks like a secret, and would be kept and shown; use another name")
+    return name
 
 
 def hashed(key: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from bench import recall
-from kalito_mcp.retrieval.search import SearchPolicy
+from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.weights import FEATURES, FeatureWeights
 
 TURNS = [

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kalito_mcp.engine.recorder import LimitsPolicy
-from kalito_mcp.engine.render import visible
+from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.safety.escaping import visible
 from kalito_mcp.settings import Settings
 from tests.flows.house import House, house, said, text_of
 

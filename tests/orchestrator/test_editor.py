@@ -16,7 +16,7 @@ from kalito_mcp import KalitoError, Memory, NewMessage, Role, Settings, open_mem
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import Origin, RecordType, Visibility
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import (
     Conflict,
     InvalidInput,

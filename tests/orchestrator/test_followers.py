@@ -19,12 +19,12 @@ from kalito_mcp.domain.memory_records import (
 )
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.engine.auto_pins import AutoPinPolicy
-from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.graph.store import GraphStore
-from kalito_mcp.orchestrator.pin_collector import PinCollector
+from kalito_mcp.pins.automatic import AutoPinPolicy
+from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests import drafts
 from tests.empty_database import lay_empty_database
 from tests.orchestrator.stored import said, tables, texts_of

@@ -13,7 +13,7 @@ from kalito_mcp.domain.graph import EdgeType, GraphPolicy, SessionGraphConfig
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.engine.recorder import LimitsPolicy
+from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.observer import observe_messages
 from kalito_mcp.storage.sqlite.database import SqliteStore

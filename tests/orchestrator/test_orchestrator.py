@@ -7,8 +7,8 @@ import pytest
 from kalito_mcp import CreatePinRequest, NewMessage, PinType, Role, Settings, open_memory
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.engine.auto_pins import AutoPinPolicy
 from kalito_mcp.errors import ClientKeyReused, SessionFinalized, SessionNotFound
+from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 
 pytestmark = pytest.mark.anyio

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage
+from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.records import MessageDraft
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.search import Searcher, SearchRequest
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.scripted import START_MS, ScriptedClock

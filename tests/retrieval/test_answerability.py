@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.search import Candidate, Posting
+from kalito_mcp.domain.search import Candidate, Posting, SearchRequest
 from kalito_mcp.retrieval.answerability import confidence, unmatched_words
 from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.ranking import ScoredCandidate
-from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.retrieval.term_masks import TermMasks
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.retrieval.builders import analyzed, candidate, question, stub

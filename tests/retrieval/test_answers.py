@@ -8,10 +8,9 @@ import pytest
 
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.retrieval.weights import FEATURES
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts

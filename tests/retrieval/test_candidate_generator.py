@@ -4,8 +4,7 @@ import pytest
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters
-from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.retrieval.memories import embed, hits, page_of, parts, remember, said_by, texts

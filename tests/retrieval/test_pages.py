@@ -6,10 +6,10 @@ import pytest
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.search import Searcher, SearchRequest
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.retrieval.memories import ANYTHING, TRIP, pages, remember, search
 from tests.scripted import ScriptedClock

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Hit
-from kalito_mcp.retrieval.search import SearchRequest
+from kalito_mcp.domain.search import Hit, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.text.analysis import index_terms
 from kalito_mcp.text.spelling import similarity

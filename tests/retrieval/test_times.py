@@ -2,9 +2,9 @@
 
 import pytest
 
+from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.retrieval.memories import page_of, remember

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp import Memory, Settings, open_memory
-from kalito_mcp.engine.auto_pins import AutoPinPolicy
-from kalito_mcp.engine.importance import ImportancePolicy
-from kalito_mcp.engine.recorder import LimitsPolicy, Recorder
+from kalito_mcp.domain.validation import LimitsPolicy
+from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.ports.tokens import TokenPolicy
+from kalito_mcp.records.importance import ImportancePolicy
+from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.empty_database import lay_empty_database
 from tests.scripted import CharacterCounter, CountedIds, ScriptedClock

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kalito_mcp import Memory, MessageWithImportance, NewMessage, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.engine.recorder import Recorder
+from kalito_mcp.records.recorder import Recorder
 
 SESSION = "session_123"
 """The session of the specification's examples."""

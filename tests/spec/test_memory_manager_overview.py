@@ -10,8 +10,8 @@ from mcp import Client
 
 from kalito_mcp import CreatePinRequest, Memory, MemoryManager, NewMessage, PinType, Role, Settings, open_memory
 from kalito_mcp.domain.records import SummaryMethod
-from kalito_mcp.engine.recorder import Recorder
 from kalito_mcp.errors import BudgetTooSmall, SessionNotFound
+from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.server.build import build_server
 from tests.inference import model_server as scripted
 from tests.inference.model_server import ScriptedServer

@@ -20,8 +20,8 @@ from kalito_mcp import (
     Settings,
     open_memory,
 )
-from kalito_mcp.engine.cache import CachePolicy, RevisionCache
-from kalito_mcp.engine.recorder import Recorder
+from kalito_mcp.contexts.cache import CachePolicy, RevisionCache
+from kalito_mcp.records.recorder import Recorder
 from tests.scripted import CountedIds, ScriptedClock
 from tests.spec.talk import SESSION, numbers, say, say_elsewhere, turns
 
@@ -81,7 +81,7 @@ def test_the_manager_runs_without_any_model_adapter() -> None:
     """memory-manager-reference, Component Dependencies; and memory-manager-overview, Strengths, separation of concerns:
     what it depends on is handed to it."""
     script = (
-        "import sys, kalito_mcp.engine.manager\n"
+        "import sys, kalito_mcp.contexts.manager\n"
         "found = [name for name in sys.modules if name.startswith(('kalito_mcp.inference', 'kalito_mcp.storage'))]\n"
         "assert not found, found"
     )

@@ -17,10 +17,10 @@ from kalito_mcp import (
     open_memory,
 )
 from kalito_mcp.domain.records import SummaryMethod
-from kalito_mcp.engine.recorder import Recorder
-from kalito_mcp.engine.summarizer import SummaryPolicy
-from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionNotFound, SummaryRangeConflict
+from kalito_mcp.records.recorder import Recorder
+from kalito_mcp.summaries.summarizer import SummaryPolicy
+from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests.inference import model_server as scripted
 from tests.inference.model_server import ScriptedServer
 from tests.scripted import ScriptedClock

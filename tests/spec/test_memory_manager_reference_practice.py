@@ -7,9 +7,9 @@ import pytest
 
 from kalito_mcp import Memory, NewMessage, Role, Settings, open_memory
 from kalito_mcp.domain.records import SummaryMethod
-from kalito_mcp.engine.recorder import Recorder
-from kalito_mcp.engine.threshold import SummaryWindowPolicy
 from kalito_mcp.errors import InvalidInput, SessionNotFound
+from kalito_mcp.records.recorder import Recorder
+from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests.spec.talk import SESSION, numbers, say, say_elsewhere, turns
 
 pytestmark = pytest.mark.anyio

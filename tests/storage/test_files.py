@@ -14,10 +14,11 @@ import anyio
 import pytest
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.errors import StorageDamaged, StorageError, StorageReadOnly
 from kalito_mcp.ports.store import StoragePolicy, Store
-from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.scripted import START_MS, ScriptedClock

@@ -13,7 +13,9 @@ import pytest
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.retrieval.search import Searcher, SearchPolicy, SearchRequest
+from kalito_mcp.domain.search import SearchRequest
+from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.text_index import DELETE_ALL_TERMS, INSERT_TERMS, TextIndexStatements, index_entry

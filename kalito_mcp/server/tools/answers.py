@@ -9,7 +9,7 @@ from typing import Any
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel
 
-from kalito_mcp.engine.render import visible
+from kalito_mcp.safety.escaping import visible
 
 
 def answer(text: str, structured: BaseModel) -> CallToolResult:

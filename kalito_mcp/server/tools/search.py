@@ -9,9 +9,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
-from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.time import from_iso
-from kalito_mcp.retrieval.search import SearchRequest
 from kalito_mcp.server.opened import OpenedMemory
 from kalito_mcp.server.tools.answers import answer, plural
 from kalito_mcp.server.tools.graph import past_lines, past_question

@@ -1,0 +1,1 @@
+"""What `build_context` does: read, recall, pack into the budget, render. Home of the specification's memory manager."""

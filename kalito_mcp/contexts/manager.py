@@ -1,0 +1,395 @@
+"""`MemoryManager`: the specification's memory manager, method by method.
+
+Recent messages, semantic pins and summaries of a session inside a token budget. It never holds a conversation in
+memory beyond a cache whose entries are served only while no process has written (`contexts/cache.py`).
+"""
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import combinations
+from typing import Final
+
+from kalito_mcp.contexts.cache import CachePolicy, RevisionCache
+from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
+from kalito_mcp.contexts.recaller import Recalled, Recaller
+from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
+from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.memory_records import AUTO_KEY
+from kalito_mcp.domain.records import (
+    PIN_IMPORTANCE,
+    ConversationSummary,
+    CreatePinRequest,
+    CreateSummaryRequest,
+    MessageWithImportance,
+    Origin,
+    RecordType,
+    SemanticPin,
+    least_trusted,
+    message_record_id,
+)
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.search import SearchFilters, SearchRequest
+from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState, unrecorded_session
+from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
+from kalito_mcp.errors import (
+    ClientKeyReused,
+    Conflict,
+    InvalidInput,
+    RecordNotFound,
+    SessionFinalized,
+    SessionNotFound,
+    StorageDamaged,
+)
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.records import PinDraft, SessionView
+from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.records.importance import ImportancePolicy, score_importance
+from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.safety.redaction import checked_handle, cleaned
+from kalito_mcp.safety.trust import trusted
+from kalito_mcp.summaries.keeper import SummaryKeeper
+from kalito_mcp.summaries.summarizer import Summarizer
+from kalito_mcp.summaries.topics import extract_topics
+from kalito_mcp.text.analysis import index_terms
+
+_log: Final = logging.getLogger("kalito.manager")
+_INCLUDES: Final = tuple(frozenset(some) for count in range(len(Include) + 1) for some in combinations(Include, count))
+_View = tuple[Session, SessionView, int, int]
+
+
+class MemoryManager:
+    """The memory of one owner's sessions. Safe to share between tasks."""
+
+    def __init__(
+        self,
+        store: Store,
+        summaries: SummaryKeeper,
+        summarizer: Summarizer,
+        searcher: Searcher,
+        counter: TokenCounter,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        context: ContextPolicy,
+        cache: CachePolicy,
+        importance: ImportancePolicy,
+        limits: LimitsPolicy,
+        fence_secret: bytes,
+        owner: str = LOCAL_OWNER,
+    ) -> None:
+        self._store = store
+        self._summaries = summaries
+        self._summarizer = summarizer
+        self._searcher = searcher
+        self._recaller = Recaller(store, searcher, wanted=context.relevant_messages)
+        self._packer = Packer(counter, context)
+        self._counter = counter
+        self._clock = clock
+        self._ids = ids
+        self._context = context
+        self._importance = importance
+        self._limits = limits
+        self._fence_secret = fence_secret
+        self._owner = owner
+        self._views: RevisionCache[tuple[str, frozenset[Include]], _View] = RevisionCache(cache)
+
+    async def build_context(
+        self,
+        session_id: str,
+        max_tokens: int | None = None,
+        *,
+        query: str | None = None,
+        pending_input: bool = False,
+        include: Collection[Include] = (),
+    ) -> MemoryContext:
+        """What the session remembers, within `max_tokens` tokens (`context.token_limit` unless given).
+
+        With a query, older messages of the agent's sessions that match it come in where there is room, with the turns
+        right before and after them.
+        `pending_input` says that the newest message is the user's own, not yet answered: it is left out, because
+        the model gets it anyway. `include` asks for what is otherwise left out.
+
+        A session that is not there yet has nothing but what matches the query.
+
+        Raises:
+            SessionNotFound: no such session, and no query.
+            BudgetTooSmall: the frame does not fit; says the minimum.
+        """
+        budget = self._context.token_limit if max_tokens is None else max_tokens
+        if not 1 <= budget <= MOST_TOKENS:
+            raise InvalidInput(
+                f"max_tokens={budget} is outside 1 to {MOST_TOKENS:,}; the default is {self._context.token_limit}"
+            )
+        asked = frozenset(include)
+        has_query = bool(query and query.strip())
+        try:
+            session, view, shown, withheld = await self._view(session_id, asked)
+        except SessionNotFound:
+            if not has_query:
+                raise
+            # The first turn of a conversation: others may have what is asked for.
+            session = unrecorded_session(self._owner, checked_name(session_id, "session_id"), self._clock.now_ms())
+            view, shown, withheld = SessionView(tail=(), pins=(), summaries=()), 0, 0
+        recent = list(view.tail)
+        pending = [recent.pop()] if pending_input and recent and recent[-1].role == "user" else []
+        recent = recent[-shown:]
+        found = Recalled()
+        if query and has_query:
+            in_sight = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in view.pins}
+            found = await self._recaller.recall(session, query, in_sight, asked)
+            withheld += found.withheld
+        parts = ContextParts(
+            session_id=session.id,
+            recent=recent,
+            pins=view.pins,
+            summaries=view.summaries,
+            hits=found.hits,
+            neighbours=found.neighbours,
+            query=query or "",
+        )
+        context = self._packer.pack(parts, max_tokens=budget, fence=self._fence(session))
+        left_out = context.left_out | ({"untrusted": withheld} if withheld else {})
+        return replace(context, left_out=left_out, note=found.note)
+
+    async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
+        """Summarise a range of messages: with the caller's text, the session's model, or neither.
+
+        Raises:
+            InvalidInput, RecordNotFound, SessionNotFound, SummaryRangeConflict, SessionFinalized: as they say.
+        """
+        return await self._summaries.create(self._scope(request.session_id), request)
+
+    async def create_semantic_pin(self, request: CreatePinRequest) -> SemanticPin:
+        """Pin a text to the session, which is opened where it is new. A known `client_key` gives its pin back.
+
+        Raises:
+            InvalidInput: the text, an id or the importance is not acceptable.
+            ClientKeyReused: the `client_key` came before with another content.
+            RecordNotFound: `source_message_id` is not a message of the session.
+            Conflict: that message is not the user's or the assistant's own words, and nobody has confirmed the pin.
+            SessionFinalized: the session is closed.
+        """
+        checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
+        checked_handle(request.session_id, "session_id")
+        if request.client_key is not None:
+            checked_name(request.client_key, "client_key")
+            if request.client_key.startswith(AUTO_KEY):
+                raise InvalidInput(
+                    f"client_key {request.client_key!r} begins with {AUTO_KEY!r}, which is kept for the memory's own "
+                    "pins; choose another"
+                )
+        request, redacted = cleaned(request)
+        content = request.content
+        importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
+        now_ms = self._clock.now_ms()
+        draft = PinDraft(
+            id=self._ids.record_id("pin", now_ms),
+            content=content,
+            source_message_id=_record_id(request.source_message_id),
+            importance=clamp_importance(importance),
+            tokens=self._counter.count(as_data(content)),
+            pin_type=request.pin_type,
+            created_at=now_ms,
+            client_key=request.client_key,
+            terms=index_terms(content),
+            origin=request.origin,
+            client=request.client,
+        )
+        scope = self._scope(request.session_id)
+        async with self._store.write() as transaction:
+            session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+            if session.state is not SessionState.OPEN:
+                raise SessionFinalized(session.id, session.state)
+            if draft.source_message_id is not None:
+                number = message_number(draft.source_message_id)
+                source = await transaction.records.message(scope, number)
+                if source is None:
+                    raise RecordNotFound(
+                        f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}"
+                    )
+                if source.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
+                    raise Conflict(
+                        f"{draft.source_message_id} has the words of a {source.origin}, not the user's: ask the user, "
+                        "then pin it with confirmed=true"
+                    )
+                draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
+            added = await transaction.records.add_pins(session, [draft])
+            if not added:
+                before = (
+                    await transaction.records.pin_by_client_key(session, draft.client_key) if draft.client_key else None
+                )
+                if before is None:
+                    raise Conflict(
+                        "this pin was erased for good, so it is not taken again; put it in other words if it is wanted"
+                    )
+                if before.content != content:
+                    raise ClientKeyReused(draft.client_key or "")
+                return replace(before, redacted=redacted)
+        return SemanticPin(
+            id=draft.id,
+            session_id=session.id,
+            content=content,
+            source_message_id=draft.source_message_id,
+            importance_score=draft.importance,
+            pin_type=draft.pin_type,
+            created_at=now_ms,
+            tokens=draft.tokens,
+            origin=draft.origin,
+            redacted=redacted,
+        )
+
+    async def needs_summarization(self, session_id: str) -> bool:
+        """Whether a whole window of messages has no summary yet: `window.threshold`, or `window.dense_threshold` where
+        they are long or technical."""
+        return await self._summaries.is_due(self._scope(session_id))
+
+    async def auto_summarize_session(self, session_id: str) -> ConversationSummary | None:
+        """Summarise the oldest window without a summary; None when none is due. A backlog takes several calls."""
+        return await self._summaries.summarize_due(self._scope(session_id))
+
+    def score_message_importance(self, message: MessageWithImportance) -> float:
+        """The message's importance by its text and role, in [0, 1]."""
+        return score_importance(message.role, message.text, self._importance)
+
+    async def update_message_importance(self, message_id: int | str, importance_score: float) -> None:
+        """Store a message's importance, clamped to [0, 1].
+
+        Raises:
+            RecordNotFound: no such message. InvalidInput: NaN.
+        """
+        number = message_number(message_id)
+        importance = clamp_importance(importance_score)
+        async with self._store.write() as transaction:
+            message = await transaction.records.message(self._scope(None), number)
+            session = message and await transaction.sessions.get(self._scope(message.session_id))
+            if not session:
+                raise RecordNotFound(f"no message {message_record_id(number)}")
+            await transaction.records.set_importance(session, [(number, importance)], now_ms=self._clock.now_ms())
+
+    async def score_session_messages(self, session_id: str) -> int:
+        """Score every message of the session anew; how many scores changed."""
+        async with self._store.write() as transaction:
+            session = await transaction.sessions.get(self._scope(session_id))
+            if session is None:
+                raise SessionNotFound(session_id)
+            messages = await transaction.records.messages(session, first_seq=1, last_seq=session.message_count)
+            shown = [message for message in messages if not message.is_hidden]
+            scored = [(message, self.score_message_importance(message)) for message in shown]
+            changed = [(message.id, score) for message, score in scored if score != message.importance_score]
+            if changed:
+                await transaction.records.set_importance(session, changed, now_ms=self._clock.now_ms())
+        return len(changed)
+
+    def invalidate_session_cache(self, session_id: str) -> None:
+        """Read the session anew next time. Never needed after a write: those invalidate by themselves."""
+        for include in _INCLUDES:
+            self._views.drop((session_id, include))
+
+    async def get_session_model(self, session_id: str) -> str | None:
+        """The model of the session's newest message that named one; None where none did."""
+        return (await self._session(session_id)).model
+
+    def is_local_model(self, model_id: str) -> bool:
+        """Whether the model's configured server is on this machine or network; an unknown model is not local."""
+        return self._summarizer.is_local_model(model_id)
+
+    async def get_summarization_model(self, session_id: str) -> str:
+        """The session's model where it is local, else the configured cloud model."""
+        return self._summarizer.summarization_model(await self.get_session_model(session_id))
+
+    def extract_topics(self, messages: Sequence[MessageWithImportance]) -> list[str]:
+        """Up to three topics of the user's messages, by the specification's keywords."""
+        return extract_topics(messages)
+
+    async def find_relevant_messages(
+        self, session_id: str, query: str, limit: int = 10
+    ) -> Sequence[MessageWithImportance]:
+        """The session's messages that match the query, best first, however old they are.
+
+        Raises:
+            SessionNotFound: no such session.
+            InvalidInput: an empty or overlong query, or a limit that a search does not accept.
+        """
+        session = await self._session(session_id)
+        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}))
+        page = await self._searcher.search(
+            self._scope(session_id), SearchRequest(query=query, k=limit, filters=filters)
+        )
+        keys = [hit.key for hit in page.hits]
+        async with self._store.read() as view:
+            found = await view.records.messages_by_key(session, keys)
+        return sorted(found, key=lambda message: keys.index(message.id))
+
+    async def memory_stats(self, session_id: str) -> MemoryStats:
+        """The session's memory in numbers.
+
+        Raises:
+            SessionNotFound: no such session.
+        """
+        return (await self._session(session_id)).stats()
+
+    async def _session(self, session_id: str) -> Session:
+        async with self._store.read() as view:
+            session = await view.sessions.get(self._scope(session_id))
+        if session is None:
+            raise SessionNotFound(session_id)
+        return session
+
+    async def _view(self, session_id: str, include: frozenset[Include]) -> _View:
+        """What a context is made of, how many of the newest messages it shows, and how much is withheld from it."""
+        revision = await self._store.revision()
+        now_s = self._clock.steady_s()
+        cached = self._views.get((session_id, include), revision=revision, now_s=now_s)
+        if cached is not None:
+            return cached
+        shown = self._context.recent_messages
+        try:
+            async with self._store.read() as view:
+                session = await view.sessions.get(self._scope(session_id))
+                if session is None:
+                    raise SessionNotFound(session_id)
+                parts = await view.records.view(
+                    session,
+                    # One more than is shown: the newest may be the pending input.
+                    tail=shown + 1,
+                    pins=self._context.pins,
+                    include_internal=Include.INTERNAL in include,
+                )
+        except StorageDamaged:
+            # A conversation must go on over a damaged page of pins or summaries; `doctor --deep` names it.
+            _log.exception("session %s: only its newest messages could be read", session_id)
+            return await self._newest(session_id)
+        withheld = 0
+        if Include.UNTRUSTED not in include:
+            parts, withheld = trusted(parts)
+        found = (session, parts, shown, withheld)
+        self._views.put((session_id, include), found, revision=revision, now_s=now_s)
+        return found
+
+    async def _newest(self, session_id: str) -> _View:
+        """The newest messages alone, for when the rest cannot be read."""
+        shown = self._context.fallback_messages
+        async with self._store.read() as view:
+            session = await view.sessions.get(self._scope(session_id))
+            if session is None:
+                raise SessionNotFound(session_id)
+            newest = session.message_count
+            tail = await view.records.messages(session, first_seq=newest - shown, last_seq=newest)
+        parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
+        return session, parts, shown, withheld
+
+    def _scope(self, session_id: str | None) -> Scope:
+        return Scope(owner=self._owner, session=session_id)
+
+    def _fence(self, session: Session) -> str:
+        """What no remembered text can contain: it depends on a secret of the database, and not on the time, so
+        that a host's prompt cache keeps working."""
+        return blake2b(f"{session.owner}\x1f{session.id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
+
+
+def _record_id(message_id: str | None) -> str | None:
+    return None if message_id is None else message_record_id(message_number(message_id, "source_message_id"))

@@ -1,1 +1,0 @@
-"""The memory manager: recording, scoring, summarising, and building contexts."""

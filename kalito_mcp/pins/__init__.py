@@ -1,0 +1,1 @@
+"""Automatic pins: facts, preferences, decisions, dates and code, found in messages by fixed rules."""

@@ -1,0 +1,182 @@
+"""What of a message is worth keeping in sight: facts, dates, decisions, preferences, definitions, code. Pure.
+
+High precision before recall: a sentence is pinned by the shape of what it says, never for a word alone, and a pin
+that is missed is still a message that search finds. The rules read English; code they know in any language.
+Questions, conditions, quotations, doubts and sentences that may carry a secret are never pinned.
+Source: `autoExtractSemanticPins` of the memory manager's reference, which names the idea; the rules are in
+`pin_shapes`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
+from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
+from kalito_mcp.domain.validation import Policy
+from kalito_mcp.pins.english import ASSISTANT_RULES, USER_RULES
+from kalito_mcp.pins.rules import IMPORTANCE, PinKind, PinRule
+from kalito_mcp.text.code_blocks import FENCE, CodeBlock, code_blocks
+from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPinPolicy(Policy):
+    """Whether messages are searched, how many pins one may give, and the characters that a pin may have."""
+
+    enabled: bool = True
+    max_per_message: int = 2
+    max_chars: int = 240
+
+
+DEFAULT_AUTO_PINS: Final = AutoPinPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPin:
+    """A pin to be. `client_key` is the same for the same thing said again, in whatever case or punctuation."""
+
+    content: str
+    pin_type: PinType
+    importance: float
+    client_key: str
+
+
+_TOKEN: Final = lazy(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
+_DOUBT: Final = lazy(
+    r"\b(?:if|unless|suppose|supposing|imagine|pretend|hypothetically|might|maybe|perhaps|possibly|probably|could|"
+    r"wish|wished|wonder|wondering|hope|hoping|(?:not|n't) (?:really )?(?:sure|certain)|n't know|thinking (?:of|about)|"
+    r"considering|should (?:i|we)|would (?:i|we|you)|want(?:ed)? to (?:know|ask)|for example|e\.g|joking|"
+    r"kidding|used to be|said|says|told|asked|asks|claims|according to)\b",
+    re.IGNORECASE,
+)
+_SECRET: Final = lazy(
+    r"pass(?:word|phrase|code)|\bsecret|api[ _-]?key|\btoken\b|private key|\bpin (?:code|is|number)|\bssn\b|"
+    r"social security|credit card|\bcvv\b|\biban\b",
+    re.IGNORECASE,
+)
+_SECRET_VALUE: Final = lazy(
+    r"(?:key|token|secret|passw(?:or)?d|credential)\w{0,20}[\"']?\s{0,3}[:=]\s{0,3}[\"'][^\"'\s]{6,}[\"']",
+    re.IGNORECASE,
+)
+_QUOTES: Final = '"“”«»'
+# Of a longer message this much is searched, in characters: it is a paste.
+_MAX_READ: Final = 20_000
+_MIN_SENTENCE: Final = 12
+_KEY_BYTES: Final = 16
+
+
+def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AUTO_PINS) -> list[FoundPin]:
+    """The pins of one message, in the order in which it says them; most have none.
+
+    Of more than `max_per_message` the most important stay, ties the earlier. Of an assistant's message only
+    decisions, definitions and code count; of a system's, nothing, and nothing of words that are neither the user's nor
+    the assistant's: a pin is in every context.
+    """
+    if not policy.enabled or message.role == Role.SYSTEM or message.origin.distrust > Origin.ASSISTANT.distrust:
+        return []
+    text = message.text[:_MAX_READ]
+    rules = ASSISTANT_RULES if message.role == Role.ASSISTANT else USER_RULES
+    tried = rules.worth_trying(text)
+    if not tried and FENCE not in text:
+        return []
+    found: dict[str, FoundPin] = {}
+    for pin in _search(text, message.name, tried, policy):
+        found.setdefault(pin.client_key, pin)
+    pins = list(found.values())
+    best = sorted(range(len(pins)), key=lambda at: (-pins[at].importance, at))[: policy.max_per_message]
+    return [pins[at] for at in sorted(best)]
+
+
+def pin_key(content: str) -> str:
+    """`auto:` and a digest of the content's words: case, punctuation and white space do not count.
+
+    Numbers, signs, negations and names do: a number changed is another key. Not for code, where every sign counts.
+    """
+    return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN().findall(content)))
+
+
+def is_found_pin(pin: MemoryRecord) -> bool:
+    """Whether the memory found the pin, and it says what was found: one that somebody has put in other words is
+    theirs."""
+    return pin.is_automatic and pin.client_key in (pin_key(pin.text), _code_key(pin.text))
+
+
+def _code_key(content: str) -> str:
+    return _key(" ".join(content.split()))
+
+
+def _key(folded: str) -> str:
+    return f"{AUTO_KEY}{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
+
+
+def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> Iterator[FoundPin]:
+    has_code = False
+    for prose, block in code_blocks(text):
+        for sentence in split_sentences(_without_quoted_lines(prose)) if rules else ():
+            pin = _pin_of(sentence, name, rules, policy)
+            if pin:
+                yield pin
+        # One block for a message: an answer with five listings is one thing, shown in parts.
+        if block and not has_code:
+            content = _code_content(block, policy.max_chars)
+            has_code = bool(content)
+            if content:
+                yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _code_key(content))
+
+
+def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> FoundPin | None:
+    said = without_request(without_opener(sentence))
+    if len(said) < _MIN_SENTENCE or said.endswith(("?", ":")):
+        return None
+    plain = said.replace("’", "'")
+    for rule in rules:
+        match = rule.pattern().search(plain)
+        if match is None or (rule.also and not rule.also().search(plain)):
+            continue
+        if _DOUBT().search(plain) or _SECRET().search(plain) or _is_quoted(plain, match.start()):
+            return None
+        prefix = f"{' '.join(name.split())}: " if name and name.strip() else ""
+        content = cut(prefix + _from_clause(said, match.start(), policy.max_chars - len(prefix)), policy.max_chars)
+        pin_type = PinType.CONCEPT if rule.kind == PinKind.CONCEPT else PinType.AUTO
+        return FoundPin(content, pin_type, IMPORTANCE[rule.kind], pin_key(content))
+    return None
+
+
+def _from_clause(said: str, start: int, max_chars: int) -> str:
+    """The sentence, or where it is too long for a pin, from the clause on in which the match begins."""
+    if len(said) <= max_chars:
+        return said
+    position = 0
+    for clause in clauses(said):
+        if position + len(clause) > start:
+            break
+        position += len(clause)
+    return said[position:]
+
+
+def _is_quoted(plain: str, start: int) -> bool:
+    return sum(plain.count(mark, 0, start + 1) for mark in _QUOTES) % 2 == 1
+
+
+def _without_quoted_lines(prose: str) -> str:
+    if ">" not in prose:
+        return prose
+    return "\n".join(line for line in prose.split("\n") if not line.lstrip().startswith(">"))
+
+
+def _code_content(block: CodeBlock, max_chars: int) -> str:
+    """`python: def parse_date(text):` and the lines after it, as many whole ones as there is room for."""
+    definitions = block.definitions()
+    if not definitions:
+        return ""
+    lines = block.lines[definitions[0].line :]
+    content = cut(f"{block.language or 'code'}: {lines[0].strip()}", max_chars)
+    for line in lines[1:]:
+        if len(content) + 1 + len(line.rstrip()) > max_chars:
+            break
+        content += f"\n{line.rstrip()}"
+    return "" if _SECRET_VALUE().search(content) else content.rstrip()

@@ -1,0 +1,79 @@
+"""Searches recorded messages for what deserves a pin, as owed work: after the acknowledgement, from what is stored."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.records import PinDraft
+from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.text.analysis import index_terms
+
+_CHUNK: Final = 500
+
+
+class PinCollector:
+    """Makes the automatic pins of a session."""
+
+    def __init__(self, store: Store, counter: TokenCounter, clock: Clock, ids: IdSource, policy: AutoPinPolicy) -> None:
+        self._store = store
+        self._counter = counter
+        self._clock = clock
+        self._ids = ids
+        self._policy = policy
+
+    async def collect(self, scope: Scope) -> int:
+        """Search the messages that were not searched yet; how many pins that made.
+
+        Switched off, it only moves the mark: messages of that time are never searched.
+        """
+        made = 0
+        while True:
+            async with self._store.read() as view:
+                session = await view.sessions.get(scope)
+                if session is None or session.pinned_seq >= session.message_count:
+                    return made
+                last = min(session.pinned_seq + _CHUNK, session.message_count)
+                messages = (
+                    await view.records.messages(session, first_seq=session.pinned_seq + 1, last_seq=last)
+                    if self._policy.enabled
+                    else ()
+                )
+            drafts = self.drafts(messages)
+            async with self._store.write() as transaction:
+                session = await transaction.sessions.get(scope)
+                if session is None or session.state is SessionState.FINALIZED:
+                    return made
+                if drafts:
+                    now = await transaction.records.messages(
+                        session, first_seq=messages[0].seq, last_seq=messages[-1].seq
+                    )
+                    if list(now) != list(messages):
+                        continue  # one was changed or forgotten meanwhile, and its pins with it
+                    made += await transaction.records.add_pins(session, drafts)
+                await transaction.sessions.set_pinned_seq(session, last)
+
+    def drafts(self, messages: Sequence[MessageWithImportance]) -> list[PinDraft]:
+        """The pins that the messages deserve."""
+        now_ms = self._clock.now_ms()
+        return [
+            PinDraft(
+                id=self._ids.record_id("pin", now_ms),
+                content=pin.content,
+                source_message_id=message.record_id,
+                importance=pin.importance,
+                tokens=self._counter.count(as_data(pin.content)),
+                pin_type=pin.pin_type,
+                created_at=now_ms,
+                client_key=pin.client_key,
+                terms=index_terms(pin.content),
+                origin=message.origin,
+            )
+            for message in messages
+            for pin in find_pins(message, self._policy)
+        ]

@@ -1,0 +1,50 @@
+"""Remembered text as data: nothing invisible in it, no line that could be one of ours, and no marker of ours. Pure."""
+
+import re
+from typing import Final
+
+# Runs of invisible characters: control characters except tab and newline, line separators, Unicode's format characters
+# (Cf) without the visible Arabic and Kaithi ones, its default-ignorable ones, and the blank Braille pattern.
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
+# Joiners and selectors that emoji and some scripts need after one of their characters.
+_JOINING: Final = frozenset([*"\u200c\u200d\ufe0e\ufe0f\u180b\u180c\u180d\u180e\u2800", "\ufe0f\u200d"])
+_KEYCAPS: Final = frozenset("#*0123456789©®")
+_FIRST_JOINED: Final = "\u0590"
+"""Hebrew. The scripts before it (Latin, Greek, Cyrillic, Armenian) need nothing invisible."""
+
+# The markers around remembered text, and whatever a model may read as one.
+_MARKER: Final = re.compile(r"[<＜﹤‹〈](?=[\s/／\\]{0,16}kalito[\W_]{0,8}memory)", re.IGNORECASE)
+
+
+def as_data(text: str) -> str:
+    """The text as it may stand between our markers.
+
+    Lines after the first are indented, invisible characters are escaped (see `visible`), and so is the first character
+    of everything that reads like one of our markers: no text can close or open the fence.
+    """
+    if "\n" in text or "\r" in text:
+        text = "\n  ".join(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    return _MARKER.sub(_escape, visible(text))
+
+
+def visible(text: str) -> str:
+    r"""The text with invisible characters as escapes (`\u{200b}`): control, zero-width and bidirectional ones, and
+    those that can carry hidden text.
+
+    Tabs and line feeds stay, and so does a single joiner or emoji selector after a character that may need it.
+    """
+    return _INVISIBLE.sub(_escape_unless_joining, text)
+
+
+def _escape_unless_joining(found: re.Match[str]) -> str:
+    run, before = found.group(), found.string[max(0, found.start() - 1) : found.start()]
+    may_join = before in _KEYCAPS or (before >= _FIRST_JOINED and not before.isspace())
+    return run if run in _JOINING and may_join else _escape(found)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "".join(f"\\u{{{ord(one):x}}}" for one in found.group())

@@ -1,0 +1,328 @@
+"""Keeps a session's summaries complete: windows of messages, and levels of summaries above them.
+
+The summaries of level 0 tile the conversation from its first message, one window each, without gap or overlap. When a
+level has more than `max_per_level` summaries that no higher one covers, its oldest `max_per_level + 1` are folded into
+one of the next level. So what a context has to show grows with the logarithm of the conversation's length.
+
+Texts are written before the transaction that stores them, because a model may be slow. If another process has stored
+the same range by then, its summary stands and ours is dropped. If a message has changed or was forgotten by then, the
+range is summarised again, so that no summary repeats what is gone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kalito_mcp.domain.records import (
+    SUMMARY_IMPORTANCE,
+    ConversationSummary,
+    CreateSummaryRequest,
+    MessageWithImportance,
+    Origin,
+    SummaryMethod,
+    Visibility,
+    least_trusted,
+)
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.domain.validation import LimitsPolicy, checked_text, message_number
+from kalito_mcp.errors import (
+    Conflict,
+    InvalidInput,
+    RecordNotFound,
+    SessionFinalized,
+    SessionNotFound,
+    SummaryRangeConflict,
+)
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.records import SummaryDraft
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.summaries.summarizer import Summarizer, WrittenSummary
+from kalito_mcp.summaries.window import SummaryWindowPolicy, summary_window
+from kalito_mcp.text.analysis import index_terms
+
+
+class SummaryKeeper:
+    """Writes the summaries that are due, and those that a caller asks for."""
+
+    def __init__(
+        self,
+        store: Store,
+        summarizer: Summarizer,
+        counter: TokenCounter,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        max_per_level: int,
+        window: SummaryWindowPolicy,
+        limits: LimitsPolicy,
+    ) -> None:
+        self._store = store
+        self._summarizer = summarizer
+        self._counter = counter
+        self._clock = clock
+        self._ids = ids
+        self._max_per_level = max_per_level
+        self._window = window
+        self._limits = limits
+
+    async def is_due(self, scope: Scope) -> bool:
+        """Whether a whole window of messages has no summary yet."""
+        async with self._store.read() as view:
+            return bool(await self._next_window(view, await _session(view, scope), is_partial_due=False))
+
+    async def summarize_due(self, scope: Scope, *, is_partial_due: bool = False) -> ConversationSummary | None:
+        """Summarise the oldest window without a summary; None when none is due.
+
+        `is_partial_due` takes the rest of the conversation too, however short.
+        """
+        while True:
+            async with self._store.read() as view:
+                session = await _session(view, scope)
+                window = await self._next_window(view, session, is_partial_due=is_partial_due)
+            if not window:
+                return None
+            written = await self._summarizer.summarize(window, session_model=session.model)
+            try:
+                return await self._stored_or_dropped(scope, self._draft_of_messages(window, written), window)
+            except Conflict:
+                continue
+
+    async def summarize_all(self, scope: Scope) -> list[ConversationSummary]:
+        """Summarise every message that has no summary yet, window by window, and fold what is due."""
+        made: list[ConversationSummary] = []
+        while (summary := await self.summarize_due(scope, is_partial_due=True)) is not None:
+            made.append(summary)
+        while (summary := await self.fold_due(scope)) is not None:
+            made.append(summary)
+        return made
+
+    async def fold_due(self, scope: Scope) -> ConversationSummary | None:
+        """Fold the oldest summaries of the lowest level that has too many; None when none has."""
+        while True:
+            async with self._store.read() as view:
+                session = await _session(view, scope)
+                parts = self._foldable(await view.records.uncovered_summaries(session))
+            if not parts:
+                return None
+            written = await self._summarizer.fold(parts, session_model=session.model)
+            try:
+                return await self._stored_or_dropped(scope, self._draft_of_summaries(parts, written), parts)
+            except Conflict:
+                continue
+
+    async def create(self, scope: Scope, request: CreateSummaryRequest) -> ConversationSummary:
+        """Summarise the range that the request names.
+
+        Raises:
+            InvalidInput: the range is reversed, empty of messages, or does not have `message_count` of them.
+            RecordNotFound: an end of the range is not a message of the session.
+            SummaryRangeConflict: it does not begin right after the last summary; says where that is.
+            SessionFinalized: the session is closed.
+        """
+        if request.summary is not None:
+            checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
+        kept, redacted = cleaned(request)
+        text = None if kept.summary is None else kept.summary.strip()
+        async with self._store.read() as view:
+            session = await _session(view, scope)
+            messages = await self._range(view, session, scope, request)
+        if session.state is SessionState.FINALIZED:
+            raise SessionFinalized(session.id, session.state)
+        if messages[0].seq != session.summarized_seq + 1:
+            raise SummaryRangeConflict(
+                f"messages 1 to {session.summarized_seq} of session {session.id!r} have their summaries; the next one "
+                f"begins at message {session.summarized_seq + 1}, this range at message {messages[0].seq}"
+            )
+        if text is not None:
+            written = WrittenSummary(text, SummaryMethod.CALLER, None, None)
+        else:
+            written = await self._summarizer.summarize(messages, session_model=session.model)
+        draft = self._draft_of_messages(messages, written)
+        async with self._store.write() as transaction:
+            # The caller's words are its own, whatever has become of the messages.
+            is_current = text is not None or await _are_as_read(transaction, session, messages)
+            if is_current:
+                await transaction.records.add_summary(session, draft)
+        if not is_current:
+            return await self.create(scope, request)
+        return replace(_summary(session.id, draft), redacted=redacted)
+
+    async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
+        """Store the caller's text as the summary of every message that has none; None when every message has one.
+
+        Owed work may summarise a window meanwhile: then the text stands for what is left.
+
+        Raises:
+            InvalidInput, SessionNotFound, SessionFinalized: as they say.
+        """
+        while True:
+            async with self._store.read() as view:
+                session = await _session(view, scope)
+                if session.summarized_seq >= session.message_count:
+                    return None
+                ends = (session.summarized_seq + 1, session.message_count)
+                [first], [last] = [await view.records.messages(session, first_seq=seq, last_seq=seq) for seq in ends]
+            request = CreateSummaryRequest(session.id, first.record_id, last.record_id, summary=text)
+            try:
+                return await self.create(scope, request)
+            except SummaryRangeConflict:
+                continue  # the other one has moved on: there is less left each time
+
+    async def _next_window(
+        self, view: ReadView, session: Session, *, is_partial_due: bool
+    ) -> Sequence[MessageWithImportance]:
+        first = session.summarized_seq + 1
+        pending = session.message_count - session.summarized_seq
+        if pending <= 0 or (pending < min(self._window.threshold, self._window.dense_threshold) and not is_partial_due):
+            return ()
+        messages = await view.records.messages(session, first_seq=first, last_seq=first + self._window.threshold - 1)
+        size = summary_window(messages, self._window)
+        return messages[:size] if len(messages) >= size or is_partial_due else ()
+
+    def _foldable(self, uncovered: Sequence[ConversationSummary]) -> Sequence[ConversationSummary]:
+        for level in range(max((summary.level for summary in uncovered), default=-1) + 1):
+            of_level = [summary for summary in uncovered if summary.level == level]
+            if len(of_level) > self._max_per_level:
+                return of_level[: self._max_per_level + 1]
+        return ()
+
+    async def _range(
+        self, view: ReadView, session: Session, scope: Scope, request: CreateSummaryRequest
+    ) -> Sequence[MessageWithImportance]:
+        start = await _message(view, scope, request.start_message_id, "start_message_id")
+        end = await _message(view, scope, request.end_message_id, "end_message_id")
+        if start.seq > end.seq:
+            raise InvalidInput("start_message_id comes after end_message_id; swap them")
+        count = end.seq - start.seq + 1
+        if request.message_count is not None and request.message_count != count:
+            raise InvalidInput(f"message_count={request.message_count}, but the range holds {count} messages")
+        return await view.records.messages(session, first_seq=start.seq, last_seq=end.seq)
+
+    async def _stored_or_dropped(
+        self, scope: Scope, draft: SummaryDraft, made_of: Sequence[MessageWithImportance | ConversationSummary]
+    ) -> ConversationSummary | None:
+        """None where the session is closed, or its range has a summary now. Raises Conflict where what it was made of
+        is not as it was read."""
+        try:
+            async with self._store.write() as transaction:
+                session = await transaction.sessions.get(scope)
+                if session is None or session.state is SessionState.FINALIZED:
+                    return None
+                await transaction.records.add_summary(session, draft)
+                if not await _are_as_read(transaction, session, made_of):
+                    raise Conflict("what is summarised here has changed meanwhile; summarise it again")
+        except SummaryRangeConflict:
+            return None
+        return _summary(session.id, draft)
+
+    def _draft_of_messages(self, messages: Sequence[MessageWithImportance], written: WrittenSummary) -> SummaryDraft:
+        first, last = messages[0], messages[-1]
+        moments = [message.created_at for message in messages]
+        return self._draft(
+            written,
+            level=0,
+            seqs=(first.seq, last.seq),
+            message_ids=(first.record_id, last.record_id),
+            moments=(min(moments), max(moments)),
+            # Also of the hidden ones: they may come back.
+            origins=[message.origin for message in messages],
+        )
+
+    def _draft_of_summaries(self, parts: Sequence[ConversationSummary], written: WrittenSummary) -> SummaryDraft:
+        first, last = parts[0], parts[-1]
+        return self._draft(
+            written,
+            level=first.level + 1,
+            seqs=(first.start_seq, last.end_seq),
+            message_ids=(first.start_message_id, last.end_message_id),
+            moments=(min(part.started_at for part in parts), max(part.ended_at for part in parts)),
+            origins=[part.origin for part in parts],
+        )
+
+    def _draft(
+        self,
+        written: WrittenSummary,
+        *,
+        level: int,
+        seqs: tuple[int, int],
+        message_ids: tuple[str, str],
+        moments: tuple[int, int],
+        origins: Sequence[Origin],
+    ) -> SummaryDraft:
+        now_ms = self._clock.now_ms()
+        writers = (Origin.ASSISTANT,) if written.method is SummaryMethod.CALLER else ()
+        return SummaryDraft(
+            id=self._ids.record_id("summary", now_ms),
+            text=written.text,
+            level=level,
+            start_seq=seqs[0],
+            end_seq=seqs[1],
+            start_message_id=message_ids[0],
+            end_message_id=message_ids[1],
+            started_at=moments[0],
+            ended_at=moments[1],
+            importance=SUMMARY_IMPORTANCE,
+            tokens=self._counter.count(as_data(written.text)),
+            method=written.method,
+            model_id=written.model_id,
+            created_at=now_ms,
+            terms=index_terms(written.text),
+            origin=least_trusted((*writers, *origins)),
+        )
+
+
+async def _session(view: ReadView, scope: Scope) -> Session:
+    session = await view.sessions.get(scope)
+    if session is None:
+        raise SessionNotFound(scope.session or "")
+    return session
+
+
+async def _are_as_read(
+    view: ReadView | WriteTransaction,
+    session: Session,
+    parts: Sequence[MessageWithImportance | ConversationSummary],
+) -> bool:
+    """Whether consecutive messages, or summaries, are still what they were when they were read."""
+    messages = [part for part in parts if isinstance(part, MessageWithImportance)]
+    if messages:
+        first_seq, last_seq = messages[0].seq, messages[-1].seq
+        return list(await view.records.messages(session, first_seq=first_seq, last_seq=last_seq)) == messages
+    for part in (part for part in parts if isinstance(part, ConversationSummary)):
+        record = await view.edits.record(Scope(owner=session.owner, session=session.id), part.id)
+        is_shown = record is not None and not record.is_deleted and record.visibility is Visibility.CHAT
+        if (record.text if record is not None and is_shown else "") != part.summary:
+            return False
+    return True
+
+
+async def _message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
+    message = await view.records.message(scope, message_number(message_id, field))
+    if message is None:
+        raise RecordNotFound(f"{field}={message_id!r} is not a message of session {scope.session!r}")
+    return message
+
+
+def _summary(session_id: str, draft: SummaryDraft) -> ConversationSummary:
+    return ConversationSummary(
+        id=draft.id,
+        session_id=session_id,
+        summary=draft.text,
+        message_count=draft.end_seq - draft.start_seq + 1,
+        start_message_id=draft.start_message_id,
+        end_message_id=draft.end_message_id,
+        importance_score=draft.importance,
+        created_at=draft.created_at,
+        tokens=draft.tokens,
+        level=draft.level,
+        start_seq=draft.start_seq,
+        end_seq=draft.end_seq,
+        started_at=draft.started_at,
+        ended_at=draft.ended_at,
+        method=draft.method,
+        model_id=draft.model_id,
+        origin=draft.origin,
+    )

@@ -1,0 +1,111 @@
+"""Writes the summaries over a record anew, in place, when the record was changed, hidden, erased or came back.
+
+Always extractive: it runs inside the transaction of the change, where no model is waited for. So whatever a summary
+says is said by something that is still there, at any moment.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kalito_mcp.domain.memory_records import (
+    EditDraft,
+    Editor,
+    EditType,
+    MemoryRecord,
+    versions,
+    with_changes,
+)
+from kalito_mcp.domain.records import RecordType, SummaryMethod
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.validation import message_number
+from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.summaries.extractive import fold_summaries, summarize_messages
+from kalito_mcp.summaries.summarizer import SummaryPolicy
+
+
+class SummaryRewriter:
+    """Keeps stored summaries true to what they are of."""
+
+    def __init__(self, counter: TokenCounter, policy: SummaryPolicy) -> None:
+        self._counter = counter
+        self._policy = policy
+
+    async def rewrite(
+        self,
+        transaction: WriteTransaction,
+        session: Session,
+        record: MemoryRecord,
+        *,
+        editor: Editor,
+        at_ms: int,
+        undoes: Editor | None = None,
+        is_erased: bool = False,
+    ) -> list[str]:
+        """Write every summary over a message, or above a summary, anew: lowest level first; the ids of those that
+        read otherwise now.
+
+        One whose last edit is by `undoes` goes back to what it said before that: nothing else has happened since. With
+        `is_erased` the record counts as gone already, and so do the summaries' earlier versions, which quote it.
+        """
+        changed: list[str] = []
+        for summary in await _over(transaction, record):
+            content = await self._before(transaction, summary, undoes)
+            edit_type = EditType.UPDATE if content is None else EditType.REVERT
+            if content is None:
+                text = await self._text(transaction, session, summary, record if is_erased else None)
+                written = {"text": text, "method": str(SummaryMethod.EXTRACTIVE), "model_id": None}
+                content = with_changes(summary.content, written)
+            now = summary
+            if content != summary.content:
+                now = await transaction.edits.change(summary, self.edit(content, edit_type, editor, at_ms))
+                changed.append(summary.id)
+            if is_erased:
+                await transaction.edits.drop_history(now)
+        return changed
+
+    def edit(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor, at_ms: int) -> EditDraft:
+        """The edit that gives a summary, or a pin, this content."""
+        text = str(content["text"])
+        return EditDraft(edit_type, editor, at_ms, content, self._counter.count(as_data(text)))
+
+    async def _before(
+        self, transaction: WriteTransaction, summary: MemoryRecord, undoes: Editor | None
+    ) -> Mapping[str, Any] | None:
+        edits = await transaction.edits.edits(summary) if undoes is not None else ()
+        return versions(summary, edits)[-2][1] if edits and edits[-1].editor == undoes else None
+
+    async def _text(
+        self, transaction: WriteTransaction, session: Session, summary: MemoryRecord, erased: MemoryRecord | None
+    ) -> str:
+        """What the summary's parts say, but for the erased one, and for those that are trusted less than the summary:
+        it was made while they were hidden."""
+        level, first, last = (int(summary.content[name]) for name in ("level", "start_seq", "end_seq"))
+        distrust = summary.origin.distrust
+        gone = None if erased is None else erased.id
+        if level == 0:
+            messages = [
+                replace(one, is_hidden=True, text="", name=None)
+                if one.record_id == gone or one.origin.distrust > distrust
+                else one
+                for one in await transaction.records.messages(session, first_seq=first, last_seq=last)
+            ]
+            return summarize_messages(messages, max_chars=self._policy.extractive_max_characters)
+        parts = [
+            replace(one, summary="") if one.id == gone or one.origin.distrust > distrust else one
+            for one in await transaction.records.summaries(session, level=level - 1, after_seq=first - 1)
+            if one.end_seq <= last
+        ]
+        return fold_summaries(parts, max_chars=self._policy.extractive_fold_max_characters)
+
+
+async def _over(transaction: WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:
+    if record.type is RecordType.MESSAGE:
+        return await transaction.edits.summaries_over(record)
+    # Those above a summary are those over its first message, whether that is still there or not.
+    first_id = str(record.content["start_message_id"])
+    first = replace(record, type=RecordType.MESSAGE, id=first_id, key=message_number(first_id))
+    over = await transaction.edits.summaries_over(first)
+    return [one for one in over if one.content["level"] > record.content["level"]]

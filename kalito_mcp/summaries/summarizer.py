@@ -1,0 +1,184 @@
+"""Writes summaries: with the model that fits the session, else without any.
+
+A conversation with a local model is summarised by that model, so that its words stay where they are; any other by
+the configured cloud model. Whatever a model returns is validated. Without a server for that model, after any
+failure, and after an answer that is not a summary, the deterministic extractive text stands in: there is always a
+summary, and always in time. It stores nothing, and no message text reaches the log.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SummaryMethod
+from kalito_mcp.domain.validation import Policy
+from kalito_mcp.errors import ModelError
+from kalito_mcp.ports.chat import ChatModel, ChatModels, ChatRequest
+from kalito_mcp.summaries.extractive import fold_summaries, summarize_messages, telling
+from kalito_mcp.summaries.prompts import CLOUD_SUMMARY, LOCAL_SUMMARY, SUMMARY_OF_SUMMARIES, Prompt, fit_lines
+from kalito_mcp.summaries.validation import ValidationPolicy, find_flaw
+
+NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
+
+_log: Final = logging.getLogger("kalito.summaries")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPolicy(Policy):
+    """How summaries are asked for and what they may look like.
+
+    Tokens bound a model's answer, characters everything else. `cloud_max_characters` admits the 200 words that
+    the cloud prompt asks for. The prompt limits keep a long range inside a small context; they count the
+    conversation alone.
+    """
+
+    cloud_model: str = "gpt-4.1-mini"
+    temperature: float = 0.1
+    local_max_tokens: int = 100
+    cloud_max_tokens: int = 300
+    local_max_characters: int = 300
+    cloud_max_characters: int = 1_800
+    max_ratio: float = 0.3
+    min_overlap: float = 0.1
+    local_prompt_characters: int = 6_000
+    cloud_prompt_characters: int = 48_000
+    extractive_max_characters: int = 800
+    extractive_fold_max_characters: int = 800
+
+    def validation(self, *, is_local: bool) -> ValidationPolicy:
+        """What an answer of a local, or of a cloud, model is held against."""
+        return ValidationPolicy(
+            max_characters=self.local_max_characters if is_local else self.cloud_max_characters,
+            max_ratio=self.max_ratio,
+            min_overlap=self.min_overlap,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSummary:
+    """A summary's text and who wrote it.
+
+    `model_id` is None unless a model wrote it. `flaw` says why the model that was asked did not; it is None where
+    none was asked.
+    """
+
+    text: str
+    method: SummaryMethod
+    model_id: str | None
+    flaw: str | None
+
+
+class Summarizer:
+    """Summaries of messages, and of summaries.
+
+    `deadline_s` bounds each call, whatever the model's client does; it should exceed the servers'
+    `total_timeout_s`, which normally ends a call first.
+    """
+
+    def __init__(self, models: ChatModels, policy: SummaryPolicy | None = None, *, deadline_s: float = 35.0) -> None:
+        self._models = models
+        self._policy = policy or SummaryPolicy()
+        self._deadline_s = deadline_s
+
+    def is_local_model(self, model_id: str) -> bool:
+        """Whether the model's server is local; an unknown model is not."""
+        chat = self._models.find(model_id)
+        return chat is not None and chat.is_local
+
+    def summarization_model(self, session_model: str | None) -> str:
+        """The session's own model where that is local, else the policy's cloud model."""
+        if session_model and self.is_local_model(session_model):
+            return session_model
+        return self._policy.cloud_model
+
+    async def summarize(
+        self, messages: Sequence[MessageWithImportance], *, session_model: str | None
+    ) -> WrittenSummary:
+        """What the messages said, in a few sentences. No messages: `No messages to summarize`. Hidden messages say
+        nothing, and a model never sees them.
+
+        Never raises for a model's failure.
+        """
+        if not messages:
+            return _extractive(NOTHING_TO_SUMMARIZE)
+        shown = [message for message in messages if not message.is_hidden]
+        if not shown:
+            return _extractive(summarize_messages(messages, max_chars=self._policy.extractive_max_characters))
+        return await self._write(
+            session_model,
+            local_prompt=LOCAL_SUMMARY,
+            cloud_prompt=CLOUD_SUMMARY,
+            lines=[f"{message.speaker}: {message.text}" for message in shown],
+            sources=[message.text for message in shown],
+            without_model=lambda: summarize_messages(messages, max_chars=self._policy.extractive_max_characters),
+        )
+
+    async def fold(self, summaries: Sequence[ConversationSummary], *, session_model: str | None) -> WrittenSummary:
+        """Several consecutive summaries, oldest first, as one. No summaries: `No messages to summarize`.
+
+        Never raises for a model's failure.
+        """
+        if not summaries:
+            return _extractive(NOTHING_TO_SUMMARIZE)
+        parts = telling(summaries)
+        if not parts:
+            return _extractive(fold_summaries(summaries, max_chars=self._policy.extractive_fold_max_characters))
+        return await self._write(
+            session_model,
+            local_prompt=SUMMARY_OF_SUMMARIES,
+            cloud_prompt=SUMMARY_OF_SUMMARIES,
+            lines=[f"Part {place}: {part.summary}" for place, part in enumerate(parts, start=1)],
+            sources=[part.summary for part in parts],
+            without_model=lambda: fold_summaries(summaries, max_chars=self._policy.extractive_fold_max_characters),
+        )
+
+    async def _write(
+        self,
+        session_model: str | None,
+        *,
+        local_prompt: Prompt,
+        cloud_prompt: Prompt,
+        lines: Sequence[str],
+        sources: Sequence[str],
+        without_model: Callable[[], str],
+    ) -> WrittenSummary:
+        model_id = self.summarization_model(session_model)
+        chat = self._models.find(model_id)
+        if chat is None:
+            return _extractive(without_model())
+        prompt = local_prompt if chat.is_local else cloud_prompt
+        text, flaw = await self._ask(chat, model_id, prompt, lines=lines, sources=sources)
+        if flaw is None:
+            return WrittenSummary(text, SummaryMethod.MODEL, model_id, None)
+        _log.warning("the extractive summary stands in for %s: %s", model_id, flaw)
+        return _extractive(without_model(), flaw)
+
+    async def _ask(
+        self, chat: ChatModel, model_id: str, prompt: Prompt, *, lines: Sequence[str], sources: Sequence[str]
+    ) -> tuple[str, str | None]:
+        """The model's answer, and what is wrong with it."""
+        policy = self._policy
+        room = policy.local_prompt_characters if chat.is_local else policy.cloud_prompt_characters
+        request = ChatRequest(
+            model=model_id,
+            system=prompt.system,
+            prompt=prompt.around(fit_lines(lines, room)),
+            temperature=policy.temperature,
+            max_tokens=policy.local_max_tokens if chat.is_local else policy.cloud_max_tokens,
+        )
+        try:
+            with anyio.fail_after(self._deadline_s):
+                text = await chat.complete(request)
+        except TimeoutError:
+            return "", f"it did not answer within {self._deadline_s:g} s"
+        except ModelError as failure:
+            return "", str(failure)
+        flaw = find_flaw(text, sources, policy.validation(is_local=chat.is_local))
+        return text, flaw and f"its answer {flaw}"
+
+
+def _extractive(text: str, flaw: str | None = None) -> WrittenSummary:
+    return WrittenSummary(text, SummaryMethod.EXTRACTIVE, None, flaw)

@@ -1,0 +1,181 @@
+"""What goes into a context of so many tokens."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
+from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    MessageWithImportance,
+    PinType,
+    RecordType,
+    Role,
+    SemanticPin,
+    SummaryMethod,
+)
+from kalito_mcp.domain.search import Hit
+from kalito_mcp.errors import BudgetTooSmall
+from kalito_mcp.inference.tokens import token_counter
+
+COUNTERS = [token_counter("calibrated"), token_counter("chars"), token_counter("calibrated", safety_factor=0.5)]
+FENCE = "0123456789ab"
+TEXTS = st.one_of(
+    st.text(max_size=80),
+    st.sampled_from(
+        ["", "\n\n\n", "x" * 5000, "a line\nand one more\n", "\x00\x1b[31m", "שלום עולם", "字" * 700, "🧵🪡"]
+    ),
+)
+
+
+def message(seq: int, text: str, tokens: int) -> MessageWithImportance:
+    return MessageWithImportance(seq, "s", Role.USER, text, None, None, 0, 0.5, seq, tokens)
+
+
+def pin(number: int, text: str, tokens: int) -> SemanticPin:
+    return SemanticPin(f"pin_{number}", "s", text, None, 0.9, PinType.MANUAL, 0, tokens)
+
+
+def summary(number: int, text: str, tokens: int) -> ConversationSummary:
+    places = {"start_seq": number * 15 + 1, "end_seq": number * 15 + 15, "started_at": 0, "ended_at": 0}
+    return ConversationSummary(
+        f"summary_{number}",
+        "s",
+        text,
+        15,
+        "msg_1",
+        "msg_2",
+        0.7,
+        0,
+        tokens,
+        0,
+        **places,
+        method=SummaryMethod.EXTRACTIVE,
+    )
+
+
+def hit(number: int, text: str) -> Hit:
+    return Hit(f"msg_{number}", RecordType.MESSAGE, "s", Role.USER, None, text, 0, 0.5, None, number)
+
+
+@given(
+    recent=st.lists(TEXTS, max_size=8),
+    pins=st.lists(TEXTS, max_size=5),
+    summaries=st.lists(TEXTS, max_size=6),
+    hits=st.lists(TEXTS, max_size=5),
+    budget=st.integers(1, 2500),
+    counter=st.sampled_from(COUNTERS),
+    counted_by=st.sampled_from(COUNTERS),
+)
+@settings(max_examples=80, deadline=None)
+def test_the_text_never_exceeds_the_budget_whoever_counted_its_parts(
+    recent, pins, summaries, hits, budget, counter, counted_by
+) -> None:  # type: ignore[no-untyped-def]
+    parts = ContextParts(
+        "s",
+        [message(i + 1, text, counted_by.count(text)) for i, text in enumerate(recent)],
+        [pin(i, text, counted_by.count(text)) for i, text in enumerate(pins)],
+        [summary(i, text, counted_by.count(text)) for i, text in enumerate(summaries)],
+        [hit(900 + i, text) for i, text in enumerate(hits)],
+    )
+    packer = Packer(counter, ContextPolicy())
+    try:
+        context = packer.pack(parts, max_tokens=budget, fence=FENCE)
+    except BudgetTooSmall as refused:
+        assert refused.minimum > budget
+        context = packer.pack(parts, max_tokens=refused.minimum, fence=FENCE)
+        budget = refused.minimum
+    assert counter.count(context.text) == context.total_tokens <= budget
+    if recent:
+        assert context.recent_messages[-1].seq == len(recent)
+        assert [one.seq for one in context.recent_messages] == list(
+            range(len(recent) - len(context.recent_messages) + 1, len(recent) + 1)
+        )
+    kept = sum(map(len, (context.recent_messages, context.semantic_pins, context.summaries, context.relevant_messages)))
+    assert kept + sum(context.left_out.values()) == len(recent) + len(pins) + len(summaries) + len(hits)
+
+
+def packed(parts: ContextParts, budget: int, policy: ContextPolicy | None = None) -> MemoryContext:
+    return Packer(COUNTERS[0], policy or ContextPolicy()).pack(parts, max_tokens=budget, fence=FENCE)
+
+
+def test_three_long_messages_do_not_push_out_an_allergy() -> None:
+    long = "All about the garden and what grows where. " * 200
+    recent = [message(i, long, COUNTERS[0].count(long)) for i in (1, 2, 3)]
+    allergy = "Nana is allergic to sulfa drugs."
+    context = packed(ContextParts("s", recent, [pin(1, allergy, COUNTERS[0].count(allergy))]), 600)
+    assert allergy in context.text
+    assert len(context.recent_messages) == 3
+    assert "characters left out" in context.text
+
+
+def test_the_newest_three_always_stay_and_short_ones_stay_whole() -> None:
+    long = "x" * 20_000
+    texts = ["yes, at ten", long, "and bring the keys"]
+    recent = [message(i + 1, text, COUNTERS[0].count(text)) for i, text in enumerate(texts)]
+    context = packed(ContextParts("s", recent), 400)
+    assert "yes, at ten" in context.text
+    assert "and bring the keys" in context.text
+    assert len(context.recent_messages) == 3
+
+
+def test_pins_come_before_summaries_and_those_before_further_messages() -> None:
+    text = "word " * 60
+    tokens = COUNTERS[0].count(text)
+    parts = ContextParts(
+        "s",
+        [message(i, text, tokens) for i in range(1, 9)],
+        [pin(i, text, tokens) for i in range(2)],
+        [summary(i, text, tokens) for i in range(2)],
+        [hit(900, text)],
+    )
+    sizes = []
+    for budget in range(480, 1800, 60):
+        context = packed(parts, budget)
+        sizes.append(
+            (
+                len(context.semantic_pins),
+                len(context.summaries),
+                len(context.recent_messages),
+                len(context.relevant_messages),
+            )
+        )
+    assert sizes == sorted(sizes), "a larger budget never holds less of what comes first"
+    assert (2, 1, 3, 0) in sizes
+    assert sizes[-1] == (2, 2, 8, 1)
+
+
+def test_the_newest_summaries_are_kept_and_shown_in_order_of_time() -> None:
+    text = "what was said " * 20
+    made = [summary(i, f"{i} {text}", COUNTERS[0].count(text)) for i in range(3)]
+    context = packed(ContextParts("s", [message(50, "now", 1)], (), made), 330)
+    assert [one.id for one in context.summaries] == ["summary_1", "summary_2"]
+    assert context.text.index("messages 16-30") < context.text.index("messages 31-45")
+
+
+def test_a_message_that_does_not_fit_ends_the_conversation_without_a_gap() -> None:
+    huge = "y" * 30_000
+    texts = ["one", "two", huge, "four", "five", "six"]
+    recent = [message(i + 1, text, COUNTERS[0].count(text)) for i, text in enumerate(texts)]
+    context = packed(ContextParts("s", recent), 600)
+    assert [one.seq for one in context.recent_messages] == [4, 5, 6]
+
+
+@pytest.mark.parametrize("budget", [1, 40])
+def test_a_budget_below_the_frame_is_refused_with_the_minimum(budget: int) -> None:
+    with pytest.raises(BudgetTooSmall, match="ask for at least") as refused:
+        packed(ContextParts("s", [message(1, "hello", 2)]), budget)
+    assert packed(ContextParts("s", [message(1, "hello", 2)]), refused.value.minimum).recent_messages
+    with pytest.raises(BudgetTooSmall):
+        packed(ContextParts("s", [message(1, "hello", 2)]), refused.value.minimum - 1)
+
+
+def test_counts_of_another_counter_are_corrected_by_what_was_over() -> None:
+    texts = ["one two three four five six seven"] * 8
+    recent = [replace(message(i + 1, text, 0), tokens=0) for i, text in enumerate(texts)]
+    context = packed(ContextParts("s", recent), 200)
+    assert context.total_tokens <= 200
+    assert len(context.recent_messages) >= 3
