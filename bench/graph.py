@@ -22,10 +22,10 @@ from bench.corpus import Corpus
 from bench.report import emit, latency, options, percentile, progress, rss_mb
 from kalito_mcp.domain.graph import GraphConfig
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from kalito_mcp.graph.store import GraphStore
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
-from kalito_mcp.snapshots.folder import SnapshotFolder
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.wiring import SystemClock
 

@@ -42,11 +42,11 @@ from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.memory import Memory
-from kalito_mcp.orchestrator.usage_counter import UsagePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.retrieval.weights import FEATURES, WEIGHTS, FeatureWeights
 from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 FOLDER_VARIABLE: Final = "KALITO_BENCH_DATA"
 DATA_SETS: Final = ("locomo-dev", "beam100k-dev")

@@ -22,16 +22,12 @@ from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.validation import message_number
+from kalito_mcp.editing.editor import RecordEditor
+from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
-from kalito_mcp.orchestrator.editor import RecordEditor
-from kalito_mcp.orchestrator.eraser import Eraser
-from kalito_mcp.orchestrator.finalizer import Finalizer
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
-from kalito_mcp.orchestrator.owed_worker import OwedWorker
-from kalito_mcp.orchestrator.usage_counter import UsageCounter
-from kalito_mcp.orchestrator.vector_worker import VectorWorker
 from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
@@ -40,6 +36,10 @@ from kalito_mcp.records.recorder import Recorded, Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.summaries.keeper import SummaryKeeper
+from kalito_mcp.upkeep.finalizer import Finalizer
+from kalito_mcp.upkeep.owed_worker import OwedWorker
+from kalito_mcp.upkeep.usage_counter import UsageCounter
+from kalito_mcp.upkeep.vector_worker import VectorWorker
 
 _MESSAGE: Final = "msg_"
 _NOTE: Final = "note"

@@ -29,7 +29,6 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.domain.validation import LimitsPolicy, Policy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
-from kalito_mcp.orchestrator.usage_counter import UsagePolicy
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.store import StoragePolicy
@@ -39,6 +38,7 @@ from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
+from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 _PREFIX: Final = "KALITO_"
 _OWN_VARIABLES: Final = frozenset(

@@ -13,23 +13,19 @@ from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
+from kalito_mcp.editing.cascade import Followers
+from kalito_mcp.editing.editor import RecordEditor
+from kalito_mcp.editing.eraser import Eraser
+from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import ConfigurationError, SessionNotFound
+from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
-from kalito_mcp.orchestrator.editor import RecordEditor
-from kalito_mcp.orchestrator.eraser import Eraser
-from kalito_mcp.orchestrator.finalizer import Finalizer
-from kalito_mcp.orchestrator.followers import Followers
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
-from kalito_mcp.orchestrator.owed_worker import OwedWorker
-from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
-from kalito_mcp.orchestrator.usage_counter import UsageCounter
-from kalito_mcp.orchestrator.vector_worker import VectorWorker
-from kalito_mcp.orchestrator.watched_store import WatchedStore
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.embedder import Embedder
@@ -38,13 +34,17 @@ from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
-from kalito_mcp.snapshots.folder import SnapshotFolder
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
 from kalito_mcp.storage.sqlite.surroundings import access, users
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
+from kalito_mcp.upkeep.finalizer import Finalizer
+from kalito_mcp.upkeep.owed_worker import OwedWorker
+from kalito_mcp.upkeep.usage_counter import UsageCounter
+from kalito_mcp.upkeep.vector_worker import VectorWorker
+from kalito_mcp.upkeep.watched_store import WatchedStore
 
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _RECORD_ID_LENGTH: Final = 9

@@ -11,9 +11,9 @@ from kalito_mcp.cli.opened import ask, with_memory
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
 
 if TYPE_CHECKING:
+    from kalito_mcp.graph.snapshot_folder import SnapshotFolder
     from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
     from kalito_mcp.settings import Settings
-    from kalito_mcp.snapshots.folder import SnapshotFolder
 
 Result = TypeVar("Result")
 _SHOWN: Final = 20
@@ -104,7 +104,7 @@ def restore(database: Path | None, config: Path | None, agent_id: str, name: str
 @with_settings
 def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str, later: str | None) -> None:
     """Tell what changed from the snapshot EARLIER to LATER, or to the agent's graph as it is now."""
-    from kalito_mcp.snapshots.diff import diff as compare  # noqa: PLC0415 - keeps --help quick
+    from kalito_mcp.graph.snapshot_diff import diff as compare  # noqa: PLC0415 - keeps --help quick
 
     async def both(agent: "MemoryOrchestrator") -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         before = await agent.read_snapshot(earlier)

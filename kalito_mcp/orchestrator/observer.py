@@ -16,7 +16,7 @@ from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.ports.store import Store
 
 if TYPE_CHECKING:

@@ -30,6 +30,8 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.graph.files import read_json, write_made
+from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.orchestrator.graph_settings import (
     OrchestratorConfig,
     kind_of,
@@ -37,14 +39,12 @@ from kalito_mcp.orchestrator.graph_settings import (
     sleep_config,
     summarized,
 )
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
 from kalito_mcp.orchestrator.overview import overview
 from kalito_mcp.orchestrator.past_answers import past_answer
-from kalito_mcp.orchestrator.restoring import of_this_memory, without_gone
+from kalito_mcp.orchestrator.snapshot_import import of_this_memory, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.safety.redaction import checked_handle, cleaned
-from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore

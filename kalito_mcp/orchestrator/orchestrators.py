@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.orchestrator.orchestrator import Finalize, MemoryOrchestrator
 
 

@@ -13,13 +13,13 @@ import anyio
 import pytest
 
 from kalito_mcp import CreatePinRequest, NewMessage, Role, Settings, SleepCycleOptions, open_memory
+from kalito_mcp.crash_points import VARIABLE
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.errors import SessionFinalized
-from kalito_mcp.orchestrator.crash_points import VARIABLE
-from tests.orchestrator.stored import tables, talk
 from tests.scripted import CountedIds, ScriptedClock
 from tests.server.wire import clean_environment
+from tests.stored import tables, talk
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 ROOT: Final = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from kalito_mcp import Memory, open_memory
-from kalito_mcp.orchestrator.crash_points import VARIABLE
+from kalito_mcp.crash_points import VARIABLE
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
 from tests.flows.test_erasure import CANARY, TALK, holding
 from tests.server.wire import clean_environment
@@ -38,9 +38,9 @@ CHECKPOINT: Final = """
 import os, signal, sys, anyio
 from pathlib import Path
 from kalito_mcp import open_memory
-from kalito_mcp.graph import checkpoint
+from kalito_mcp.graph import top_subgraph
 
-best, replace, is_ahead, held = checkpoint.best, Path.replace, sys.argv[2] == "before", []
+best, replace, is_ahead, held = top_subgraph.top_subgraph, Path.replace, sys.argv[2] == "before", []
 
 def copied(graph, top_k):
     chosen = best(graph, top_k)
@@ -54,7 +54,7 @@ def killed(self, target):
         replace(self, target)
     os.kill(os.getpid(), signal.SIGKILL)
 
-checkpoint.best, Path.replace = copied, killed
+top_subgraph.top_subgraph, Path.replace = copied, killed
 
 async def main():
     async with open_memory(sys.argv[1]) as memory:

@@ -19,9 +19,9 @@ import pytest
 from kalito_mcp import CreatePinRequest, NewMessage, Role, Settings, open_memory
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
-from tests.orchestrator.stored import talk
 from tests.scripted_embedder import hashed_vector
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
+from tests.stored import talk
 
 SMALL, LARGE = "ollama:small", "ollama:large"
 _DIMENSIONS: Final = {"small": 64, "large": 96}

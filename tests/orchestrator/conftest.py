@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.graph.snapshot_folder import SnapshotFolder
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
-from kalito_mcp.snapshots.folder import SnapshotFolder
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import ScriptedClock
 

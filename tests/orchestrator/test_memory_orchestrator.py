@@ -36,8 +36,8 @@ from kalito_mcp.errors import (
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from tests.orchestrator.conftest import House
-from tests.orchestrator.stored import content, texts_of
 from tests.scripted import START_MS
+from tests.stored import content, texts_of
 
 pytestmark = pytest.mark.anyio
 ALIKE = [f"What does ticket {number} from Oslo to Bergen cost today?" for number in range(5)]

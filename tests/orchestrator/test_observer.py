@@ -18,8 +18,8 @@ from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.observer import observe_messages
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.empty_database import lay_empty_database
-from tests.orchestrator.stored import content, said, talk, texts_of
 from tests.scripted import START_MS, CountedIds, ScriptedClock
+from tests.stored import content, said, talk, texts_of
 
 pytestmark = pytest.mark.anyio
 TRIP = Scope(session="trip")

@@ -22,11 +22,11 @@ from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
 )
-from kalito_mcp.orchestrator.finalizer import Finalizer
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.graph.snapshot_folder import SnapshotFolder
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.orchestrator.orchestrator import new_graph
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
-from kalito_mcp.snapshots.folder import SnapshotFolder
+from kalito_mcp.upkeep.finalizer import Finalizer
 from tests.scripted import ScriptedClock
 
 pytestmark = pytest.mark.anyio

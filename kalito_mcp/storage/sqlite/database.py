@@ -5,8 +5,7 @@ checkpoints run inside those commits (every 1,000 pages), so they are under the 
 their own that refuse to write. `synchronous=FULL`: a commit that returned survives a power cut; NORMAL lost
 acknowledged writes in 323 of 450 simulated cuts, FULL in none.
 
-The database file itself is never opened, copied or hashed here except through SQLite: closing any other
-descriptor of it would drop SQLite's locks.
+Nothing here opens the database file except SQLite: closing another descriptor of it would drop SQLite's locks.
 """
 
 import os
@@ -233,8 +232,9 @@ class SqliteStore:
         with suppress(KalitoError):  # another process is stuck while it writes
             async with self._write_lock, self._mutex.held() as lock:
                 if self._files.may_close(lock):
-                    for connection in (*readers, writer):
-                        await connection.close()
+                    with self._files.closing(lock):
+                        for connection in (*readers, writer):
+                            await connection.close()
                     return
                 self._files.protect(lock)
         await leave_open(writer)

@@ -13,7 +13,8 @@ import hashlib
 import os
 import struct
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -158,14 +159,15 @@ class SideFiles:
             if last is not None and last[:2] == now[:2]:
                 if not self._is_continued(last, now):
                     raise StorageReplaced(_CUT.format(self._path))
-                if self._has_hole(last, now):
+                if self._was_wal_cut(last, now):
                     raise StorageReplaced(_CUT.format(self._path.name + "-wal"))
         self._keep(lock, last, now)
 
     def _keep(self, lock: int, last: _Seen | None, now: _Seen) -> None:
         is_same = last is not None and (last.modified, last.size) == (now.modified, now.size)
         head = last.head if last is not None and is_same else _digest(self._head(now))
-        noted = now._replace(head=head, boot=_boot())
+        wal_size = 0 if self._has_hole(now.wal_size) else now.wal_size
+        noted = now._replace(head=head, wal_size=wal_size, boot=_boot())
         if noted != last:
             with suppress(OSError):  # a full disk: what was noted before still serves
                 os.lseek(lock, 0, os.SEEK_SET)
@@ -174,6 +176,14 @@ class SideFiles:
     def forget(self, lock: int) -> None:
         """Note nothing while the files shrink: a crash then leaves no note that they contradict."""
         os.ftruncate(lock, 0)
+
+    @contextmanager
+    def closing(self, lock: int) -> Iterator[None]:
+        """Note nothing if closing removes the -wal: another program's may get its inode number."""
+        had_wal = self._look().wal
+        yield
+        if had_wal and not self._look().wal:
+            self.forget(lock)
 
     def may_close(self, lock: int) -> bool:
         """Whether the last connection may move the -wal into the database, and remove it.
@@ -233,17 +243,23 @@ class SideFiles:
             for frame in range(_WAL_HEADER_BYTES, len(content), step)
         )
 
-    def _has_hole(self, last: _Seen, now: _Seen) -> bool:
+    def _was_wal_cut(self, last: _Seen, now: _Seen) -> bool:
         """Whether the -wal was cut during a transaction: SQLite writes on where it believes the end to be."""
         if now.wal != last.wal or not last.wal_size:
             return False
         if now.wal_size < last.wal_size:
             return last.wal_size <= WAL_LIMIT_BYTES
+        return self._has_hole(last.wal_size)
+
+    def _has_hole(self, wal_size: int) -> bool:
+        """Whether the last whole frame of a -wal of this size is zeros, or its header. A power cut may leave a hole."""
+        if wal_size <= _WAL_HEADER_BYTES:
+            return False
         with open(self._names[1], "rb", buffering=0) as wal:  # noqa: PTH123 - SQLite has no locks on this one
             header = wal.read(_WAL_HEADER_BYTES)
             frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
-            # The last may be half a frame, where the disk was full.
-            whole_frames = (last.wal_size - _WAL_HEADER_BYTES) // frame_bytes
+            # A full disk may leave half a frame.
+            whole_frames = (wal_size - _WAL_HEADER_BYTES) // frame_bytes
             wal.seek(_WAL_HEADER_BYTES + max(0, whole_frames - 1) * frame_bytes)
             # A frame begins with the number of its page, and there is no page 0.
             return not any(header) or (whole_frames > 0 and not any(wal.read(_FRAME_HEADER_BYTES)))

@@ -9,14 +9,14 @@ from typing import Final
 
 import anyio
 
+from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.editing.cascade import Followers
+from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.orchestrator.crash_points import crash_point
-from kalito_mcp.orchestrator.followers import Followers
-from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import found_record, found_records

@@ -17,11 +17,11 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.errors import RecordNotFound, SessionNotFound
 from kalito_mcp.graph.store import GraphStore
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from tests.orchestrator.stored import content, texts_of
 from tests.scripted import START_MS, ScriptedClock
+from tests.stored import content, texts_of
 
 pytestmark = pytest.mark.anyio
 AGENT = Scope()

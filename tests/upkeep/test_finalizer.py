@@ -17,8 +17,8 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.errors import InvalidInput, SessionFinalized
 from tests.empty_database import lay_empty_database
-from tests.orchestrator.stored import content, said, tables, talk, texts_of
 from tests.scripted import CountedIds, ScriptedClock
+from tests.stored import content, said, tables, talk, texts_of
 
 pytestmark = pytest.mark.anyio
 DRY = FinalizeOptions(dry_run=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.errors import InvalidInput, NotFound
-from kalito_mcp.snapshots.folder import SnapshotFolder, default_name
+from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
 
 
 @pytest.fixture

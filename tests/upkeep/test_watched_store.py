@@ -4,8 +4,8 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.orchestrator.watched_store import WatchedStore
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.upkeep.watched_store import WatchedStore
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio

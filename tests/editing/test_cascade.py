@@ -27,8 +27,8 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests import drafts
 from tests.empty_database import lay_empty_database
-from tests.orchestrator.stored import said, tables, texts_of
 from tests.scripted import START_MS, CharacterCounter, CountedIds, ScriptedClock
+from tests.stored import said, tables, texts_of
 
 pytestmark = pytest.mark.anyio
 ASKED, FACT = "Where does Anna Keller live?", "My sister Anna Keller lives in Oslo."

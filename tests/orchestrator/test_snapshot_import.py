@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp import open_memory
-from tests.orchestrator.stored import said
+from tests.stored import said
 
 pytestmark = pytest.mark.anyio
 

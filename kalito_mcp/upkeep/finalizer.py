@@ -7,6 +7,7 @@ A dry run says what would be merged and promoted.
 
 from typing import Final
 
+from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
 from kalito_mcp.domain.graph import (
     PromotionReport,
@@ -19,7 +20,6 @@ from kalito_mcp.domain.sleep import (
     SleepCycleTrigger,
 )
 from kalito_mcp.errors import Conflict, SessionNotFound
-from kalito_mcp.orchestrator.crash_points import crash_point
 from kalito_mcp.orchestrator.observer import Observer, observe_pins
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators

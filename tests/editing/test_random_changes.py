@@ -19,8 +19,8 @@ from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
 from kalito_mcp.errors import KalitoError
-from tests.orchestrator.stored import content, said
 from tests.scripted import CountedIds, ScriptedClock
+from tests.stored import content, said
 
 pytestmark = pytest.mark.anyio
 SESSIONS = ("one", "two", "three")

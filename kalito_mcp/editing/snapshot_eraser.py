@@ -14,9 +14,9 @@ from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.validation import MOST
 from kalito_mcp.errors import Conflict, InvalidInput, StorageError
 from kalito_mcp.graph.files import MAX_FILE_BYTES, read_json, remove_files, write_made
-from kalito_mcp.orchestrator.restoring import detach
+from kalito_mcp.graph.snapshot_folder import SnapshotFolder
+from kalito_mcp.orchestrator.snapshot_import import detach
 from kalito_mcp.ports.store import Store
-from kalito_mcp.snapshots.folder import SnapshotFolder
 
 _ID: Final = re.compile(rb'"([a-z]+_[0-9A-Za-z_.-]{1,100})(?=")')
 """An id of a record or of a node, as JSON has it, and texts that look like one."""

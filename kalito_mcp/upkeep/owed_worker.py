@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.orchestrator.eraser import Eraser
+from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.store import Store

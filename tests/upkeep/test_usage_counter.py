@@ -12,12 +12,12 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy
-from kalito_mcp.orchestrator.usage_counter import UsageCounter, UsagePolicy
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.upkeep.usage_counter import UsageCounter, UsagePolicy
 from tests import drafts
-from tests.orchestrator.stored import said
 from tests.scripted import START_MS, CountedIds, ScriptedClock
+from tests.stored import said
 
 pytestmark = pytest.mark.anyio
 

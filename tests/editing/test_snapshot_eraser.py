@@ -12,13 +12,13 @@ from anyio import create_task_group, from_thread
 
 from kalito_mcp import Memory, open_memory
 from kalito_mcp.domain.erasing import PurgeReport
-from kalito_mcp.graph import checkpoint
+from kalito_mcp.editing import snapshot_eraser
+from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
+from kalito_mcp.graph import top_subgraph
 from kalito_mcp.graph.files import read_json
-from kalito_mcp.orchestrator import snapshot_eraser
-from kalito_mcp.orchestrator.snapshot_eraser import SnapshotEraser
 from tests.empty_database import lay_empty_database
-from tests.orchestrator.stored import said, texts_of
 from tests.scripted import CountedIds, ScriptedClock
+from tests.stored import said, texts_of
 
 pytestmark = pytest.mark.anyio
 BREAD = ("How do I feed the sourdough?", "With rye flour, once a day.")
@@ -114,7 +114,7 @@ async def test_an_erasure_that_was_interrupted_is_finished_by_the_next(
     assert (await eraser.erase()).rewritten == ()
 
 
-@pytest.mark.parametrize(("module", "name"), [(checkpoint, "best"), (os, "fsync")])
+@pytest.mark.parametrize(("module", "name"), [(top_subgraph, "top_subgraph"), (os, "fsync")])
 async def test_a_checkpoint_that_was_being_written_is_written_again(
     memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str
 ) -> None:

@@ -14,10 +14,10 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import Conflict, ModelReplyInvalid, ModelUnavailable
-from kalito_mcp.orchestrator import vector_worker
-from kalito_mcp.orchestrator.vector_worker import VectorWorker
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.upkeep import vector_worker
+from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests import drafts
 from tests.scripted import START_MS
 from tests.scripted_embedder import ScriptedEmbedder, hashed_vector, refusing

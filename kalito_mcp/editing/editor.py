@@ -21,8 +21,8 @@ from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
+from kalito_mcp.editing.cascade import Followers
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
-from kalito_mcp.orchestrator.followers import Followers
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter

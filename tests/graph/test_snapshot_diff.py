@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.graph.snapshot_diff import diff
 from kalito_mcp.graph.store import GraphStore
-from kalito_mcp.snapshots.diff import diff
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import anyio
 
-from kalito_mcp.orchestrator.vector_worker import VectorWorker
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests.scripted_embedder import ScriptedEmbedder
 
 

@@ -23,9 +23,9 @@ from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.orchestrator.graph_shelf import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphShelf
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
-from kalito_mcp.orchestrator.restoring import detach
+from kalito_mcp.orchestrator.snapshot_import import detach
 from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock

@@ -1,0 +1,1 @@
+"""Background work, and closing a session."""
