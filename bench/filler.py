@@ -16,7 +16,7 @@ from typing import Final
 from bench.corpus import START_MS, Corpus
 from kalito_mcp.domain.records import Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.ports.records import MessageDraft, SummaryDraft
+from kalito_mcp.ports.conversations import MessageDraft, SummaryDraft
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.text.analysis import index_terms
 
@@ -96,7 +96,7 @@ class Filler:
         analysed = time.perf_counter()
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-            await transaction.records.append_messages(session, drafts, now_ms=START_MS)
+            await transaction.conversations.append_messages(session, drafts, now_ms=START_MS)
             await transaction.sessions.set_pinned_seq(session, NEVER)
             await transaction.sessions.set_observed_seq(session, NEVER)
         stored = time.perf_counter()
@@ -106,7 +106,7 @@ class Filler:
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             for window, text in enumerate(summaries):
-                await transaction.records.add_summary(session, _summary(text, session.id, window, first))
+                await transaction.conversations.add_summary(session, _summary(text, session.id, window, first))
         self.sessions += 1
         self.text_bytes += sum(map(len, texts)) + sum(map(len, summaries))
         return texts, summaries

@@ -1,6 +1,6 @@
 """What the personal graph costs at 5,000 and at 50,000 questions: meeting one more, searching, loading, sleeping.
 
-`upsert` takes questions in through the shelf, fifty to a transaction as the observer does: matching, linking and each
+`upsert` takes questions in through the cache, fifty to a transaction as the observer does: matching, linking and each
 one's share of the durable write. `matching` is the same in memory alone. `search` asks the store for ten. `load` reads
 a graph of that size from disk in a fresh process. `sleep` merges 5,000 questions while another task counts how late
 the event loop wakes it. `steady` keeps putting new questions into a full graph and watches the memory.
@@ -24,7 +24,7 @@ from kalito_mcp.domain.graph import GraphConfig
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from kalito_mcp.graph.store import GraphStore
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.wiring import SystemClock
@@ -77,17 +77,17 @@ class Questions:
         return (self.one() for _ in range(count))
 
 
-def graph_shelf(store: SqliteStore) -> GraphShelf:
-    """A shelf of graphs that take what is measured."""
+def graph_shelf(store: SqliteStore) -> GraphCache:
+    """A cache of graphs that take what is measured."""
     clock = SystemClock()
     config = OrchestratorConfig(agent_graph=GraphConfig(max_nodes=60_000))
-    return GraphShelf(store, lambda scope: new_graph(config, scope, clock))
+    return GraphCache(store, lambda scope: new_graph(config, scope, clock))
 
 
-async def fill(shelf: GraphShelf, questions: Questions, nodes: int) -> None:
+async def fill(cache: GraphCache, questions: Questions, nodes: int) -> None:
     """Put questions into the agent's graph until it has so many nodes."""
     while True:
-        async with shelf.changing(_AGENT) as (_, [graph]):
+        async with cache.changing(_AGENT) as (_, [graph]):
             missing = nodes - graph.stats().nodes
             for question in questions.new(min(missing, 5_000)):
                 graph.upsert_query(question)
@@ -100,12 +100,12 @@ async def at_size(folder: Path, sizes: Sequence[int], rounds: int) -> dict[str, 
     figures: dict[str, Any] = {}
     store = await SqliteStore.open(folder / "graph.db")
     try:
-        shelf, questions = graph_shelf(store), Questions()
+        cache, questions = graph_shelf(store), Questions()
         for size in sizes:
-            await fill(shelf, questions, size)
+            await fill(cache, questions, size)
             progress(f"graph: {size} nodes")
-            figures[str(size)] = {"upsert": await upserts(shelf, questions, rounds)}
-            async with shelf.reading(_AGENT) as [graph]:
+            figures[str(size)] = {"upsert": await upserts(cache, questions, rounds)}
+            async with cache.reading(_AGENT) as [graph]:
                 matching, searching = [], []
                 for question in questions.new(rounds):
                     started = time.perf_counter()
@@ -113,7 +113,7 @@ async def at_size(folder: Path, sizes: Sequence[int], rounds: int) -> dict[str, 
                     searching.append(time.perf_counter() - started)
                 figures[str(size)]["search"] = latency(searching)
                 figures[str(size)]["edges"] = graph.stats().edges
-            private, _ = await shelf.copy(_AGENT)
+            private, _ = await cache.copy(_AGENT)
             for question in questions.new(rounds):
                 started = time.perf_counter()
                 private.upsert_query(question)
@@ -125,13 +125,13 @@ async def at_size(folder: Path, sizes: Sequence[int], rounds: int) -> dict[str, 
     return {**figures, "upsert_growth": largest / smallest}
 
 
-async def upserts(shelf: GraphShelf, questions: Questions, rounds: int) -> dict[str, Any]:
+async def upserts(cache: GraphCache, questions: Questions, rounds: int) -> dict[str, Any]:
     """The time of one question, by transactions of fifty: each has a fiftieth of what its transaction took."""
     times: list[float] = []
     for _ in range(max(1, rounds // _CHUNK)):
         asked = list(questions.new(_CHUNK))
         started = time.perf_counter()
-        async with shelf.changing(_AGENT) as (_, [graph]):
+        async with cache.changing(_AGENT) as (_, [graph]):
             for question in asked:
                 graph.upsert_query(question)
         times += [(time.perf_counter() - started) / _CHUNK] * _CHUNK
@@ -146,14 +146,14 @@ def loaded(database: Path) -> dict[str, Any]:
 async def _loaded(database: Path) -> dict[str, Any]:
     store = await SqliteStore.open(database)
     try:
-        shelf = graph_shelf(store)
+        cache = graph_shelf(store)
         GraphStore().upsert_query("warm up")
         before = rss_mb(os.getpid()) or 0.0
         lags: list[float] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(tick, lags)
             started = time.perf_counter()
-            async with shelf.reading(_AGENT) as [graph]:
+            async with cache.reading(_AGENT) as [graph]:
                 took = time.perf_counter() - started
                 stats = graph.stats()
             tasks.cancel_scope.cancel()
@@ -173,13 +173,13 @@ async def slept(folder: Path, nodes: int) -> dict[str, Any]:
     """One forced sleep cycle over so many questions, with the event loop's lag and the searches beside it."""
     store = await SqliteStore.open(folder / "sleep.db")
     try:
-        shelf = graph_shelf(store)
-        await fill(shelf, Questions(seed=5), nodes)
+        cache = graph_shelf(store)
+        await fill(cache, Questions(seed=5), nodes)
         agent = MemoryOrchestrator(
             "default",
             OrchestratorConfig(),
             store=store,
-            shelf=shelf,
+            cache=cache,
             snapshots=SnapshotFolder(folder),
             clock=SystemClock(),
         )

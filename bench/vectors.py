@@ -21,7 +21,7 @@ from bench.corpus import START_MS
 from bench.report import emit, latency, options, progress, rss_mb
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.ports.records import MessageDraft
+from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.storage.sqlite.database import EXACT_VECTORS, SqliteStore
 from kalito_mcp.storage.sqlite.vector_files import all_files, is_installed
 
@@ -64,7 +64,7 @@ async def fill(database: Path, size: int) -> dict[str, Any]:
             batch = [_message(number) for number in range(first, min(first + _OF_SESSION, start + count))]
             async with store.write() as transaction:
                 session = await transaction.sessions.ensure(Scope(session=f"s{first}"), now_ms=START_MS)
-                await transaction.records.append_messages(session, batch, now_ms=START_MS)
+                await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         recorded_s += time.perf_counter() - started
         vectors = drawn.vectors(count, start)
         started = time.perf_counter()
@@ -142,7 +142,7 @@ async def _nearest(store: SqliteStore, scope: Scope, query: NDArray[np.float32])
 async def _approximated(database: Path) -> dict[str, Any]:
     store = await SqliteStore.open(database)
     started = time.perf_counter()
-    is_built = await store.approximate()
+    is_built = await store.build_ann_index()
     await store.close()
     files = sum(path.stat().st_size for path in all_files(database))
     return {"is_built": is_built, "build_s": time.perf_counter() - started, "file_mb": files / 1e6}

@@ -264,10 +264,10 @@ class Memory:
         """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
         return await self._historian.records(self._scope(None), record_id)
 
-    async def made_of(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
+    async def derived_from(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
         """Pins that were made from a message and say something of their own, and the summaries over it. Raises
         RecordNotFound."""
-        pins, summaries = await self._historian.made_of(self._scope(None), record_id)
+        pins, summaries = await self._historian.derived_from(self._scope(None), record_id)
         # Those that the memory found by itself follow their message.
         return [pin for pin in pins if not is_found_pin(pin)], summaries
 
@@ -358,7 +358,7 @@ class Memory:
     async def _session_of(self, message_id: str) -> str | None:
         async with self._store.read() as view:
             number = message_number(message_id, "target_id")
-            message = await view.records.message(self._scope(None), number)
+            message = await view.conversations.message(self._scope(None), number)
         return message.session_id if message is not None else None
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:

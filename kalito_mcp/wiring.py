@@ -13,7 +13,7 @@ from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
-from kalito_mcp.editing.cascade import Followers
+from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
@@ -22,7 +22,7 @@ from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
@@ -35,8 +35,8 @@ from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.environment import access, users
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
-from kalito_mcp.storage.sqlite.surroundings import access, users
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
@@ -111,7 +111,7 @@ async def open_memory(
             store = WatchedStore(opened, vectors.nudge)
         snapshots = snapshot_folder(path)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
-        memory, owed, usage = await _assembled(
+        memory, owed, usage = await _assemble(
             store, settings, registry, clock, ids or RandomIds(), orchestrators, snapshots, embedder, vectors
         )
         async with anyio.create_task_group() as tasks:
@@ -141,7 +141,7 @@ def _registry(settings: Settings, clock: Clock) -> ModelRegistry:
     return ModelRegistry(servers, clock)
 
 
-async def _assembled(
+async def _assemble(
     store: Store,
     settings: Settings,
     registry: ModelRegistry,
@@ -180,10 +180,10 @@ async def _assembled(
         fence_secret=await store.secret(),
     )
     pins = PinCollector(store, counter, clock, ids, settings.pins)
-    observer = Observer(store, orchestrators.shelf, settings.graph)
+    observer = Observer(store, orchestrators.cache, settings.graph)
     rewriter = SummaryRewriter(counter, settings.summaries)
-    followers = Followers(store, orchestrators.shelf, rewriter, pins, observer, clock)
-    eraser = Eraser(store, followers, SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty), clock)
+    cascade = Cascade(store, orchestrators.cache, rewriter, pins, observer, clock)
+    eraser = Eraser(store, cascade, SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty), clock)
     owed = OwedWorker(
         store,
         summaries,
@@ -193,7 +193,7 @@ async def _assembled(
         max_per_level=settings.context.summaries,
         threshold=settings.window.threshold,
     )
-    editor = RecordEditor(store, followers, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
+    editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
     usage = UsageCounter(store, clock, settings.usage)
     memory = Memory(
         store=store,
@@ -239,11 +239,11 @@ def _orchestrators(
         summarizer=summarizer,
         emit=emit,
     )
-    shelf = GraphShelf(store, lambda scope: new_graph(config, scope, clock))
+    cache = GraphCache(store, lambda scope: new_graph(config, scope, clock))
     return Orchestrators(
-        shelf,
+        cache,
         lambda agent_id: MemoryOrchestrator(
-            agent_id, config, store=store, shelf=shelf, snapshots=snapshots, clock=clock
+            agent_id, config, store=store, cache=cache, snapshots=snapshots, clock=clock
         ),
     )
 
@@ -274,7 +274,7 @@ async def reindex(settings: Settings) -> int:
     Raises:
         ConfigurationError: there is no database.
     """
-    store = await _existing(settings)
+    store = await _open_existing_store(settings)
     try:
         return await store.reindex()
     finally:
@@ -294,7 +294,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
         embedder = registry.embedder(settings.vectors)
         if embedder is None:
             raise ConfigurationError("no embedder is configured; set vectors.embedder")
-        store = await _existing(settings)
+        store = await _open_existing_store(settings)
         try:
             await VectorWorker(store, embedder, settings.vectors).rebuild(progress, is_anew=is_anew)
         finally:
@@ -305,7 +305,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
             await registry.aclose()
 
 
-async def _existing(settings: Settings) -> SqliteStore:
+async def _open_existing_store(settings: Settings) -> SqliteStore:
     if not settings.database.exists():
         raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
     return await SqliteStore.open(settings.database, settings.storage, exact_vectors=settings.vectors.exact_up_to)

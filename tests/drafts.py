@@ -21,7 +21,7 @@ from kalito_mcp.domain.records import (
     Role,
     SummaryMethod,
 )
-from kalito_mcp.ports.records import MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.ports.conversations import MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.text.analysis import index_terms
 from tests.scripted import START_MS
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.opened import tell, this_person, typed_fields, with_echoes, with_memory
 from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import indented, not_kept_lines
+from kalito_mcp.cli.running import tell, this_person, typed_fields, with_echoes, with_memory
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.errors import ConfigurationError, Conflict, KalitoError, RevisionConflict
 

@@ -12,7 +12,7 @@ from kalito_mcp.version import __version__
 # Name, where it is (the module's `command`, unless it says which), and the line that --help shows without importing it.
 _COMMANDS: Final = {
     "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
-    "demo": ("kalito_mcp.cli.demo", "Watch a conversation being remembered, start to end."),
+    "demo": ("kalito_mcp.cli.demo.command", "Watch a conversation being remembered, start to end."),
     "stats": ("kalito_mcp.cli.stats", "Show what the memory holds."),
     "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
     "search": ("kalito_mcp.cli.remembering:search", "Find records and their ids."),

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kalito_mcp.cli.opened import ask, tell, tell_json, this_person, with_echoes, with_memory
 from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
+from kalito_mcp.cli.running import ask, tell, tell_json, this_person, with_echoes, with_memory
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import RecordErased
@@ -120,7 +120,7 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
                 lines.append(str(error))
                 continue
             lines.append(erasure_line(one, records))
-            lines += [f"with it {erasure_line(pin.id, [pin])}" for pin in (await memory.made_of(records[0].id))[0]]
+            lines += [f"with it {erasure_line(pin.id, [pin])}" for pin in (await memory.derived_from(records[0].id))[0]]
         return lines
 
     if given and not yes:

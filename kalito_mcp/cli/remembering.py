@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.opened import tell, tell_json, this_person, typed_fields, with_memory
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import hit_line, not_kept_lines, nothing_lines, remembered_line, why_lines
+from kalito_mcp.cli.running import tell, tell_json, this_person, typed_fields, with_memory
 from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest

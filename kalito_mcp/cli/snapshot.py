@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kalito_mcp.cli.opened import ask, with_memory
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
+from kalito_mcp.cli.running import ask, with_memory
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.snapshot_folder import SnapshotFolder

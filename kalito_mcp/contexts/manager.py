@@ -43,7 +43,7 @@ from kalito_mcp.errors import (
     StorageDamaged,
 )
 from kalito_mcp.ports.clock import Clock, IdSource
-from kalito_mcp.ports.records import PinDraft, SessionView
+from kalito_mcp.ports.conversations import PinDraft, SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
@@ -206,7 +206,7 @@ class MemoryManager:
                 raise SessionFinalized(session.id, session.state)
             if draft.source_message_id is not None:
                 number = message_number(draft.source_message_id)
-                source = await transaction.records.message(scope, number)
+                source = await transaction.conversations.message(scope, number)
                 if source is None:
                     raise RecordNotFound(
                         f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}"
@@ -217,10 +217,12 @@ class MemoryManager:
                         "then pin it with confirmed=true"
                     )
                 draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
-            added = await transaction.records.add_pins(session, [draft])
+            added = await transaction.conversations.add_pins(session, [draft])
             if not added:
                 before = (
-                    await transaction.records.pin_by_client_key(session, draft.client_key) if draft.client_key else None
+                    await transaction.conversations.pin_by_client_key(session, draft.client_key)
+                    if draft.client_key
+                    else None
                 )
                 if before is None:
                     raise Conflict(
@@ -264,11 +266,11 @@ class MemoryManager:
         number = message_number(message_id)
         importance = clamp_importance(importance_score)
         async with self._store.write() as transaction:
-            message = await transaction.records.message(self._scope(None), number)
+            message = await transaction.conversations.message(self._scope(None), number)
             session = message and await transaction.sessions.get(self._scope(message.session_id))
             if not session:
                 raise RecordNotFound(f"no message {message_record_id(number)}")
-            await transaction.records.set_importance(session, [(number, importance)], now_ms=self._clock.now_ms())
+            await transaction.conversations.set_importance(session, [(number, importance)], now_ms=self._clock.now_ms())
 
     async def score_session_messages(self, session_id: str) -> int:
         """Score every message of the session anew; how many scores changed."""
@@ -276,12 +278,12 @@ class MemoryManager:
             session = await transaction.sessions.get(self._scope(session_id))
             if session is None:
                 raise SessionNotFound(session_id)
-            messages = await transaction.records.messages(session, first_seq=1, last_seq=session.message_count)
+            messages = await transaction.conversations.messages(session, first_seq=1, last_seq=session.message_count)
             shown = [message for message in messages if not message.is_hidden]
             scored = [(message, self.score_message_importance(message)) for message in shown]
             changed = [(message.id, score) for message, score in scored if score != message.importance_score]
             if changed:
-                await transaction.records.set_importance(session, changed, now_ms=self._clock.now_ms())
+                await transaction.conversations.set_importance(session, changed, now_ms=self._clock.now_ms())
         return len(changed)
 
     def invalidate_session_cache(self, session_id: str) -> None:
@@ -321,7 +323,7 @@ class MemoryManager:
         )
         keys = [hit.key for hit in page.hits]
         async with self._store.read() as view:
-            found = await view.records.messages_by_key(session, keys)
+            found = await view.conversations.messages_by_key(session, keys)
         return sorted(found, key=lambda message: keys.index(message.id))
 
     async def memory_stats(self, session_id: str) -> MemoryStats:
@@ -352,7 +354,7 @@ class MemoryManager:
                 session = await view.sessions.get(self._scope(session_id))
                 if session is None:
                     raise SessionNotFound(session_id)
-                parts = await view.records.view(
+                parts = await view.conversations.view(
                     session,
                     # One more than is shown: the newest may be the pending input.
                     tail=shown + 1,
@@ -378,7 +380,7 @@ class MemoryManager:
             if session is None:
                 raise SessionNotFound(session_id)
             newest = session.message_count
-            tail = await view.records.messages(session, first_seq=newest - shown, last_seq=newest)
+            tail = await view.conversations.messages(session, first_seq=newest - shown, last_seq=newest)
         parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
         return session, parts, shown, withheld
 

@@ -72,7 +72,7 @@ class Recaller:
             stubs = await view.search.candidate_stubs(scope, (), centres, reach=1, filters=filters)
             neighbours = sorted({stub.key for stub in stubs} - set(centres))
             found = await view.search.candidates(scope, neighbours, filters)
-            damaged = await view.edits.damaged([one.record_id for one in found])
+            damaged = await view.records.damaged([one.record_id for one in found])
             return [one for one in found if one.record_id not in damaged]
 
 

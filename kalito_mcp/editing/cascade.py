@@ -23,14 +23,14 @@ from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.snapshot_import import detach
 from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.edits import EditWriter
-from kalito_mcp.ports.records import PinDraft
+from kalito_mcp.ports.conversations import PinDraft
+from kalito_mcp.ports.records import RecordWriter
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 
@@ -43,20 +43,20 @@ _PROMOTED: Final = (FinalizeStage.PROMOTION, FinalizeStage.CHECKPOINT)
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class CascadeTransaction:
     """A write transaction, and the graphs that may hold the record which it changes, by their scopes."""
 
     transaction: WriteTransaction
     graphs: Sequence[tuple[Scope, "GraphStore"]] = ()
 
     @property
-    def edits(self) -> EditWriter:
+    def records(self) -> RecordWriter:
         """Whole records and their edits."""
-        return self.transaction.edits
+        return self.transaction.records
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class CascadeResult:
     """What a change took along: the ids of pins that were erased, of summaries that read otherwise now, and the
     canonical keys of the texts that were erased, those of earlier versions included."""
 
@@ -69,7 +69,7 @@ class Followed:
 class _Change:
     """One change on its way. `after` is None where the record is about to be erased."""
 
-    following: Following
+    following: CascadeTransaction
     session: Session
     before: MemoryRecord
     after: MemoryRecord | None
@@ -78,8 +78,8 @@ class _Change:
     erased_keys: list[str] = field(default_factory=list)
 
     @property
-    def edits(self) -> EditWriter:
-        return self.following.edits
+    def records(self) -> RecordWriter:
+        return self.following.records
 
     @property
     def editor(self) -> Editor:
@@ -97,13 +97,13 @@ class _Change:
         return self.after is not None and _said(self.after) is not None
 
 
-class Followers:
+class Cascade:
     """Joins what follows a record to its change."""
 
     def __init__(
         self,
         store: Store,
-        shelf: GraphShelf,
+        cache: GraphCache,
         summaries: SummaryRewriter,
         pins: PinCollector,
         observer: Observer,
@@ -112,7 +112,7 @@ class Followers:
         owner: str = LOCAL_OWNER,
     ) -> None:
         self._store = store
-        self._shelf = shelf
+        self._cache = cache
         self._summaries = summaries
         self._pins = pins
         self._policy = observer.policy
@@ -120,7 +120,7 @@ class Followers:
         self._owner = owner
 
     @asynccontextmanager
-    async def changing(self, record: MemoryRecord) -> AsyncIterator[Following]:
+    async def changing(self, record: MemoryRecord) -> AsyncIterator[CascadeTransaction]:
         """The write transaction in which to change the record, with the graphs that may hold it. A graph that there is
         not is not made."""
         scopes = self._scopes(record)
@@ -129,16 +129,18 @@ class Followers:
                 kept = [scope for scope in scopes if (await view.graphs.state(scope)).revision]
             async with AsyncExitStack() as stack:
                 if kept:
-                    transaction, graphs = await stack.enter_async_context(self._shelf.changing(*kept))
+                    transaction, graphs = await stack.enter_async_context(self._cache.changing(*kept))
                 else:
                     transaction, graphs = await stack.enter_async_context(self._store.write()), []
                 now = [scope for scope in scopes if (await transaction.graphs.state(scope)).revision]
                 if now != kept:
                     continue  # one was made, or collected, in between
-                yield Following(transaction, tuple(zip(kept, graphs, strict=True)))
+                yield CascadeTransaction(transaction, tuple(zip(kept, graphs, strict=True)))
                 return
 
-    async def follow(self, following: Following, *, before: MemoryRecord, after: MemoryRecord | None) -> Followed:
+    async def follow(
+        self, following: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None
+    ) -> CascadeResult:
         """Take along what was made of the record: as it was `before`, and is `after`, already written; None where it is
         about to be erased.
 
@@ -147,9 +149,9 @@ class Followers:
         it says now. Nothing happens where a change is not of words nor of whether they are hidden.
         """
         if before.session_id is None or before.type not in _FOLLOWED:
-            return Followed()
+            return CascadeResult()
         if after is not None and _said(before) == _said(after):
-            return Followed()
+            return CascadeResult()
         session = await following.transaction.sessions.get(self._session(before))
         assert session is not None  # noqa: S101 - the record belongs to it, and sessions stay
         change = _Change(following, session, before, after, self._clock.now_ms())
@@ -173,13 +175,13 @@ class Followers:
             )
         if before.type in _IN_GRAPHS:
             await self._change_graphs(change)
-        return Followed(tuple(erased), tuple(rewritten), tuple(change.erased_keys))
+        return CascadeResult(tuple(erased), tuple(rewritten), tuple(change.erased_keys))
 
     async def _erase_pins(self, change: _Change) -> list[str]:
         erased: list[str] = []
-        for pin in await change.edits.pins_of(change.before):
+        for pin in await change.records.pins_of(change.before):
             change.erased_keys += await self._keys_ever(change, pin)
-            await change.edits.purge(pin, now_ms=change.at_ms)
+            await change.records.purge(pin, now_ms=change.at_ms)
             erased.append(pin.id)
         change.detached += erased
         return erased
@@ -187,13 +189,13 @@ class Followers:
     async def _change_pins(self, change: _Change, after: MemoryRecord) -> None:
         """Forget the automatic pins that the message no longer says, have back those that were forgotten because of it
         and that it says again, and add those that it says now."""
-        pins = [pin for pin in await change.edits.pins_of(change.before) if is_found_pin(pin)]
+        pins = [pin for pin in await change.records.pins_of(change.before) if is_found_pin(pin)]
         wanted = await self._wanted(change)
         has_its_words = change.is_back and _words(after) == _words(change.before)
         for pin in pins:
             if pin.is_deleted:
                 # What is forgotten was edited, last by who forgot it.
-                because = (await change.edits.edits(pin))[-1].editor
+                because = (await change.records.edits(pin))[-1].editor
                 if (has_its_words and because == _because_of(change.before)) or (
                     pin.client_key in wanted and (because.id or "").startswith(_cause(after.id))
                 ):
@@ -204,7 +206,7 @@ class Followers:
         known = {pin.client_key for pin in pins}
         news = [draft for key, draft in wanted.items() if key not in known]
         if news:
-            await change.following.transaction.records.add_pins(change.session, news)
+            await change.following.transaction.conversations.add_pins(change.session, news)
 
     async def _wanted(self, change: _Change) -> dict[str | None, PinDraft]:
         """The pins that the message deserves as it is now, by their keys. One that owed work has not come to yet has
@@ -212,24 +214,24 @@ class Followers:
         seq = change.before.seq
         if not change.is_shown or seq is None or seq > change.session.pinned_seq:
             return {}
-        records = change.following.transaction.records
-        messages = await records.messages(change.session, first_seq=seq, last_seq=seq)
+        conversations = change.following.transaction.conversations
+        messages = await conversations.messages(change.session, first_seq=seq, last_seq=seq)
         return {draft.client_key: draft for draft in self._pins.drafts(messages)}
 
     async def _set_deleted_at(self, change: _Change, pin: MemoryRecord, deleted_at: int | None) -> None:
         edit_type = EditType.RESTORE if deleted_at is None else EditType.DELETE
         content = with_changes(pin.content, {DELETED_AT: deleted_at})
-        await change.edits.change(pin, self._summaries.edit(content, edit_type, change.editor, change.at_ms))
+        await change.records.change(pin, self._summaries.edit(content, edit_type, change.editor, change.at_ms))
 
     async def _keys_ever(self, change: _Change, record: MemoryRecord) -> list[str]:
         """The canonical keys of what the record says, and ever said."""
-        made = versions(record, await change.edits.edits(record))
+        made = versions(record, await change.records.edits(record))
         return list(dict.fromkeys(canonical_key(str(content["text"])) for _, content in made[::-1]))
 
     async def _change_graphs(self, change: _Change) -> None:
         for scope, graph in change.following.graphs:
             owner = Scope(owner=self._owner)
-            is_held = await detach(graph, change.detached, change.erased_keys, change.edits, owner)
+            is_held = await detach(graph, change.detached, change.erased_keys, change.records, owner)
             if self._policy.enabled and change.is_shown and change.before.type is RecordType.MESSAGE:
                 is_back = change.is_back and (scope.session is not None or change.session.stage in _PROMOTED)
                 if is_held or is_back:
@@ -239,7 +241,7 @@ class Followers:
         seq, session = change.before.seq, change.session
         if seq is None or seq > session.observed_seq:
             return  # owed work comes to it
-        messages = await change.following.transaction.records.messages(
+        messages = await change.following.transaction.conversations.messages(
             session, first_seq=seq - LOOK_BACK, last_seq=min(seq + LOOK_BACK, session.observed_seq)
         )
         observe_again(graph, messages, seq, self._policy)

@@ -21,13 +21,13 @@ from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
-from kalito_mcp.editing.cascade import Followers
+from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
-from kalito_mcp.records.historian import at_version, current_parts, found_record, found_records
+from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
 from kalito_mcp.records.recorder import read_aside
 from kalito_mcp.records.schemas import checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
@@ -44,7 +44,7 @@ class RecordEditor:
     def __init__(
         self,
         store: Store,
-        followers: Followers,
+        cascade: Cascade,
         counter: TokenCounter,
         clock: Clock,
         ids: IdSource,
@@ -53,7 +53,7 @@ class RecordEditor:
         chunking: ChunkPolicy,
     ) -> None:
         self._store = store
-        self._followers = followers
+        self._cascade = cascade
         self._counter = counter
         self._clock = clock
         self._ids = ids
@@ -113,9 +113,9 @@ class RecordEditor:
                     raise SessionFinalized(session.id, session.state)
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]
-                kept = _without(drafts, await transaction.edits.erased_texts(scope, record_type, texts))
+                kept = _without(drafts, await transaction.records.erased_texts(scope, record_type, texts))
                 return await self._replace_document(transaction, scope, kept, editor, now_ms)
-            return await transaction.edits.add_records(scope, drafts, now_ms=now_ms)
+            return await transaction.records.add_records(scope, drafts, now_ms=now_ms)
 
     async def update(
         self, scope: Scope, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor
@@ -179,10 +179,10 @@ class RecordEditor:
             InvalidInput: it has no such version. RevisionConflict, RecordNotFound: as `update`.
         """
         async with self._store.read() as view:
-            record = await found_record(view.edits, scope, record_id)
-            content = at_version(record, versions(record, await view.edits.edits(record)), version).content
+            record = await get_record(view.records, scope, record_id)
+            content = at_version(record, versions(record, await view.records.edits(record)), version).content
             cause = content.get("caused_by")
-            if cause is not None and await view.edits.record(Scope(scope.owner), cause) is None:
+            if cause is not None and await view.records.record(Scope(scope.owner), cause) is None:
                 content = with_changes(content, {"caused_by": None})
         return await self._edit(
             scope,
@@ -195,7 +195,7 @@ class RecordEditor:
 
     async def _parts(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
         async with self._store.read() as view:
-            return await found_records(view.edits, scope, record_id)
+            return await get_records(view.records, scope, record_id)
 
     async def _edit(
         self,
@@ -207,16 +207,16 @@ class RecordEditor:
         expected_revision: int | None = None,
     ) -> MemoryRecord:
         async with self._store.read() as view:
-            seen = await found_record(view.edits, scope, record_id)
-        async with self._followers.changing(seen) as transaction:
-            record = await found_record(transaction.edits, scope, record_id)
+            seen = await get_record(view.records, scope, record_id)
+        async with self._cascade.changing(seen) as transaction:
+            record = await get_record(transaction.records, scope, record_id)
             if expected_revision is not None and record.revision != expected_revision:
                 raise RevisionConflict(record.id, expected_revision, record.revision)
             content = change(record)
             if content == record.content:
                 return record
-            changed = await transaction.edits.change(record, self._draft(content, edit_type, editor))
-            await self._followers.follow(transaction, before=record, after=changed)
+            changed = await transaction.records.change(record, self._draft(content, edit_type, editor))
+            await self._cascade.follow(transaction, before=record, after=changed)
         return changed
 
     def _draft(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor) -> EditDraft:
@@ -293,9 +293,9 @@ class RecordEditor:
         now_ms: int,
     ) -> Sequence[MemoryRecord]:
         """Give the parts that are there the new parts' content, add those that are missing, forget the others."""
-        known = await transaction.edits.document(scope, str(drafts[0].content["source"]))
+        known = await transaction.records.document(scope, str(drafts[0].content["source"]))
         if not known:
-            return await transaction.edits.add_records(scope, drafts, now_ms=now_ms)
+            return await transaction.records.add_records(scope, drafts, now_ms=now_ms)
         if all(one.is_deleted for one in known):
             raise Conflict(
                 f"the document of source {known[0].content['source']!r} is forgotten; restore "
@@ -309,16 +309,16 @@ class RecordEditor:
             before = by_place.pop(place, None)
             if before is None:
                 added = replace(draft, id=f"{document_id}.{place}", content=content)
-                kept += await transaction.edits.add_records(scope, [added], now_ms=now_ms)
+                kept += await transaction.records.add_records(scope, [added], now_ms=now_ms)
             elif content == before.content:
                 kept.append(before)
             else:
                 edit = self._draft(content, EditType.UPDATE, editor)
-                kept.append(await transaction.edits.change(before, edit))
+                kept.append(await transaction.records.change(before, edit))
         for gone in by_place.values():
             if not gone.is_deleted:
                 content = with_changes(gone.content, {DELETED_AT: now_ms})
-                await transaction.edits.change(gone, self._draft(content, EditType.DELETE, editor))
+                await transaction.records.change(gone, self._draft(content, EditType.DELETE, editor))
         return kept
 
 

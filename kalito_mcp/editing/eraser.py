@@ -13,13 +13,13 @@ from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.editing.cascade import Followers
+from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
-from kalito_mcp.records.historian import found_record, found_records
+from kalito_mcp.records.historian import get_record, get_records
 
 _PAUSE_S: Final = 300.0
 
@@ -27,9 +27,9 @@ _PAUSE_S: Final = 300.0
 class Eraser:
     """The one way to erase."""
 
-    def __init__(self, store: Store, followers: Followers, snapshots: SnapshotEraser, clock: Clock) -> None:
+    def __init__(self, store: Store, cascade: Cascade, snapshots: SnapshotEraser, clock: Clock) -> None:
         self._store = store
-        self._followers = followers
+        self._cascade = cascade
         self._snapshots = snapshots
         self._clock = clock
         self._sweeping = anyio.Lock()
@@ -52,17 +52,17 @@ class Eraser:
         async with self._store.read() as view:
             for record_id in record_ids:
                 try:
-                    found += await found_records(view.edits, scope, record_id)
+                    found += await get_records(view.records, scope, record_id)
                 except RecordErased as error:
                     erased.append(error.record_id)
         for target in found:
             if target.id in erased:
                 continue
-            async with self._followers.changing(target) as transaction:
-                record = await found_record(transaction.edits, scope, target.id)
-                followed = await self._followers.follow(transaction, before=record, after=None)
+            async with self._cascade.changing(target) as transaction:
+                record = await get_record(transaction.records, scope, target.id)
+                followed = await self._cascade.follow(transaction, before=record, after=None)
                 text_keys = followed.erased_keys or (canonical_key(record.text),)
-                await transaction.edits.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys)
+                await transaction.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys)
             erased += [record.id, *followed.erased]
             rewritten += [one for one in followed.rewritten if one not in rewritten]
         crash_point("purge.erased")
@@ -77,7 +77,7 @@ class Eraser:
         """Clean the snapshots and the database file of what is erased from the memory already."""
         async with self._sweeping:
             async with self._store.read() as view:
-                unswept = await view.edits.unswept()
+                unswept = await view.records.unswept()
             snapshots = await self._snapshots.erase(unswept.text_keys)
             crash_point("purge.snapshots")
             swept = await self._store.sweep(0 if snapshots.is_owed else unswept.last)
@@ -90,7 +90,7 @@ class Eraser:
             StorageError: as `Store.sweep`; it is owed still.
         """
         async with self._store.read() as view:
-            is_owed = (await view.edits.unswept()).last > 0
+            is_owed = (await view.records.unswept()).last > 0
         if not is_owed:
             self._next_try_s = float("-inf")
         elif self._clock.steady_s() >= self._next_try_s and not self._sweeping.locked():

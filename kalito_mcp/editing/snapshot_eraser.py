@@ -65,8 +65,8 @@ class SnapshotEraser:
             await anyio.to_thread.run_sync(graph.from_snapshot, await read_json(path))
             named = sorted({record_id for node in graph.nodes() for record_id in node.source_record_ids})
             async with self._store.read() as view:
-                gone = await view.edits.erased(self._scope, named)
-                touched = await detach(graph, gone, text_keys, view.edits, self._scope)
+                gone = await view.records.erased(self._scope, named)
+                touched = await detach(graph, gone, text_keys, view.records, self._scope)
             return graph.to_snapshot() if touched else None
 
         if not await self._may_hold(path, text_keys):
@@ -85,7 +85,7 @@ class SnapshotEraser:
         if ids is None or not ids.isdisjoint(f"{kind}_{key}" for key in text_keys for kind in NodeType):
             return True
         async with self._store.read() as view:
-            return bool(await view.edits.erased(self._scope, sorted(ids)))
+            return bool(await view.records.erased(self._scope, sorted(ids)))
 
 
 def _ids_in(path: Path) -> set[str] | None:

@@ -50,7 +50,7 @@ class _Shelved:
         self.state, self.version = state, self.graph.version
 
 
-class GraphShelf:
+class GraphCache:
     """Graphs by scope. A scope without a session is the agent's own graph."""
 
     def __init__(self, store: Store, new_graph: Callable[[Scope], "GraphStore"]) -> None:

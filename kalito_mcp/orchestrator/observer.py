@@ -16,7 +16,7 @@ from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.ports.store import Store
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ LOOK_BACK: Final = 8
 class Observer:
     """Keeps sessions' graphs up with their messages."""
 
-    def __init__(self, store: Store, shelf: GraphShelf, policy: GraphPolicy) -> None:
+    def __init__(self, store: Store, cache: GraphCache, policy: GraphPolicy) -> None:
         self._store = store
-        self._shelf = shelf
+        self._cache = cache
         self.policy = policy
 
     async def observe(self, scope: Scope) -> int:
@@ -51,13 +51,15 @@ class Observer:
                 async with self._store.write() as transaction:
                     await transaction.sessions.set_observed_seq(session, session.message_count)
                 return observed
-            async with self._shelf.changing(scope) as (transaction, [graph]):
+            async with self._cache.changing(scope) as (transaction, [graph]):
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
                     return observed
                 done = session.observed_seq
                 last = min(done + _CHUNK, session.message_count)
-                messages = await transaction.records.messages(session, first_seq=done + 1 - LOOK_BACK, last_seq=last)
+                messages = await transaction.conversations.messages(
+                    session, first_seq=done + 1 - LOOK_BACK, last_seq=last
+                )
                 # In a thread: 50 messages are 50 ms, and the loop has others to serve.
                 await anyio.to_thread.run_sync(observe_messages, graph, messages, done, self.policy)
                 await transaction.sessions.set_observed_seq(session, last)

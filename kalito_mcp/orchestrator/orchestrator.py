@@ -31,7 +31,7 @@ from kalito_mcp.domain.sleep import (
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.graph_settings import (
     OrchestratorConfig,
     kind_of,
@@ -65,7 +65,7 @@ class MemoryOrchestrator:
         config: OrchestratorConfig,
         *,
         store: Store,
-        shelf: GraphShelf,
+        cache: GraphCache,
         snapshots: SnapshotFolder,
         clock: Clock,
         owner: str = LOCAL_OWNER,
@@ -73,7 +73,7 @@ class MemoryOrchestrator:
         self.agent_id = agent_id or DEFAULT_AGENT
         self.config = config
         self._store = store
-        self._shelf = shelf
+        self._cache = cache
         self._snapshots = snapshots
         self._clock = clock
         self._owner = owner
@@ -93,7 +93,7 @@ class MemoryOrchestrator:
         """The id of the query's node in the session's graph. Raises as `GraphStore.upsert_query`; SessionNotFound, and
         SessionFinalized for a closed one."""
         scope = self._session(session_id)
-        async with self._shelf.changing(scope) as (transaction, [graph]):
+        async with self._cache.changing(scope) as (transaction, [graph]):
             session = await transaction.sessions.get(scope)
             if session is not None and session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
@@ -114,7 +114,7 @@ class MemoryOrchestrator:
         """
         from kalito_mcp.graph.promotion import mark_already_counted  # noqa: PLC0415 - numpy comes with it
 
-        async with self._shelf.changing(*self._scopes(session_id)) as (_, graphs):
+        async with self._cache.changing(*self._scopes(session_id)) as (_, graphs):
             targets = [(graph, node_id) for graph in graphs if (node_id := _node_of(graph, target_id)) is not None]
             written = [graph.record_feedback(node_id, label, note) for graph, node_id in targets]
             if not written:
@@ -132,7 +132,7 @@ class MemoryOrchestrator:
         Raises:
             InvalidInput: a blank text, or k outside 1 to 1,000.
         """
-        async with self._shelf.reading(*self._scopes(session_id)) as graphs:
+        async with self._cache.reading(*self._scopes(session_id)) as graphs:
             return self._hits(graphs, text, k)
 
     async def past_answers(
@@ -147,7 +147,7 @@ class MemoryOrchestrator:
         if not policy.enabled or not policy.past_answers or not text.strip():
             return ()
         found: dict[str, PastAnswer] = {}
-        async with self._shelf.reading(*self._scopes(session_id)) as graphs:
+        async with self._cache.reading(*self._scopes(session_id)) as graphs:
             for graph, hit, ids in self._found(graphs, text, _depth(policy.past_answers)):
                 if hit.similarity < policy.min_similarity or scope not in (None, hit.scope):
                     continue
@@ -188,7 +188,7 @@ class MemoryOrchestrator:
             summaries = await summarized(plan, self.config)
             if dry_run:
                 return sleep.preview_report(plan, summaries)
-            async with self._shelf.changing(scope) as (transaction, [graph]):
+            async with self._cache.changing(scope) as (transaction, [graph]):
                 if (await transaction.graphs.state(scope)).revision != state.revision:
                     continue
                 if unless is not None and await unless(transaction):
@@ -207,7 +207,7 @@ class MemoryOrchestrator:
         from kalito_mcp.graph.promotion import promote  # noqa: PLC0415 - numpy comes with it
 
         scopes = (self._session(session_id), self._agent())
-        async with self._shelf.changing(*scopes) as (transaction, [session, agent]):
+        async with self._cache.changing(*scopes) as (transaction, [session, agent]):
             if unless is not None and await unless(transaction):
                 return None
             return await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
@@ -270,14 +270,14 @@ class MemoryOrchestrator:
                 for session_id in idle:
                     await transaction.graphs.remove(self._session(session_id))
             for session_id in idle:
-                self._shelf.forget(self._session(session_id))
+                self._cache.forget(self._session(session_id))
             removed += len(idle)
             if len(idle) < _GC_PAGE:
                 return removed
 
     def get_active_sessions(self) -> list[str]:
         """The owner's sessions whose graphs are in memory, of any agent; the one used last at the end."""
-        return [one.session for one in self._shelf.loaded() if one.session is not None and one.owner == self._owner]
+        return [one.session for one in self._cache.loaded() if one.session is not None and one.owner == self._owner]
 
     async def save_snapshot(self, name: str | None = None) -> SnapshotFile:
         """Write the agent's best `top_k` queries, with what they are linked to, to a checkpoint; under the agent's own
@@ -333,7 +333,7 @@ class MemoryOrchestrator:
         data = await self.read_snapshot(name)
         agent = self._agent()
         # In one transaction: what is erased beside it is gone from the snapshot's file, or from the graph.
-        async with self._shelf.changing(agent) as (transaction, [graph]):
+        async with self._cache.changing(agent) as (transaction, [graph]):
             data = await without_gone(data, transaction, agent, new_graph(self.config, agent, self._clock))
             data = await of_this_memory(data, transaction, agent)
             await anyio.to_thread.run_sync(graph.from_snapshot, data)
@@ -359,7 +359,7 @@ class MemoryOrchestrator:
 
     async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
         """A copy that tells nobody of its sleep: what happens to it has not happened."""
-        graph, state = await self._shelf.copy(scope)
+        graph, state = await self._cache.copy(scope)
         graph.configure_sleep_cycle(replace(sleep_config(self.config, kind_of(scope)), emit=None))
         return graph, state
 

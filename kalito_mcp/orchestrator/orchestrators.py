@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import Finalize, MemoryOrchestrator
 
 
 class Orchestrators:
-    """Orchestrators by agent, over one shelf of graphs."""
+    """Orchestrators by agent, over one cache of graphs."""
 
-    def __init__(self, shelf: GraphShelf, new: Callable[[str], MemoryOrchestrator]) -> None:
-        self.shelf = shelf
+    def __init__(self, cache: GraphCache, new: Callable[[str], MemoryOrchestrator]) -> None:
+        self.cache = cache
         self.finalizer: Finalize | None = None
         """Who closes sessions; it makes itself known."""
         self._new = new

@@ -15,7 +15,7 @@ from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.orchestrator.record_texts import record_texts
-from kalito_mcp.ports.edits import EditReader
+from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ async def without_gone(
     Raises:
         InvalidInput: as `GraphStore.from_snapshot`, where anything is to be left out.
     """
-    gone = await _gone(data, view.edits, scope)
+    gone = await _gone(data, view.records, scope)
     if not gone:
         return data
     await anyio.to_thread.run_sync(empty.from_snapshot, data)
-    await detach(empty, gone, (), view.edits, Scope(owner=scope.owner))
+    await detach(empty, gone, (), view.records, Scope(owner=scope.owner))
     return empty.to_snapshot()
 
 
 async def detach(
-    graph: "GraphStore", record_ids: Collection[str], erased_keys: Collection[str], edits: EditReader, scope: Scope
+    graph: "GraphStore", record_ids: Collection[str], erased_keys: Collection[str], edits: RecordReader, scope: Scope
 ) -> int:
     """Remove the scope's records, and the erased texts of these canonical keys, from a graph. What other records say
     stays. The number of nodes affected."""
@@ -77,7 +77,7 @@ async def of_this_memory(data: Mapping[str, Any], view: ReadView | WriteTransact
     return data
 
 
-async def _gone(data: Mapping[str, Any], edits: EditReader, scope: Scope) -> set[str]:
+async def _gone(data: Mapping[str, Any], edits: RecordReader, scope: Scope) -> set[str]:
     nodes_of: dict[str, list[dict[str, Any]]] = {}
     for node in _nodes(data):
         for record_id in _ids(node):

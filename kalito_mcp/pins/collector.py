@@ -8,7 +8,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins
 from kalito_mcp.ports.clock import Clock, IdSource
-from kalito_mcp.ports.records import PinDraft
+from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
@@ -40,7 +40,7 @@ class PinCollector:
                     return made
                 last = min(session.pinned_seq + _CHUNK, session.message_count)
                 messages = (
-                    await view.records.messages(session, first_seq=session.pinned_seq + 1, last_seq=last)
+                    await view.conversations.messages(session, first_seq=session.pinned_seq + 1, last_seq=last)
                     if self._policy.enabled
                     else ()
                 )
@@ -50,12 +50,12 @@ class PinCollector:
                 if session is None or session.state is SessionState.FINALIZED:
                     return made
                 if drafts:
-                    now = await transaction.records.messages(
+                    now = await transaction.conversations.messages(
                         session, first_seq=messages[0].seq, last_seq=messages[-1].seq
                     )
                     if list(now) != list(messages):
                         continue  # one was changed or forgotten meanwhile, and its pins with it
-                    made += await transaction.records.add_pins(session, drafts)
+                    made += await transaction.conversations.add_pins(session, drafts)
                 await transaction.sessions.set_pinned_seq(session, last)
 
     def drafts(self, messages: Sequence[MessageWithImportance]) -> list[PinDraft]:

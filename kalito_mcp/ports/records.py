@@ -1,169 +1,136 @@
-"""Records: messages, pins, summaries."""
+"""Whole records and their edits: reading one, changing one, erasing one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from kalito_mcp.domain.records import (
-    ConversationSummary,
-    MessageWithImportance,
-    Origin,
-    PinType,
-    Role,
-    SemanticPin,
-    SummaryMethod,
-)
+from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, StoredEdit
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Session
 
 
 @dataclass(frozen=True, slots=True)
-class MessageDraft:
-    """A message ready to be written: scored, counted, stamped, and analysed into `terms` for the text index."""
+class Tombstone:
+    """What is left of an erased record: its id, and when it was erased."""
 
-    role: Role
-    text: str
-    name: str | None
-    created_at: int
-    importance: float
-    tokens: int
-    model_id: str | None
-    token_usage: int | None
-    client_key: str | None
-    terms: tuple[str, ...]
-    origin: Origin | None = None
-    """None is the role's."""
-    client: str | None = None
-    details: Mapping[str, Any] | None = None
-    """`message_type`, `attachments`, `vision_response_for`, `tags`, `visibility`, `critical`, where there are any."""
+    record_id: str
+    purged_at: int
 
 
 @dataclass(frozen=True, slots=True)
-class AppendedMessage:
-    """Where a draft ended up. `is_new` is False when its `client_key` was recorded before. `is_erased`, and not new, is
-    an erased message that comes again: the same text with the same `client_key` or moment."""
+class Swept:
+    """What the physical erasure reached. `remaining` are files that may still hold the words, with the reason."""
 
-    id: int
-    seq: int
-    is_new: bool
-    is_erased: bool = False
+    remaining: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class PinDraft:
-    """A pin ready to be written."""
+class Unswept:
+    """Erasures whose words may still be in a file. `last` numbers the newest, 0 where there are none; `text_keys` are
+    those that `RecordWriter.purge` was given for them."""
 
-    id: str
-    content: str
-    source_message_id: str | None
-    importance: float
-    tokens: int
-    pin_type: PinType
-    created_at: int
-    client_key: str | None
-    terms: tuple[str, ...]
-    origin: Origin = Origin.ASSISTANT
-    client: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryDraft:
-    """A summary ready to be written: the level's messages `start_seq` to `end_seq`."""
-
-    id: str
-    text: str
-    level: int
-    start_seq: int
-    end_seq: int
-    start_message_id: str
-    end_message_id: str
-    started_at: int
-    ended_at: int
-    importance: float
-    tokens: int
-    method: SummaryMethod
-    model_id: str | None
-    created_at: int
-    terms: tuple[str, ...]
-    origin: Origin = Origin.ASSISTANT
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """What a context of a session is made of.
-
-    `tail` holds the newest messages, oldest first; `pins` the most important, ties newest first; `summaries` the
-    ones that no higher level covers, oldest first.
-    """
-
-    tail: tuple[MessageWithImportance, ...]
-    pins: tuple[SemanticPin, ...]
-    summaries: tuple[ConversationSummary, ...]
+    last: int
+    text_keys: frozenset[str]
 
 
 class RecordReader(Protocol):
-    """Reads of one consistent view. Forgotten and internal records do not exist here, but for the place of a message or
-    a summary, which has no words."""
+    """Reads of one consistent view. Erased records do not exist here; forgotten ones do."""
 
-    async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
-        """The parts of a context, in one read."""
+    async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
+        """A record by `msg_45` or its own id; None where the owner (and the scope's agent and session, where those
+        are named) has none."""
         ...
 
-    async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
-        """The messages of a range of seqs, both included, in order, without a gap: a forgotten, erased or internal one
-        is `is_hidden` and has no text."""
+    async def list_records(
+        self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
+    ) -> Sequence[MemoryRecord]:
+        """Thoughts, documents, tasks, pins or summaries of the scope's agent (or session), newest first, that are not
+        forgotten; from behind the record `after`. No types: all of these. Raises RecordNotFound for an unknown
+        `after`."""
         ...
 
-    async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
-        """One message by its number; None where the owner (or the scope's session) has none."""
+    async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
+        """The chunks of the agent's document of that source, in order, the forgotten ones included."""
         ...
 
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
-        """Those of the numbered messages that belong to the session, in order of seq."""
+    async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
+        """The chunks of a document by the id that they share (`document_id` in their content), in order."""
         ...
 
-    async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
-        """The summaries of one level whose range starts after a seq, in order, without a gap: the text of a forgotten,
-        erased or internal one is empty."""
+    async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        """The pins whose source is this message, the forgotten ones included."""
         ...
 
-    async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
-        """The summaries that no higher level covers, oldest range first, without a gap: the text of a forgotten,
-        erased or internal one is empty."""
+    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        """The summaries whose range holds this message, lowest level first. Their content has `level`, `start_seq`
+        and `end_seq`."""
         ...
 
-    async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
-        """The pin that was written with this client_key."""
+    async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
+        """The stored edits of a record, oldest first; none for a record that was only created."""
+        ...
+
+    async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
+        """Those of the texts that a record of this type had, of this owner, which was erased."""
+        ...
+
+    async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
+        """What is left of an erased record of this owner."""
+        ...
+
+    async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
+        """Those of the ids whose record is not as it was written, by the hash of its row."""
+        ...
+
+    async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
+        """Those of the ids whose records were erased."""
+        ...
+
+    async def unswept(self) -> Unswept:
+        """The erasures, of any owner, that `Store.sweep` has not finished."""
         ...
 
 
 class RecordWriter(RecordReader, Protocol):
-    """Writes, inside one transaction. Each also updates the text index and the session's counters."""
+    """The same inside a write transaction. Each also updates the text index and the counters."""
 
-    async def append_messages(
-        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
-    ) -> Sequence[AppendedMessage]:
-        """Append to the end of the session, in order; a known `client_key` is answered with where it is.
+    async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
+        """Add thoughts, documents or tasks to the scope's session, or to its agent where it names none; a known
+        `client_key` gives its record back. `caused_by` may name a draft before it.
 
         Raises:
-            ClientKeyReused: a known `client_key` with another role or text.
+            Conflict: the same text of the same type was erased for good, or the part of the source is there already;
+                nothing was written. ClientKeyReused: a known `client_key` with another text.
+            RecordNotFound: a `caused_by` names no record of the owner.
         """
         ...
 
-    async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> int:
-        """Add the pins whose `client_key` is new to the session and whose text is no erased pin's; how many that
-        were."""
-        ...
-
-    async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        """Add a summary; one of level 0 moves the session's `summarized_seq` to its end.
+    async def change(self, record: MemoryRecord, edit: EditDraft) -> MemoryRecord:
+        """Give the record the edit's content, and append the edit to its history.
 
         Raises:
-            SummaryRangeConflict: it does not begin right after its level's last summary.
+            RevisionConflict: it is no longer at `record.revision`; nothing was written.
+            RecordNotFound: it was erased, or `caused_by` names no record of the owner.
+            Conflict: `caused_by` would close a circle of causes.
         """
         ...
 
-    async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
-        """Replace the importance of messages: (number, score in [0, 1]). Each is an edit by the memory itself; equal
-        scores, and forgotten messages, stay as they are."""
+    async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
+        """Let the record as it is be its first version: its edits go, because they quote what was erased. It keeps its
+        revision, so that whoever read it before still loses against those who wrote since.
+
+        Raises:
+            RevisionConflict: it is no longer at `record.revision`; nothing was written.
+        """
+        ...
+
+    async def purge(self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = ()) -> None:
+        """Erase the record with its edits, its use and its place in the text index, and leave a tombstone. A message or
+        summary keeps an empty row, so that its session has no gap. The file still holds the words until
+        `Store.sweep`; until then `unswept` has the erasure and its `text_keys`, hashes by which the texts are found
+        outside the database. Raises RecordNotFound where it was erased before."""
+        ...
+
+    async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
+        """Add to the records' usage, by their ids; those that are gone are passed over."""
         ...

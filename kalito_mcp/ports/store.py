@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kalito_mcp.domain.validation import Policy, bounded
-from kalito_mcp.ports.edits import EditReader, EditWriter, Swept
+from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
-from kalito_mcp.ports.records import RecordReader, RecordWriter
+from kalito_mcp.ports.records import RecordReader, RecordWriter, Swept
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.text_index import TextIndexReader
@@ -28,7 +28,7 @@ class ReadView(Protocol):
     @property
     def sessions(self) -> SessionReader: ...
     @property
-    def records(self) -> RecordReader: ...
+    def conversations(self) -> ConversationReader: ...
     @property
     def search(self) -> SearchReader: ...
     @property
@@ -36,7 +36,7 @@ class ReadView(Protocol):
     @property
     def graphs(self) -> GraphReader: ...
     @property
-    def edits(self) -> EditReader: ...
+    def records(self) -> RecordReader: ...
     @property
     def vectors(self) -> VectorReader: ...
 
@@ -48,7 +48,7 @@ class WriteTransaction(Protocol):
     @property
     def sessions(self) -> SessionWriter: ...
     @property
-    def records(self) -> RecordWriter: ...
+    def conversations(self) -> ConversationWriter: ...
     @property
     def search(self) -> SearchReader: ...
     @property
@@ -56,7 +56,7 @@ class WriteTransaction(Protocol):
     @property
     def graphs(self) -> GraphWriter: ...
     @property
-    def edits(self) -> EditWriter: ...
+    def records(self) -> RecordWriter: ...
     @property
     def vectors(self) -> VectorWriter: ...
 
@@ -77,7 +77,7 @@ class Store(Protocol):
         """
         ...
 
-    async def approximate(self) -> bool:
+    async def build_ann_index(self) -> bool:
         """Make what is near quick to find where there are very many vectors; whether anything was to be done. Takes
         minutes for a million vectors, in a thread; what is near is found meanwhile too, slower.
 
@@ -90,7 +90,7 @@ class Store(Protocol):
         """Make the file forget what was erased from it: the text index merged, the file written anew, the log cut.
         Takes seconds for a large database, and room for a second copy of it.
 
-        `last` is that of `EditReader.unswept`, where everything else is clean of these erasures: they are not unswept
+        `last` is that of `RecordReader.unswept`, where everything else is clean of these erasures: they are not unswept
         any more afterwards. Nothing is done where another call has finished them meanwhile. 0 always sweeps.
 
         Raises:

@@ -10,7 +10,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, StorageDamaged, damage
-from kalito_mcp.ports.edits import EditReader
+from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.diffs import diff
 from kalito_mcp.records.schemas import edit_as_shown
@@ -37,24 +37,24 @@ class Historian:
             StorageDamaged: its row is not as it was written.
         """
         async with self._store.read() as view:
-            return await _intact(view.edits, scope, record_id)
+            return await _intact(view.records, scope, record_id)
 
     async def records(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
         """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
         async with self._store.read() as view:
-            return await found_records(view.edits, scope, record_id)
+            return await get_records(view.records, scope, record_id)
 
-    async def made_of(self, scope: Scope, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
+    async def derived_from(self, scope: Scope, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
         """What was made of a message: its pins that are not forgotten and do not only repeat what it says now, and the
         summaries over it, which are written anew whenever it changes. Nothing of other records. Raises
         RecordNotFound."""
         async with self._store.read() as view:
-            [record, *_] = await found_records(view.edits, scope, record_id)
+            [record, *_] = await get_records(view.records, scope, record_id)
             if record.type is not RecordType.MESSAGE:
                 return (), ()
-            pins = [pin for pin in await view.edits.pins_of(record) if not pin.is_deleted]
+            pins = [pin for pin in await view.records.pins_of(record) if not pin.is_deleted]
             said = "" if record.is_deleted else record.text
-            return [pin for pin in pins if pin.text not in said], await view.edits.summaries_over(record)
+            return [pin for pin in pins if pin.text not in said], await view.records.summaries_over(record)
 
     async def history(self, scope: Scope, record_id: str) -> list[dict[str, Any]]:
         """Every edit of the record, oldest first, JSON-ready: the specification's memory edits. Raises as `record`."""
@@ -95,7 +95,7 @@ class Historian:
     ) -> Sequence[MemoryRecord]:
         """Thoughts, documents, tasks, pins or summaries that are not forgotten, newest first."""
         async with self._store.read() as view:
-            return await view.edits.list_records(scope, types, after=after, limit=limit)
+            return await view.records.list_records(scope, types, after=after, limit=limit)
 
     async def tasks(self, scope: Scope, *, is_done: bool | None = None) -> list[MemoryRecord]:
         """The tasks, those that are due first at the top, then the newest; `is_done` says which, None is all."""
@@ -109,12 +109,12 @@ class Historian:
 
     async def _versions(self, scope: Scope, record_id: str) -> tuple[MemoryRecord, Versions]:
         async with self._store.read() as view:
-            record = await _intact(view.edits, scope, record_id)
-            return record, versions(record, await view.edits.edits(record))
+            record = await _intact(view.records, scope, record_id)
+            return record, versions(record, await view.records.edits(record))
 
 
-async def _intact(reader: EditReader, scope: Scope, record_id: str) -> MemoryRecord:
-    record = await found_record(reader, scope, record_id)
+async def _intact(reader: RecordReader, scope: Scope, record_id: str) -> MemoryRecord:
+    record = await get_record(reader, scope, record_id)
     if damaged := await reader.damaged([record.id]):
         raise StorageDamaged(damage(damaged))
     return record
@@ -129,7 +129,7 @@ def at_version(record: MemoryRecord, made: Versions, number: int) -> MemoryRecor
     return replace(record, content=content, revision=number)
 
 
-async def found_record(reader: EditReader, scope: Scope, record_id: str) -> MemoryRecord:
+async def get_record(reader: RecordReader, scope: Scope, record_id: str) -> MemoryRecord:
     """The record of this id, forgotten or not; also the one part that a document of this id has.
 
     Raises:
@@ -139,14 +139,14 @@ async def found_record(reader: EditReader, scope: Scope, record_id: str) -> Memo
     record = await reader.record(scope, record_id)
     if record is not None:
         return record
-    [part, *others] = current_parts(await found_records(reader, scope, record_id))
+    [part, *others] = current_parts(await get_records(reader, scope, record_id))
     if others:
         ids = ", ".join(one.id for one in (part, *others)[:_SHOWN_PARTS])
         raise InvalidInput(f"{record_id[:80]} is a document of {len(others) + 1} parts; name one of them: {ids}")
     return part
 
 
-async def found_records(reader: EditReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
+async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
     """The record of this id, or all parts of the document of this id, those that it has no more included.
 
     Raises:

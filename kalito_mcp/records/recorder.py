@@ -16,7 +16,7 @@ from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_moment, checked_name, checked_text
 from kalito_mcp.errors import InvalidInput, SessionFinalized
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.records import AppendedMessage, MessageDraft
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
@@ -108,7 +108,7 @@ class Recorder:
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            appended = await transaction.records.append_messages(session, drafts, now_ms=now_ms)
+            appended = await transaction.conversations.append_messages(session, drafts, now_ms=now_ms)
         return Recorded(session=session, messages=tuple(appended), redacted=tuple(redacted))
 
     def _drafts(

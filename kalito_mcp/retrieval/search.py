@@ -111,7 +111,7 @@ class Searcher:
                 if found.is_enough or found.noise:
                     break
             hits = found.hits[offset : offset + request.k]
-            damaged = await view.edits.damaged([one.candidate.record_id for one in hits])
+            damaged = await view.records.damaged([one.candidate.record_id for one in hits])
         note = note or generator.note
         if not hits and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from kalito_mcp.domain.records import Origin
-from kalito_mcp.ports.records import SessionView
+from kalito_mcp.ports.conversations import SessionView
 from kalito_mcp.safety.instructions import is_instruction_like
 
 

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
-from kalito_mcp.server.opened import MemoryOpener, OpenedMemory
+from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
 from kalito_mcp.server.resources import register_resources
@@ -69,7 +69,7 @@ class KalitoServer(MCPServer[None]):
     """The SDK's server with our refusals: an unknown tool or prompt is a protocol error, a wrong argument a
     sentence, and a failure of ours an incident in the log."""
 
-    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions, tools: list[Tool]) -> None:
+    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions, tools: list[Tool]) -> None:
         super().__init__(
             name="kalito-mcp",
             title="Kalito memory",
@@ -131,7 +131,7 @@ def _in_snake_case(arguments: Mapping[str, Any], known: Container[str]) -> dict[
 
 def build_server(opener: MemoryOpener, *, default_session: str | None = None) -> KalitoServer:
     """A server that opens its memory when it starts. `default_session` stands in for a missing session_id."""
-    opened = OpenedMemory(opener, default_session)
+    opened = MemoryHandle(opener, default_session)
     subscriptions = Subscriptions()
     server = KalitoServer(opened, subscriptions, _tools(opened, subscriptions))
     subscriptions.serve_older_hosts(server)
@@ -140,7 +140,7 @@ def build_server(opener: MemoryOpener, *, default_session: str | None = None) ->
     return server
 
 
-def _tools(opened: OpenedMemory, subscriptions: Subscriptions) -> list[Tool]:
+def _tools(opened: MemoryHandle, subscriptions: Subscriptions) -> list[Tool]:
     conversation, pins = ConversationTools(opened, subscriptions), PinTools(opened, subscriptions)
     search, graph = SearchTools(opened), GraphTools(opened, subscriptions)
     records = RecordTools(opened, subscriptions)

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 from mcp.server import MCPServer
 from pydantic import Field
 
-from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.refusals import protocol_errors
 
 
-def register_prompts(server: MCPServer[Any], opened: OpenedMemory) -> None:
+def register_prompts(server: MCPServer[Any], opened: MemoryHandle) -> None:
     """Add the prompts."""
 
     @server.prompt(

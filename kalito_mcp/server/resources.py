@@ -10,7 +10,7 @@ from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import InvalidInput, NotFound, SessionNotFound
 from kalito_mcp.records.schemas import as_shown
-from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.refusals import protocol_errors
 from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_URI
 from kalito_mcp.server.tools.answers import made_visible
@@ -24,7 +24,7 @@ _MAX_SESSIONS: Final = 100
 _MAX_COMPLETIONS: Final = 100
 
 
-def register_resources(server: MCPServer[Any], opened: OpenedMemory) -> None:
+def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     """Add the resources and the completion of ids."""
 
     @server.resource(

@@ -34,7 +34,7 @@ from kalito_mcp.errors import (
     SummaryRangeConflict,
 )
 from kalito_mcp.ports.clock import Clock, IdSource
-from kalito_mcp.ports.records import SummaryDraft
+from kalito_mcp.ports.conversations import SummaryDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
@@ -104,7 +104,7 @@ class SummaryKeeper:
         while True:
             async with self._store.read() as view:
                 session = await _session(view, scope)
-                parts = self._foldable(await view.records.uncovered_summaries(session))
+                parts = self._foldable(await view.conversations.uncovered_summaries(session))
             if not parts:
                 return None
             written = await self._summarizer.fold(parts, session_model=session.model)
@@ -145,7 +145,7 @@ class SummaryKeeper:
             # The caller's words are its own, whatever has become of the messages.
             is_current = text is not None or await _are_as_read(transaction, session, messages)
             if is_current:
-                await transaction.records.add_summary(session, draft)
+                await transaction.conversations.add_summary(session, draft)
         if not is_current:
             return await self.create(scope, request)
         return replace(_summary(session.id, draft), redacted=redacted)
@@ -164,7 +164,9 @@ class SummaryKeeper:
                 if session.summarized_seq >= session.message_count:
                     return None
                 ends = (session.summarized_seq + 1, session.message_count)
-                [first], [last] = [await view.records.messages(session, first_seq=seq, last_seq=seq) for seq in ends]
+                [first], [last] = [
+                    await view.conversations.messages(session, first_seq=seq, last_seq=seq) for seq in ends
+                ]
             request = CreateSummaryRequest(session.id, first.record_id, last.record_id, summary=text)
             try:
                 return await self.create(scope, request)
@@ -178,7 +180,9 @@ class SummaryKeeper:
         pending = session.message_count - session.summarized_seq
         if pending <= 0 or (pending < min(self._window.threshold, self._window.dense_threshold) and not is_partial_due):
             return ()
-        messages = await view.records.messages(session, first_seq=first, last_seq=first + self._window.threshold - 1)
+        messages = await view.conversations.messages(
+            session, first_seq=first, last_seq=first + self._window.threshold - 1
+        )
         size = summary_window(messages, self._window)
         return messages[:size] if len(messages) >= size or is_partial_due else ()
 
@@ -199,7 +203,7 @@ class SummaryKeeper:
         count = end.seq - start.seq + 1
         if request.message_count is not None and request.message_count != count:
             raise InvalidInput(f"message_count={request.message_count}, but the range holds {count} messages")
-        return await view.records.messages(session, first_seq=start.seq, last_seq=end.seq)
+        return await view.conversations.messages(session, first_seq=start.seq, last_seq=end.seq)
 
     async def _stored_or_dropped(
         self, scope: Scope, draft: SummaryDraft, made_of: Sequence[MessageWithImportance | ConversationSummary]
@@ -211,7 +215,7 @@ class SummaryKeeper:
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
                     return None
-                await transaction.records.add_summary(session, draft)
+                await transaction.conversations.add_summary(session, draft)
                 if not await _are_as_read(transaction, session, made_of):
                     raise Conflict("what is summarised here has changed meanwhile; summarise it again")
         except SummaryRangeConflict:
@@ -290,9 +294,9 @@ async def _are_as_read(
     messages = [part for part in parts if isinstance(part, MessageWithImportance)]
     if messages:
         first_seq, last_seq = messages[0].seq, messages[-1].seq
-        return list(await view.records.messages(session, first_seq=first_seq, last_seq=last_seq)) == messages
+        return list(await view.conversations.messages(session, first_seq=first_seq, last_seq=last_seq)) == messages
     for part in (part for part in parts if isinstance(part, ConversationSummary)):
-        record = await view.edits.record(Scope(owner=session.owner, session=session.id), part.id)
+        record = await view.records.record(Scope(owner=session.owner, session=session.id), part.id)
         is_shown = record is not None and not record.is_deleted and record.visibility is Visibility.CHAT
         if (record.text if record is not None and is_shown else "") != part.summary:
             return False
@@ -300,7 +304,7 @@ async def _are_as_read(
 
 
 async def _message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
-    message = await view.records.message(scope, message_number(message_id, field))
+    message = await view.conversations.message(scope, message_number(message_id, field))
     if message is None:
         raise RecordNotFound(f"{field}={message_id!r} is not a message of session {scope.session!r}")
     return message

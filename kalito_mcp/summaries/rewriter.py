@@ -60,10 +60,10 @@ class SummaryRewriter:
                 content = with_changes(summary.content, written)
             now = summary
             if content != summary.content:
-                now = await transaction.edits.change(summary, self.edit(content, edit_type, editor, at_ms))
+                now = await transaction.records.change(summary, self.edit(content, edit_type, editor, at_ms))
                 changed.append(summary.id)
             if is_erased:
-                await transaction.edits.drop_history(now)
+                await transaction.records.drop_history(now)
         return changed
 
     def edit(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor, at_ms: int) -> EditDraft:
@@ -74,7 +74,7 @@ class SummaryRewriter:
     async def _before(
         self, transaction: WriteTransaction, summary: MemoryRecord, undoes: Editor | None
     ) -> Mapping[str, Any] | None:
-        edits = await transaction.edits.edits(summary) if undoes is not None else ()
+        edits = await transaction.records.edits(summary) if undoes is not None else ()
         return versions(summary, edits)[-2][1] if edits and edits[-1].editor == undoes else None
 
     async def _text(
@@ -90,12 +90,12 @@ class SummaryRewriter:
                 replace(one, is_hidden=True, text="", name=None)
                 if one.record_id == gone or one.origin.distrust > distrust
                 else one
-                for one in await transaction.records.messages(session, first_seq=first, last_seq=last)
+                for one in await transaction.conversations.messages(session, first_seq=first, last_seq=last)
             ]
             return summarize_messages(messages, max_chars=self._policy.extractive_max_characters)
         parts = [
             replace(one, summary="") if one.id == gone or one.origin.distrust > distrust else one
-            for one in await transaction.records.summaries(session, level=level - 1, after_seq=first - 1)
+            for one in await transaction.conversations.summaries(session, level=level - 1, after_seq=first - 1)
             if one.end_seq <= last
         ]
         return fold_summaries(parts, max_chars=self._policy.extractive_fold_max_characters)
@@ -103,9 +103,9 @@ class SummaryRewriter:
 
 async def _over(transaction: WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:
     if record.type is RecordType.MESSAGE:
-        return await transaction.edits.summaries_over(record)
+        return await transaction.records.summaries_over(record)
     # Those above a summary are those over its first message, whether that is still there or not.
     first_id = str(record.content["start_message_id"])
     first = replace(record, type=RecordType.MESSAGE, id=first_id, key=message_number(first_id))
-    over = await transaction.edits.summaries_over(first)
+    over = await transaction.records.summaries_over(first)
     return [one for one in over if one.content["level"] > record.content["level"]]

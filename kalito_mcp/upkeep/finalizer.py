@@ -111,7 +111,7 @@ class Finalizer:
         await self._observer.observe(scope)
         async with self._store.read() as view:
             session = await view.sessions.get(scope) or session
-            pins = (await view.records.view(session, tail=1, pins=session.pin_count)).pins
+            pins = (await view.conversations.view(session, tail=1, pins=session.pin_count)).pins
         graph = await agent.get_session_store(session.id)
         if not _is_done(session, FinalizeStage.SUMMARIES):
             observe_pins(graph, pins, policy)
@@ -142,12 +142,12 @@ class Finalizer:
         """Take in the pins and mark the stage, unless another process summarised in between and left a rest."""
         policy = self._observer.policy
         scopes = [scope] if policy.enabled else []
-        async with self._orchestrators.shelf.changing(*scopes) as (transaction, graphs):
+        async with self._orchestrators.cache.changing(*scopes) as (transaction, graphs):
             session = await transaction.sessions.get(scope)
             if session is None or session.summarized_seq < session.message_count:
                 return False
             if not await _is_marked(transaction, scope, FinalizeStage.SUMMARIES):
-                view = await transaction.records.view(session, tail=1, pins=session.pin_count)
+                view = await transaction.conversations.view(session, tail=1, pins=session.pin_count)
                 for graph in graphs:
                     observe_pins(graph, view.pins, policy)
         return True

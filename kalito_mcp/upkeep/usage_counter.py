@@ -60,6 +60,6 @@ class UsageCounter:
             # What is cancelled in between would be neither gathered nor written.
             with anyio.CancelScope(shield=True):
                 async with self._store.write() as transaction:
-                    await transaction.edits.count_uses(uses, used_at=self._clock.now_ms())
+                    await transaction.records.count_uses(uses, used_at=self._clock.now_ms())
         except StorageError:
             self._uses.update(uses)

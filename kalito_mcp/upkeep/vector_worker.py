@@ -81,7 +81,7 @@ class VectorWorker:
                 index = await transaction.vectors.open_index(self._embedder.fingerprint, vectors.shape[1])
                 await transaction.vectors.put(index, owed, vectors)
             await anyio.lowlevel.checkpoint()
-        await self._store.approximate()
+        await self._store.build_ann_index()
 
     async def rebuild(self, progress: Callable[[int, int], None], *, is_anew: bool = False) -> VectorIndex:
         """Complete the index of this embedder, serve it from then on, and remove the one before it.
@@ -116,7 +116,7 @@ class VectorWorker:
             total = max(total, done)
             progress(done, total)
         await self._clear()
-        await self._store.approximate()
+        await self._store.build_ann_index()
         return index
 
     async def _activated(self, index: VectorIndex) -> bool:

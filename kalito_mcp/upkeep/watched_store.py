@@ -4,7 +4,7 @@ every verb that writes."""
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from kalito_mcp.ports.edits import Swept
+from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 
@@ -26,9 +26,9 @@ class WatchedStore:
             yield transaction
         self._committed()
 
-    async def approximate(self) -> bool:
+    async def build_ann_index(self) -> bool:
         """As the store's."""
-        return await self._store.approximate()
+        return await self._store.build_ann_index()
 
     async def sweep(self, last: int = 0) -> Swept:
         """As the store's. Told too: it removes what makes vectors quick to find."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.cli import demo_screen as ds
-from kalito_mcp.cli.demo_conversation import CONVERSATION, PINS, QUESTIONS, SEARCHES
+from kalito_mcp.cli.demo import screen as ds
+from kalito_mcp.cli.demo.conversation import CONVERSATION, PINS, QUESTIONS, SEARCHES
 from tests.server.wire import COVERED, clean_environment
 
 ROOT = Path(__file__).parents[2]

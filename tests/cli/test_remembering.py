@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.cli.opened import this_person
+from kalito_mcp.cli.running import this_person
 from kalito_mcp.domain.records import NewMessage, Origin, Role
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.wiring import open_memory

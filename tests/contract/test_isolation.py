@@ -39,9 +39,9 @@ HOSTILE = [
 async def remember(store: Store, scope: Scope, text: str) -> int:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-        await transaction.records.add_pins(session, [drafts.pin(text, record_id=f"pin {scope}", client_key="k")])
+        await transaction.conversations.add_pins(session, [drafts.pin(text, record_id=f"pin {scope}", client_key="k")])
         batch = [drafts.message(text, client_key="k")]
-        [appended] = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return appended.id
 
 
@@ -56,11 +56,11 @@ async def visible(store: Store, scope: Scope) -> set[str]:
             texts |= {c.text for c in found}
         session = await view.sessions.get(scope) if scope.session is not None else None
         if session is not None:
-            texts |= {m.text for m in await view.records.messages(session, first_seq=0, last_seq=1_000)}
-            texts |= {m.text for m in await view.records.messages_by_key(session, everything)}
-            parts = await view.records.view(session, tail=99, pins=99)
+            texts |= {m.text for m in await view.conversations.messages(session, first_seq=0, last_seq=1_000)}
+            texts |= {m.text for m in await view.conversations.messages_by_key(session, everything)}
+            parts = await view.conversations.view(session, tail=99, pins=99)
             texts |= {m.text for m in parts.tail} | {p.content for p in parts.pins}
-            pin = await view.records.pin_by_client_key(session, "k")
+            pin = await view.conversations.pin_by_client_key(session, "k")
             assert pin is not None
             texts.add(pin.content)
     return texts
@@ -96,11 +96,11 @@ async def test_no_read_under_a_scope_gives_back_another_owners_message(store: St
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             batch = [drafts.message("secret")]
-            [appended] = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+            [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         owned[appended.id] = scope
     async with store.read() as view:
         for scope, (number, owner) in product(scopes, owned.items()):
-            message = await view.records.message(scope, number)
+            message = await view.conversations.message(scope, number)
             assert (message is not None) == ((scope.owner, scope.session) == (owner.owner, owner.session))
         for scope in scopes:
             found = await view.search.candidates(scope, list(owned), SearchFilters())

@@ -1,36 +1,51 @@
-"""`ports.records`: messages, pins and summaries, written and read back."""
+"""`ports.edits`: whole records read, changed, forgotten and erased."""
 
-import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import anyio
 import pytest
 
-from kalito_mcp.domain.memory_records import DELETED_AT, EditType
-from kalito_mcp.domain.records import Origin, PinType, RecordType, Role, SummaryMethod
+from kalito_mcp.domain.memory_records import (
+    DELETED_AT,
+    SYSTEM_EDITOR,
+    Editor,
+    EditorType,
+    EditType,
+    MemoryRecord,
+    RecordDraft,
+    versions,
+)
+from kalito_mcp.domain.records import Origin, RecordType, Role, SummaryMethod, Visibility
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
+from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
-from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.ports.records import Unswept
 from kalito_mcp.ports.store import Store
 from tests import drafts
+from tests.contract.conftest import Backend
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
 TRIP = Scope(session="trip")
-
-ODD_TEXTS = [
-    "line\nline\r\nline\r\ttab",
-    "a\x00b",
-    "\u202eright to left\u202c and \u200bzero width",
-    "👩\u200d👩\u200d👧\u200d👦 and 𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
-    "cafe\u0301 is not normalised to caf\u00e9",
-    "'; DROP TABLE records; --",
-    '{"json": ["\\u0000", null]}',
-    " leading and trailing ",
-    "\ufeffwith a byte order mark",
-    "\x1f\x1e separators \x7f",
-]
+FORGET = {DELETED_AT: START_MS + 5}
+RESTORE = {DELETED_AT: None}
+OWN_TYPES = [RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK]
+FIELDS: Mapping[RecordType, Mapping[str, Any]] = {
+    RecordType.THOUGHT: {"visibility": "internal", "message_type": "planning", "related_to": ["msg_1"]},
+    RecordType.DOCUMENT: {
+        "title": "Guide",
+        "source": "guide.md",
+        "content_type": "text/markdown",
+        "file_type": "md",
+        "chunk_index": 0,
+        "total_chunks": 2,
+        "document_id": "document_1",
+    },
+    RecordType.TASK: {"status": "pending", "priority": "high", "due_date": "2026-03-05", "assigned_to": "Ann"},
+}
 
 
 async def session_of(store: Store, scope: Scope = TRIP) -> Session:
@@ -38,34 +53,76 @@ async def session_of(store: Store, scope: Scope = TRIP) -> Session:
         return await transaction.sessions.ensure(scope, now_ms=START_MS)
 
 
-async def append(store: Store, batch: Sequence[MessageDraft], scope: Scope = TRIP) -> Sequence[AppendedMessage]:
+async def append(store: Store, *batch: MessageDraft, scope: Scope = TRIP) -> Sequence[AppendedMessage]:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-        return await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
 
 
-async def add_pins(store: Store, batch: Sequence[PinDraft], scope: Scope = TRIP) -> int:
+async def add(store: Store, *batch: RecordDraft, scope: Scope = TRIP) -> Sequence[MemoryRecord]:
+    async with store.write() as transaction:
+        return await transaction.records.add_records(scope, batch, now_ms=START_MS)
+
+
+async def add_pin(store: Store, draft: PinDraft, scope: Scope = TRIP) -> MemoryRecord:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-        return await transaction.records.add_pins(session, batch)
+        await transaction.conversations.add_pins(session, [draft])
+        found = await transaction.records.record(scope, draft.id)
+    assert found is not None
+    return found
 
 
 async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
+    session = await session_of(store)
     async with store.write() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         for draft in batch:
-            await transaction.records.add_summary(session, draft)
+            await transaction.conversations.add_summary(session, draft)
 
 
-async def texts(store: Store, scope: Scope = TRIP, first: int = 1, last: int = 10_000) -> list[str]:
+async def read(store: Store, record_id: str, scope: Scope = TRIP) -> MemoryRecord:
     async with store.read() as view:
-        session = await view.sessions.get(scope)
-        assert session is not None
-        return [m.text for m in await view.records.messages(session, first_seq=first, last_seq=last)]
+        found = await view.records.record(scope, record_id)
+    assert found is not None
+    return found
 
 
-async def test_a_message_comes_back_with_every_field_it_was_written_with(store: Store) -> None:
-    draft = drafts.message(
+async def message(store: Store, text: str, **fields: Any) -> MemoryRecord:
+    [appended] = await append(store, drafts.message(text, **fields))
+    return await read(store, f"msg_{appended.id}")
+
+
+async def change(store: Store, record: MemoryRecord, changes: Mapping[str, Any], **how: Any) -> MemoryRecord:
+    async with store.write() as transaction:
+        return await transaction.records.change(record, drafts.edit(record, changes, **how))
+
+
+async def purge(store: Store, *records: MemoryRecord) -> None:
+    async with store.write() as transaction:
+        for record in records:
+            await transaction.records.purge(record, now_ms=START_MS + 9)
+
+
+async def found(store: Store, term: str, scope: Scope = TRIP, **filters: Any) -> list[Candidate]:
+    async with store.read() as view:
+        keys = [key for p in await view.text.postings(scope, [[term]], types=frozenset(), cap=99) for key in p.keys]
+        return list(await view.search.candidates(scope, keys, SearchFilters(**filters)))
+
+
+# Reading one
+
+
+async def test_a_message_comes_back_whole_with_every_field(store: Store) -> None:
+    details = {
+        "message_type": "note",
+        "attachments": [{"name": "map.png"}],
+        "vision_response_for": "msg_1",
+        "tags": ["travel", "ø"],
+        "visibility": "internal",
+        "critical": True,
+    }
+    record = await message(
+        store,
         "We fly to Oslo.",
         role=Role.ASSISTANT,
         name="Ann",
@@ -74,540 +131,638 @@ async def test_a_message_comes_back_with_every_field_it_was_written_with(store: 
         model_id="llama3.2",
         token_usage=17,
         client_key="k1",
+        origin=Origin.IMPORT,
+        client="editor",
+        details=details,
     )
-    [appended] = await append(store, [draft])
-    async with store.read() as view:
-        session = await view.sessions.get(TRIP)
-        assert session is not None
-        [message] = await view.records.messages(session, first_seq=1, last_seq=1)
-        assert await view.records.message(TRIP, appended.id) == message
-    assert (message.id, message.seq, message.session_id) == (appended.id, appended.seq, "trip")
-    for field in ("role", "text", "name", "created_at", "tokens", "model_id", "token_usage", "client_key"):
-        assert getattr(message, field) == getattr(draft, field), field
-    assert message.importance_score == draft.importance
-    assert isinstance(message.role, Role)
-
-
-@pytest.mark.parametrize("text", ODD_TEXTS)
-async def test_any_text_comes_back_as_it_was_written(store: Store, text: str) -> None:
-    await append(store, [drafts.message(text, name="n\u202e'")])
-    await add_pins(store, [drafts.pin(text, record_id="pin_1")])
-    await add_summaries(store, drafts.summary(1, 1, text=text))
-    async with store.read() as view:
-        session = await view.sessions.get(TRIP)
-        assert session is not None
-        parts = await view.records.view(session, tail=1, pins=1)
-    assert parts.tail[0].text == parts.pins[0].content == parts.summaries[0].summary == text
-
-
-async def test_messages_get_the_next_seqs_without_gaps_in_the_order_of_the_batch(store: Store) -> None:
-    seqs: list[int] = []
-    for size in (1, 3, 2):
-        seqs += [a.seq for a in await append(store, [drafts.message(f"m{n}") for n in range(size)])]
-    assert seqs == [1, 2, 3, 4, 5, 6]
-
-
-async def test_seqs_count_for_each_session_alone_and_ids_are_never_shared(store: Store) -> None:
-    one = await append(store, [drafts.message("a"), drafts.message("b")], Scope(session="one"))
-    two = await append(store, [drafts.message("a")], Scope(session="two"))
-    [third] = await append(store, [drafts.message("c")], Scope(session="one"))
-    assert [a.seq for a in [*one, *two, third]] == [1, 2, 1, 3]
-    assert len({a.id for a in [*one, *two, third]}) == 4
-
-
-async def test_an_empty_batch_writes_nothing(store: Store) -> None:
-    assert list(await append(store, [])) == []
-    assert await add_pins(store, []) == 0
-
-
-async def test_the_order_is_that_of_writing_whatever_the_clocks_said(store: Store) -> None:
-    for number, moment in enumerate((START_MS, START_MS - 86_400_000, START_MS + 10**11, -1, 0)):
-        await append(store, [drafts.message(f"m{number}", created_at=moment)])
-    assert await texts(store) == ["m0", "m1", "m2", "m3", "m4"]
-    async with store.read() as view:
-        session = await view.sessions.get(TRIP)
-        assert session is not None
-        parts = await view.records.view(session, tail=3, pins=0)
-    assert [message.text for message in parts.tail] == ["m2", "m3", "m4"]
-
-
-async def test_a_known_client_key_is_answered_with_where_its_message_is(store: Store) -> None:
-    [first, _] = await append(store, [drafts.message("a", client_key="k"), drafts.message("b")])
-    again = await append(store, [drafts.message("c"), drafts.message("a", client_key="k")])
-    assert again[1] == AppendedMessage(id=first.id, seq=first.seq, is_new=False)
-    assert again[0].is_new
-    assert await texts(store) == ["a", "b", "c"]
-
-
-async def test_a_client_key_that_comes_twice_in_one_batch_is_one_message(store: Store) -> None:
-    same = [drafts.message("a", client_key="k"), drafts.message("b"), drafts.message("a", client_key="k")]
-    appended = await append(store, same)
-    assert [a.seq for a in appended] == [1, 2, 1]
-    assert [a.is_new for a in appended] == [True, True, False]
-    assert appended[0].id == appended[2].id
-    assert await texts(store) == ["a", "b"]
-
-
-async def test_a_whole_batch_sent_again_changes_nothing(store: Store) -> None:
-    batch = [drafts.message(f"m{n}", client_key=f"k{n}") for n in range(5)]
-    first = await append(store, batch)
-    before = await session_of(store)
-    again = await append(store, batch)
-    assert [(a.id, a.seq) for a in again] == [(a.id, a.seq) for a in first]
-    assert not any(a.is_new for a in again)
-    assert await session_of(store) == before
-
-
-async def test_client_keys_count_for_each_session_alone(store: Store) -> None:
-    [one] = await append(store, [drafts.message("a", client_key="k")], Scope(session="one"))
-    [two] = await append(store, [drafts.message("b", client_key="k")], Scope(session="two"))
-    assert two.is_new
-    assert one.id != two.id
+    assert record.content == {
+        **details,
+        "text": "We fly to Oslo.",
+        "importance_score": 0.65,
+        "name": "Ann",
+        "model_id": "llama3.2",
+        "token_usage": 17,
+    }
+    assert (record.type, record.role, record.seq, record.client_key) == (RecordType.MESSAGE, Role.ASSISTANT, 1, "k1")
+    assert (record.origin, record.client) == (Origin.IMPORT, "editor")
+    assert (record.created_at, record.recorded_at, record.revision) == (START_MS - 10, START_MS, 1)
+    assert (record.agent_id, record.session_id, record.usage_count, record.led_to) == ("default", "trip", 0, ())
 
 
 @pytest.mark.parametrize(
-    "second",
-    [drafts.message("other", client_key="k"), drafts.message("a", role=Role.ASSISTANT, client_key="k")],
-    ids=["text", "role"],
+    ("role", "origin"), [(Role.USER, Origin.USER), (Role.ASSISTANT, Origin.ASSISTANT), (Role.SYSTEM, Origin.TOOL)]
 )
-@pytest.mark.parametrize("is_one_batch", [True, False])
-async def test_a_client_key_with_another_text_or_role_is_refused_and_nothing_is_written(
-    store: Store, second: MessageDraft, is_one_batch: bool
-) -> None:
-    first = drafts.message("a", client_key="k")
-    if not is_one_batch:
-        await append(store, [first])
-    before = (await session_of(store)).message_count
-    with pytest.raises(ClientKeyReused):
-        await append(store, [drafts.message("before"), *([first] if is_one_batch else []), second])
-    assert (await session_of(store)).message_count == before
+async def test_the_origin_of_a_message_is_its_roles_unless_it_is_said(store: Store, role: Role, origin: Origin) -> None:
+    assert (await message(store, "a", role=role)).origin is origin
+    assert (await message(store, "b", role=role, origin=origin)).origin is origin
+    assert (await message(store, "c", role=role, origin=Origin.DOCUMENT)).origin is Origin.DOCUMENT
     async with store.read() as view:
-        assert await view.text.record_count(Scope()) == before
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        shown = await view.conversations.messages(session, first_seq=1, last_seq=3)
+    assert [one.origin for one in shown] == [origin, origin, Origin.DOCUMENT]
 
 
-@pytest.mark.parametrize("key", ["k'", 'k"', "k%", "k_", "k\\", "[1]", "💥", "ключ", " k", "K"])
-async def test_client_keys_are_compared_letter_by_letter(store: Store, key: str) -> None:
-    await append(store, [drafts.message("plain", client_key="k")])
-    [odd] = await append(store, [drafts.message("odd", client_key=key)])
-    [again] = await append(store, [drafts.message("odd", client_key=key)])
-    assert (odd.is_new, again.is_new) == (True, False)
-
-
-async def test_random_batches_with_retries_keep_seqs_dense_and_every_key_once(store: Store) -> None:
-    chance = random.Random(7)
-    expected: list[str] = []
-    for _ in range(30):
-        numbers = [chance.randrange(40) for _ in range(chance.randrange(1, 6))]
-        await append(store, [drafts.message(f"text {n}", client_key=f"k{n}") for n in numbers])
-        expected += [f"text {n}" for n in dict.fromkeys(numbers) if f"text {n}" not in expected]
-    assert await texts(store) == expected
-    assert (await session_of(store)).message_count == len(expected)
-
-
-async def test_a_range_of_messages_includes_both_ends_and_is_cut_at_the_session(store: Store) -> None:
-    await append(store, [drafts.message(f"m{n}") for n in range(1, 6)])
-    await append(store, [drafts.message("other")], Scope(session="other"))
-    assert await texts(store, first=2, last=4) == ["m2", "m3", "m4"]
-    assert await texts(store, first=-3, last=1) == ["m1"]
-    assert await texts(store, first=5, last=99) == ["m5"]
-    assert await texts(store, first=4, last=3) == []
-
-
-async def test_a_message_is_found_by_number_within_its_owner_and_session_only(store: Store) -> None:
-    [mine] = await append(store, [drafts.message("mine")], Scope(owner="ann", session="trip"))
-    async with store.read() as view:
-        for scope in (Scope(owner="ann"), Scope(owner="ann", session="trip")):
-            found = await view.records.message(scope, mine.id)
-            assert found is not None
-            assert (found.text, found.session_id) == ("mine", "trip")
-        for scope in (Scope(owner="bob"), Scope(owner="bob", session="trip"), Scope(owner="ann", session="other")):
-            assert await view.records.message(scope, mine.id) is None
-        assert await view.records.message(Scope(owner="ann"), mine.id + 1) is None
-        assert await view.records.message(Scope(owner="ann"), 10**18 - 1) is None
-
-
-async def test_the_number_of_a_pin_or_a_summary_is_no_message(store: Store) -> None:
-    [message] = await append(store, [drafts.message("one")])
-    await add_pins(store, [drafts.pin("a pin")])
-    await add_summaries(store, drafts.summary(1, 1))
-    async with store.read() as view:
-        found = [await view.records.message(TRIP, message.id + step) for step in range(4)]
-    assert [m is not None for m in found] == [True, False, False, False]
-
-
-async def test_messages_by_key_are_those_of_the_session_in_order(store: Store) -> None:
-    mine = await append(store, [drafts.message(f"m{n}") for n in range(3)])
-    [other] = await append(store, [drafts.message("other")], Scope(session="other"))
-    session = await session_of(store)
-    async with store.read() as view:
-        keys = [mine[2].id, other.id, mine[0].id, 999_999, mine[0].id]
-        assert [m.text for m in await view.records.messages_by_key(session, keys)] == ["m0", "m2"]
-        assert list(await view.records.messages_by_key(session, [])) == []
-
-
-async def test_the_view_holds_the_newest_messages_oldest_first(store: Store) -> None:
-    await append(store, [drafts.message(f"m{n}") for n in range(12)])
-    await append(store, [drafts.message("other")], Scope(session="other"))
-    session = await session_of(store)
-    async with store.read() as view:
-        tails = [(await view.records.view(session, tail=tail, pins=5)).tail for tail in (0, 1, 8, 99)]
-    assert [[m.text for m in tail] for tail in tails] == [
-        [],
-        ["m11"],
-        [f"m{n}" for n in range(4, 12)],
-        [f"m{n}" for n in range(12)],
-    ]
-
-
-async def test_pins_come_by_importance_then_newest_first_then_last_written_first(store: Store) -> None:
-    await add_pins(
-        store,
-        [
-            drafts.pin("low", importance=0.3),
-            drafts.pin("high", importance=0.9),
-            drafts.pin("medium old", importance=0.6, created_at=START_MS - 1),
-            drafts.pin("medium new", importance=0.6, created_at=START_MS + 1),
-            drafts.pin("medium first", importance=0.6),
-            drafts.pin("medium second", importance=0.6),
-            drafts.pin("zero", importance=0.0),
-        ],
-    )
-    session = await session_of(store)
-    async with store.read() as view:
-        everything = [pin.content for pin in (await view.records.view(session, tail=0, pins=99)).pins]
-        top = [pin.content for pin in (await view.records.view(session, tail=0, pins=2)).pins]
-    assert everything == ["high", "medium new", "medium second", "medium first", "medium old", "low", "zero"]
-    assert top == everything[:2]
-
-
-async def test_a_pin_comes_back_with_every_field(store: Store) -> None:
-    draft = drafts.pin(
-        "Patient allergic to penicillin",
-        record_id="pin_1730131234567_abc123xyz",
-        source_message_id="msg_45",
-        importance=0.9,
-        pin_type=PinType.CONCEPT,
-        client_key="k",
-    )
-    assert await add_pins(store, [draft]) == 1
-    session = await session_of(store)
-    async with store.read() as view:
-        [pin] = (await view.records.view(session, tail=0, pins=5)).pins
-        assert await view.records.pin_by_client_key(session, "k") == pin
-        assert await view.records.pin_by_client_key(session, "K") is None
-    assert (pin.id, pin.session_id, pin.content) == (draft.id, "trip", draft.content)
-    assert (pin.source_message_id, pin.importance_score, pin.pin_type) == ("msg_45", 0.9, PinType.CONCEPT)
-    assert (pin.created_at, pin.tokens) == (draft.created_at, draft.tokens)
-
-
-async def test_a_pin_whose_client_key_is_known_is_not_added_again(store: Store) -> None:
-    first = drafts.pin("a", record_id="pin_1", client_key="k")
-    twice = [drafts.pin("a", record_id=f"pin_{n}", client_key="k2") for n in (2, 3)]
-    assert await add_pins(store, [first]) == 1
-    assert await add_pins(store, [drafts.pin("a", record_id="pin_4", client_key="k"), *twice]) == 1
-    assert await add_pins(store, [drafts.pin("a", record_id="pin_5"), drafts.pin("a", record_id="pin_6")]) == 2
-    assert (await session_of(store)).pin_count == 4
-
-
-async def test_a_pin_and_a_message_may_share_a_client_key(store: Store) -> None:
-    [message] = await append(store, [drafts.message("a", client_key="k")])
-    assert await add_pins(store, [drafts.pin("a", client_key="k")]) == 1
-    assert message.is_new
-
-
-async def test_a_summary_comes_back_with_every_field(store: Store) -> None:
-    [first, last] = await append(store, [drafts.message("one"), drafts.message("two")])
-    draft = drafts.summary(1, 2, text="One and two.", model_id="llama3.2")
-    await add_summaries(store, draft)
-    session = await session_of(store)
-    async with store.read() as view:
-        [summary] = await view.records.summaries(session, level=0, after_seq=0)
-        assert await view.records.uncovered_summaries(session) == [summary]
-    assert (summary.id, summary.session_id, summary.summary) == (draft.id, "trip", "One and two.")
-    assert (summary.level, summary.start_seq, summary.end_seq, summary.message_count) == (0, 1, 2, 2)
-    assert (summary.start_message_id, summary.end_message_id) == (f"msg_{first.seq}", f"msg_{last.seq}")
-    assert (summary.method, summary.model_id) == (SummaryMethod.MODEL, "llama3.2")
-    assert (summary.importance_score, summary.tokens) == (0.7, draft.tokens)
-    assert (summary.started_at, summary.ended_at, summary.created_at) == (START_MS, START_MS, START_MS)
-
-
-@pytest.mark.parametrize("start", [1, 2, 3, 5, 0, -1])
-async def test_a_summary_that_does_not_begin_right_after_the_last_is_refused(store: Store, start: int) -> None:
-    await append(store, [drafts.message(f"m{n}") for n in range(9)])
-    await add_summaries(store, drafts.summary(1, 3))
-    before = await session_of(store)
-    with pytest.raises(SummaryRangeConflict, match="4"):
-        await add_summaries(store, drafts.summary(start, 8, record_id="other"))
-    assert await session_of(store) == before
-    await add_summaries(store, drafts.summary(4, 8))
-    assert (await session_of(store)).summarized_seq == 8
-
-
-async def test_the_first_summary_of_a_level_begins_at_the_first_message(store: Store) -> None:
-    await append(store, [drafts.message(f"m{n}") for n in range(4)])
-    with pytest.raises(SummaryRangeConflict):
-        await add_summaries(store, drafts.summary(2, 3))
-    await add_summaries(store, drafts.summary(1, 2), drafts.summary(3, 4))
-    with pytest.raises(SummaryRangeConflict):
-        await add_summaries(store, drafts.summary(3, 4, level=1))
-
-
-async def test_a_level_covers_the_one_below_in_its_range_and_only_that(store: Store) -> None:
-    await append(store, [drafts.message(f"m{n}") for n in range(8)])
-    await add_summaries(store, *(drafts.summary(seq, seq + 1) for seq in (1, 3, 5, 7)))
-    await add_summaries(store, drafts.summary(1, 4, level=1))
-    session = await session_of(store)
-    async with store.read() as view:
-        uncovered = [(s.level, s.start_seq, s.end_seq) for s in await view.records.uncovered_summaries(session)]
-        in_view = [(s.level, s.start_seq) for s in (await view.records.view(session, tail=0, pins=0)).summaries]
-        of_level_0 = [s.start_seq for s in await view.records.summaries(session, level=0, after_seq=0)]
-        later = [s.start_seq for s in await view.records.summaries(session, level=0, after_seq=3)]
-    assert uncovered == [(1, 1, 4), (0, 5, 6), (0, 7, 8)]
-    assert in_view == [(1, 1), (0, 5), (0, 7)]
-    assert of_level_0 == [1, 3, 5, 7]
-    assert later == [5, 7]
-    assert session.summarized_seq == 8
-
-
-async def test_importance_is_replaced_for_the_messages_of_the_session_and_nothing_else(store: Store) -> None:
-    [mine, kept] = await append(store, [drafts.message("a"), drafts.message("b")])
-    [other] = await append(store, [drafts.message("c")], Scope(session="other"))
-    await add_pins(store, [drafts.pin("pin", importance=0.8)])
-    session = await session_of(store)
-    async with store.write() as transaction:
-        scores = [(mine.id, 1.0), (other.id, 1.0), (other.id + 1, 0.1), (other.id + 99, 1.0)]
-        await transaction.records.set_importance(session, scores, now_ms=START_MS)
-    async with store.read() as view:
-        found = {m: await view.records.message(Scope(), m) for m in (mine.id, kept.id, other.id)}
-        session = await view.sessions.get(TRIP) or session
-        [pin] = (await view.records.view(session, tail=0, pins=1)).pins
-    assert [m and m.importance_score for m in found.values()] == [1.0, 0.5, 0.5]
-    assert pin.importance_score == 0.8
-    assert session.importance_sum == pytest.approx(1.5)
-
-
-async def candidates(store: Store, scope: Scope, filters: SearchFilters) -> list[str]:
-    async with store.read() as view:
-        return sorted(c.text for c in await view.search.candidates(scope, range(0, 50), filters))
-
-
-async def test_candidates_are_those_that_every_filter_admits(store: Store) -> None:
-    await append(store, [drafts.message("old user", created_at=START_MS - 10)])
-    await append(store, [drafts.message("assistant", role=Role.ASSISTANT), drafts.message("system", role=Role.SYSTEM)])
-    await add_pins(store, [drafts.pin("pin", created_at=START_MS + 10)])
-    await add_summaries(store, drafts.summary(1, 3, text="summary"))
-    for filters, expected in [
-        (SearchFilters(), ["assistant", "old user", "pin", "summary", "system"]),
-        (SearchFilters(types=frozenset({RecordType.PIN, RecordType.SUMMARY})), ["pin", "summary"]),
-        (SearchFilters(roles=frozenset({Role.USER})), ["old user"]),
-        (SearchFilters(roles=frozenset({Role.USER, Role.SYSTEM})), ["old user", "system"]),
-        (SearchFilters(types=frozenset({RecordType.PIN}), roles=frozenset({Role.USER})), []),
-        (SearchFilters(since=START_MS), ["assistant", "pin", "summary", "system"]),
-        (SearchFilters(until=START_MS), ["assistant", "old user", "summary", "system"]),
-        (SearchFilters(since=START_MS, until=START_MS), ["assistant", "summary", "system"]),
-        (SearchFilters(since=START_MS + 1, until=START_MS), []),
-    ]:
-        assert await candidates(store, TRIP, filters) == expected, filters
-
-
-async def test_candidates_are_filtered_by_who_spoke_by_tags_by_trust_and_by_importance(store: Store) -> None:
-    tagged = drafts.message("tagged", name="Zoë", details={"tags": ["trip", "ferry"]}, importance=0.8)
-    await append(store, [tagged, drafts.message("other", name="Ann", details={"tags": ["Trip"]}, importance=0.2)])
-    answer = drafts.message("answer", role=Role.ASSISTANT, importance=0.4)
-    copied = drafts.message("copied", origin=Origin.DOCUMENT, importance=0.4)
-    await append(store, [answer, copied, drafts.message("told", role=Role.SYSTEM, importance=0.4)])
-    await add_pins(store, [drafts.pin("pin", importance=1.0), drafts.pin("her pin", origin=Origin.USER)])
-    for filters, expected in [
-        (SearchFilters(names=frozenset({"ZOË"})), ["tagged"]),
-        (SearchFilters(names=frozenset({"ann", "zoë"})), ["other", "tagged"]),
-        (SearchFilters(names=frozenset({"zo"})), []),
-        (SearchFilters(names=frozenset({""})), []),
-        (SearchFilters(tags=frozenset({"trip"})), ["tagged"]),
-        (SearchFilters(tags=frozenset({"ferry", "Trip"})), ["other", "tagged"]),
-        (SearchFilters(tags=frozenset({"tri"})), []),
-        (SearchFilters(origins=frozenset({Origin.USER})), ["her pin", "other", "tagged"]),
-        (SearchFilters(origins=frozenset({Origin.ASSISTANT})), ["answer", "pin"]),
-        (SearchFilters(origins=frozenset({Origin.TOOL, Origin.DOCUMENT})), ["copied", "told"]),
-        (SearchFilters(origins=frozenset({Origin.IMPORT})), []),
-        (SearchFilters(min_importance=0.8), ["her pin", "pin", "tagged"]),
-        (SearchFilters(min_importance=1.0), ["pin"]),
-        (SearchFilters(names=frozenset({"zoë"}), tags=frozenset({"Trip"})), []),
-        (SearchFilters(names=frozenset({"zoë"}), tags=frozenset({"trip"}), min_importance=0.5), ["tagged"]),
-    ]:
-        assert await candidates(store, TRIP, filters) == expected, filters
-
-
-async def test_an_origin_admits_the_records_that_say_they_have_it(store: Store) -> None:
-    roles = [drafts.message(role, role=role, origin=origin) for role in Role for origin in (None, *Origin)]
-    await append(store, roles)
-    async with store.read() as view:
-        everything = await view.search.candidates(TRIP, range(50), SearchFilters())
-        for origin in Origin:
-            found = await view.search.candidates(TRIP, range(50), SearchFilters(origins=frozenset({origin})))
-            assert found == [candidate for candidate in everything if candidate.origin is origin]
-            assert found
-
-
-async def test_a_candidate_carries_what_decides_about_it(store: Store) -> None:
-    [appended] = await append(store, [drafts.message("hello", name="Ann", client_key="k")])
-    await add_pins(store, [drafts.pin("pinned", record_id="pin_1")])
-    async with store.read() as view:
-        found = await view.search.candidates(Scope(), [appended.id, appended.id + 1], SearchFilters())
-        [message, pin] = sorted(found, key=lambda candidate: candidate.key)
-    assert (message.key, message.record_id, message.type) == (appended.id, f"msg_{appended.id}", RecordType.MESSAGE)
-    assert (message.role, message.name, message.session_id) == (Role.USER, "Ann", "trip")
-    assert (message.text, message.created_at, message.seq, message.client_key) == ("hello", START_MS, 1, "k")
-    assert (pin.record_id, pin.type, pin.role, pin.seq) == ("pin_1", RecordType.PIN, None, None)
-
-
-async def test_candidates_are_those_of_the_session_or_of_the_agent_or_of_the_default_agent(store: Store) -> None:
-    for owner, agent, name in [
-        ("local", None, "home"),
-        ("local", None, "trip"),
-        ("local", "coach", "gym"),
-        ("ann", None, "home"),
-        ("ann", "coach", "gym"),
-    ]:
-        await append(store, [drafts.message(f"{owner} {name}")], Scope(owner=owner, agent=agent, session=name))
-    for scope, expected in [
-        (Scope(), ["local home", "local trip"]),
-        (Scope(agent="default"), ["local home", "local trip"]),
-        (Scope(agent="coach"), ["local gym"]),
-        (Scope(session="gym"), ["local gym"]),
-        (Scope(agent="coach", session="gym"), ["local gym"]),
-        (Scope(agent="default", session="gym"), []),
-        (Scope(owner="ann"), ["ann home"]),
-        (Scope(owner="ann", session="trip"), []),
-        (Scope(owner="bob", agent="coach"), []),
-    ]:
-        assert await candidates(store, scope, SearchFilters()) == expected, scope
-
-
-async def test_candidates_of_no_keys_are_none_and_of_repeated_keys_are_one(store: Store) -> None:
-    [one] = await append(store, [drafts.message("a")])
-    async with store.read() as view:
-        assert list(await view.search.candidates(Scope(), [], SearchFilters())) == []
-        assert len(await view.search.candidates(Scope(), [one.id] * 3, SearchFilters())) == 1
-
-
-async def places(
-    store: Store,
-    scope: Scope = TRIP,
-    keys: Sequence[int] = (),
-    centres: Sequence[int] = (),
-    *,
-    reach: int = 2,
-    filters: SearchFilters | None = None,
-) -> dict[int, CandidateStub]:
-    async with store.read() as view:
-        found = await view.search.candidate_stubs(scope, keys, centres, reach=reach, filters=filters or SearchFilters())
-    assert len({place.key for place in found}) == len(found)
-    return {place.key: place for place in found}
-
-
-async def test_a_place_says_where_a_record_stands_and_has_no_text(store: Store) -> None:
-    [message] = await append(store, [drafts.message("hello there", name="Ann", role=Role.ASSISTANT)])
-    await add_pins(store, [drafts.pin("pinned")])
-    await add_summaries(store, drafts.summary(1, 1, text="what was said"))
-    found = await places(store, keys=range(50))
-    assert len(found) == 3
-    one = found[message.id]
-    assert (one.seq, one.tokens, one.name, one.is_admitted) == (1, 11, "Ann", True)
-    others = [place for key, place in found.items() if key != message.id]
-    assert all(place.seq is None and place.session_key == one.session_key for place in others)
-    assert "hello there" not in map(str, one)
-
-
-async def test_the_places_around_a_message_are_those_of_its_session_within_reach(store: Store) -> None:
-    mine = [a.id for a in await append(store, [drafts.message(f"m{n}") for n in range(3)])]
-    await append(store, [drafts.message(f"x{n}") for n in range(5)], Scope(session="other"))
-    mine += [a.id for a in await append(store, [drafts.message(f"m{n}") for n in range(3, 9)])]
-    await add_pins(store, [drafts.pin("pin")])
-    assert set(await places(store, Scope(), centres=[mine[3]])) == set(mine[1:6])
-    assert set(await places(store, Scope(), centres=[mine[0]], reach=1)) == set(mine[:2])
-    assert set(await places(store, Scope(), centres=[mine[8]], reach=0)) == {mine[8]}
-    assert set(await places(store, Scope(), keys=[mine[8]], centres=[mine[0], mine[1]], reach=1)) == {
-        *mine[:3],
-        mine[8],
+async def test_a_pin_and_a_summary_come_back_whole(store: Store) -> None:
+    source = await message(store, "We fly to Oslo.")
+    draft = drafts.pin("Oslo", source_message_id=source.id, origin=Origin.TOOL, client="editor", client_key="k")
+    pin = await add_pin(store, draft)
+    assert pin.content == {
+        "text": "Oslo",
+        "importance_score": 0.8,
+        "pin_type": "manual",
+        "source_message_id": source.id,
+    }
+    assert (pin.origin, pin.client, pin.client_key, pin.seq) == (Origin.TOOL, "editor", "k", None)
+    await add_summaries(store, drafts.summary(1, 1, text="Oslo.", model_id="llama3.2"))
+    summary = await read(store, "summary_0_1_1")
+    assert summary.content == {
+        "text": "Oslo.",
+        "importance_score": 0.7,
+        "method": SummaryMethod.MODEL,
+        "model_id": "llama3.2",
+        "level": 0,
+        "start_seq": 1,
+        "end_seq": 1,
+        "start_message_id": "msg_1",
+        "end_message_id": "msg_1",
+        "started_at": START_MS,
+        "ended_at": START_MS,
     }
 
 
-async def test_around_a_pin_or_a_summary_there_is_nothing_and_of_nothing_there_are_no_places(store: Store) -> None:
-    [first] = await append(store, [drafts.message("one")])
-    await add_pins(store, [drafts.pin("pin")])
-    await add_summaries(store, drafts.summary(1, 1))
-    others = set(await places(store, keys=range(50))) - {first.id}
-    assert len(others) == 2
-    assert await places(store, centres=sorted(others)) == {}
-    assert await places(store) == {}
-    assert await places(store, keys=[10**9], centres=[10**9]) == {}
+@pytest.mark.parametrize("scope", [TRIP, Scope(), Scope(agent="other")])
+@pytest.mark.parametrize("kind", OWN_TYPES)
+async def test_a_thought_document_or_task_comes_back_whole(store: Store, kind: RecordType, scope: Scope) -> None:
+    common = {"tags": ["a", "b"], "critical": True, "importance_score": 0.25}
+    fields = {**common, **FIELDS[kind]}
+    draft = drafts.record(kind, "pack the boots", origin=Origin.DOCUMENT, client="editor", client_key="k", **fields)
+    [added] = await add(store, draft, scope=scope)
+    assert added == await read(store, draft.id, scope)
+    assert added.content == {"text": "pack the boots", **fields}
+    assert (added.id, added.type, added.role, added.seq) == (draft.id, kind, None, None)
+    assert (added.session_id, added.agent_id) == (scope.session, scope.agent or "default")
+    assert (added.origin, added.client, added.client_key, added.revision) == (Origin.DOCUMENT, "editor", "k", 1)
 
 
-async def test_what_a_filter_does_not_admit_still_has_its_place_and_says_so(store: Store) -> None:
-    said = [
-        drafts.message("a", name="Zoë", importance=0.9, details={"tags": ["trip"]}),
-        drafts.message("b", role=Role.ASSISTANT, created_at=START_MS + 10, origin=Origin.TOOL),
-        drafts.message("c", name="Ann", created_at=START_MS - 10),
+async def test_a_thought_is_internal_whatever_is_said(store: Store) -> None:
+    [thought] = await add(store, drafts.record(RecordType.THOUGHT, "hm", visibility="chat"))
+    assert thought.visibility is Visibility.INTERNAL
+    assert (await change(store, thought, {"visibility": None})).visibility is Visibility.INTERNAL
+
+
+async def test_records_go_to_the_scopes_session_or_to_its_agent_as_a_whole(store: Store) -> None:
+    await add(store, drafts.record(RecordType.TASK, "pack"))
+    await add(store, drafts.record(RecordType.TASK, "plan"), scope=Scope(agent="default"))
+    assert [one.session_id for one in await found(store, "pack", Scope())] == ["trip"]
+    assert [one.session_id for one in await found(store, "plan", Scope())] == [None]
+    assert await found(store, "plan", TRIP) == []
+    async with store.read() as view:
+        assert await view.text.record_count(Scope()) == 2
+
+
+async def test_another_owners_agents_or_sessions_record_does_not_exist(store: Store) -> None:
+    mine = await message(store, "We fly to Oslo.")
+    [task] = await add(store, drafts.record(RecordType.TASK, "pack"), scope=Scope())
+    pin = await add_pin(store, drafts.pin("Oslo", source_message_id=mine.id))
+    await session_of(store, Scope(session="other"))
+    strangers = [Scope("eve"), Scope("eve", session="trip"), Scope(agent="other"), Scope(session="other")]
+    async with store.read() as view:
+        for scope in strangers:
+            for record_id in (mine.id, task.id, pin.id, "msg_999", "none"):
+                assert await view.records.record(scope, record_id) is None
+        assert await view.records.record(Scope("local", "default", "trip"), mine.id) == mine
+        assert await view.records.record(Scope(), task.id) == task
+
+
+@pytest.mark.parametrize(
+    "record_id", ["", "msg_", "msg_0", "msg_-1", "msg_01", "1", "MSG_1", "msg_" + "9" * 40, "%", "'"]
+)
+async def test_what_is_no_id_names_no_record(store: Store, record_id: str) -> None:
+    await message(store, "We fly to Oslo.")
+    async with store.read() as view:
+        assert await view.records.record(Scope(), record_id) is None
+
+
+# Reading many
+
+
+async def test_records_are_listed_newest_first_page_by_page_without_the_forgotten(store: Store) -> None:
+    tasks = [(await add(store, drafts.record(RecordType.TASK, f"t{n}"), scope=Scope()))[0] for n in range(5)]
+    [thought] = await add(store, drafts.record(RecordType.THOUGHT, "hm"))
+    await message(store, "not listed")
+    await change(store, tasks[2], FORGET)
+    kinds = frozenset({RecordType.TASK, RecordType.THOUGHT})
+    async with store.read() as view:
+        first = await view.records.list_records(Scope(), kinds, limit=3)
+        second = await view.records.list_records(Scope(), kinds, after=first[-1].id, limit=3)
+        of_session = await view.records.list_records(TRIP, kinds, limit=9)
+        everything = await view.records.list_records(Scope(), frozenset(), limit=9)
+        assert not await view.records.list_records(Scope("eve"), kinds, limit=9)
+        with pytest.raises(RecordNotFound):
+            await view.records.list_records(Scope(), kinds, after="none", limit=3)
+    assert [one.id for one in first] == [thought.id, tasks[4].id, tasks[3].id]
+    assert [one.id for one in second] == [tasks[1].id, tasks[0].id]
+    assert [one.id for one in of_session] == [thought.id]
+    assert [one.id for one in everything] == [one.id for one in (*first, *second)]
+
+
+async def test_a_document_is_found_by_its_source_and_by_the_id_of_its_parts_in_order(store: Store) -> None:
+    parts = [
+        drafts.record(
+            RecordType.DOCUMENT, f"part {n}", source="a.md", chunk_index=n, total_chunks=12, document_id="document_a"
+        )
+        for n in reversed(range(12))
     ]
-    ids = [a.id for a in await append(store, said)]
-    for filters, admitted in [
-        (SearchFilters(), ids),
-        (SearchFilters(names=frozenset({"zoË"})), ids[:1]),
-        (SearchFilters(roles=frozenset({Role.ASSISTANT})), ids[1:2]),
-        (SearchFilters(since=START_MS), ids[:2]),
-        (SearchFilters(until=START_MS), [ids[0], ids[2]]),
-        (SearchFilters(tags=frozenset({"trip"})), ids[:1]),
-        (SearchFilters(origins=frozenset({Origin.TOOL})), ids[1:2]),
-        (SearchFilters(min_importance=0.9), ids[:1]),
-        (SearchFilters(types=frozenset({RecordType.PIN})), []),
-    ]:
-        found = await places(store, centres=[ids[1]], filters=filters)
-        assert set(found) == set(ids)
-        assert [key for key in ids if found[key].is_admitted] == admitted, filters
-        assert [c.key for c in await candidates_of(store, ids, filters)] == admitted
-
-
-async def candidates_of(store: Store, keys: Sequence[int], filters: SearchFilters) -> list[Candidate]:
+    await add(store, *parts, drafts.record(RecordType.DOCUMENT, "b", source="b.md", chunk_index=0))
+    await add(store, drafts.record(RecordType.DOCUMENT, "theirs", source="a.md", chunk_index=0), scope=Scope("eve"))
+    await change(store, await read(store, "document_part 3"), FORGET)
     async with store.read() as view:
-        return sorted(await view.search.candidates(TRIP, keys, filters), key=lambda candidate: candidate.key)
+        for found in (await view.records.document(TRIP, "a.md"), await view.records.parts(Scope(), "document_a")):
+            assert [one.text for one in found] == [f"part {n}" for n in range(12)]
+            assert [one.is_deleted for one in found] == [n == 3 for n in range(12)]
+        assert [one.text for one in await view.records.document(Scope("eve"), "a.md")] == ["theirs"]
+        assert not await view.records.parts(Scope("eve"), "document_a")
+        assert not await view.records.document(Scope(agent="other"), "a.md")
 
 
-async def test_a_place_is_not_told_outside_its_scope(store: Store) -> None:
-    home, gym = Scope(session="home"), Scope(agent="coach", session="gym")
-    [here] = await append(store, [drafts.message("here")], home)
-    [there] = await append(store, [drafts.message("there")], gym)
-    for scope, expected in [
-        (Scope(), {here.id}),
-        (home, {here.id}),
-        (gym, {there.id}),
-        (Scope(agent="coach"), {there.id}),
-        (TRIP, set()),
-        (Scope(owner="bob"), set()),
-        (Scope(owner="bob", session="home"), set()),
-    ]:
-        assert set(await places(store, scope, keys=range(50), centres=[here.id, there.id])) == expected, scope
+async def test_a_part_of_a_source_is_stored_once(store: Store) -> None:
+    await add(store, drafts.record(RecordType.DOCUMENT, "one", source="a.md", chunk_index=0))
+    with pytest.raises(Conflict, match="already"):
+        await add(store, drafts.record(RecordType.DOCUMENT, "two", source="a.md", chunk_index=0))
+    assert await found(store, "two") == []
 
 
-async def test_what_is_forgotten_has_no_place_and_those_beside_it_keep_theirs(store: Store) -> None:
-    ids = [a.id for a in await append(store, [drafts.message(text) for text in ("one", "two", "three")])]
+async def test_the_pins_of_a_message_and_the_summaries_over_it_are_found(store: Store) -> None:
+    texts = [drafts.message(f"m{n}") for n in range(60)]
+    appended = await append(store, *texts)
+    for start in (1, 16, 31, 46):
+        await add_summaries(store, drafts.summary(start, start + 14))
+    await add_summaries(store, drafts.summary(1, 45, level=1))
+    source = await read(store, f"msg_{appended[19].id}")
+    pin = await add_pin(store, drafts.pin("one", source_message_id=source.id))
+    await add_pin(store, drafts.pin("two"))
+    await change(store, pin, FORGET)
+    async with store.read() as view:
+        assert [one.id for one in await view.records.pins_of(source)] == [pin.id]
+        over = await view.records.summaries_over(source)
+        assert [one.id for one in over] == ["summary_0_16_30", "summary_1_1_45"]
+        assert [over[0].content[name] for name in ("level", "start_seq", "end_seq")] == [0, 16, 30]
+        last = await view.records.record(TRIP, f"msg_{appended[-1].id}")
+        assert last is not None
+        assert [one.id for one in await view.records.summaries_over(last)] == ["summary_0_46_60"]
+        assert not await view.records.pins_of(last)
+        assert not await view.records.summaries_over(pin)
+
+
+# Changing one
+
+
+CHANGES: list[Mapping[str, Any]] = [
+    {"text": "We fly to Bergen."},
+    {"importance_score": 1.0},
+    {"importance_score": -0.0},
+    {"tags": ["x"], "critical": True},
+    {"visibility": "internal"},
+    {"name": "Ben", "model_id": "other", "token_usage": None, "attachments": [{"a": [1, 2.5, None, "ø"]}]},
+    FORGET,
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+async def test_a_change_gives_the_new_content_and_keeps_what_was_before(
+    store: Store, changes: Mapping[str, Any]
+) -> None:
+    before = await message(store, "We fly to Oslo.", name="Ann", model_id="m", token_usage=3, client_key="k")
+    editor = Editor(EditorType.AGENT, "editor")
+    after = await change(store, before, changes, editor=editor, edited_at=START_MS + 7)
+    assert after == await read(store, before.id)
+    assert after.content == {name: v for name, v in {**before.content, **changes}.items() if v is not None}
+    assert (after.revision, after.seq, after.client_key, after.created_at) == (2, 1, "k", START_MS)
+    async with store.read() as view:
+        [edit] = await view.records.edits(after)
+        [first, second] = versions(after, [edit])
+    assert (edit.version, edit.type, edit.editor, edit.edited_at) == (2, EditType.UPDATE, editor, START_MS + 7)
+    assert set(edit.before) == set(changes)
+    assert (first[1], second[1]) == (before.content, after.content)
+
+
+@pytest.mark.parametrize("kind", OWN_TYPES)
+async def test_every_version_of_a_record_can_be_told_from_its_edits(store: Store, kind: RecordType) -> None:
+    [record] = await add(store, drafts.record(kind, "v1", **FIELDS[kind]))
+    contents = [record.content]
+    for number in range(2, 7):
+        changes = {"text": f"v{number}", "tags": ["t"] * (number % 2) or None, "assigned_to": f"p{number}"}
+        record = await change(store, record, changes, edit_type=EditType.REVERT)
+        contents.append(record.content)
+    async with store.read() as view:
+        history = versions(record, await view.records.edits(record))
+    assert [content for _, content in history] == contents
+    assert [edit.version for edit, _ in history] == [1, 2, 3, 4, 5, 6]
+
+
+async def test_a_summarys_place_cannot_be_changed(store: Store) -> None:
+    await append(store, drafts.message("a"))
+    await add_summaries(store, drafts.summary(1, 1))
+    summary = await read(store, "summary_0_1_1")
+    changed = await change(store, summary, {"text": "new", "level": 4, "start_seq": 9, "end_seq": 10})
+    assert [changed.content[name] for name in ("text", "level", "start_seq", "end_seq")] == ["new", 0, 1, 1]
+    async with store.read() as view:
+        [edit] = await view.records.edits(changed)
+    assert set(edit.before) == {"text"}
+
+
+async def test_a_change_of_a_stale_revision_writes_nothing(store: Store) -> None:
+    stale = await message(store, "We fly to Oslo.")
+    current = await change(store, stale, {"text": "We fly to Bergen."})
+    with pytest.raises(RevisionConflict, match="expected_revision=2") as refusal:
+        await change(store, stale, {"text": "We stay."})
+    assert refusal.value.current == 2
+    assert await read(store, stale.id) == current
+    assert len(await found(store, "bergen")) == 1
+    assert await found(store, "stay") == []
+
+
+async def test_of_two_stores_that_change_one_record_at_once_one_is_told(backend: Backend) -> None:
+    stores = [await backend.open(), await backend.open()]
+    record = await message(stores[0], "We fly to Oslo.")
+    outcomes: list[str] = []
+
+    async def edit(store: Store, text: str) -> None:
+        try:
+            outcomes.append((await change(store, record, {"text": text})).text)
+        except RevisionConflict:
+            outcomes.append("conflict")
+
+    async with anyio.create_task_group() as tasks:
+        for store, text in zip(stores, ("We go by boat.", "We go by train."), strict=True):
+            tasks.start_soon(edit, store, text)
+    assert outcomes.count("conflict") == 1
+    assert (await read(stores[0], record.id)).text in outcomes
+
+
+async def test_a_change_that_is_rolled_back_leaves_nothing(store: Store) -> None:
+    record = await message(store, "We fly to Oslo.")
+    with pytest.raises(ZeroDivisionError):
+        async with store.write() as transaction:
+            changed = await transaction.records.change(record, drafts.edit(record, {"text": "We fly to Bergen."}))
+            await transaction.records.purge(changed, now_ms=START_MS)
+            await transaction.records.add_records(TRIP, [drafts.record(RecordType.TASK, "pack")], now_ms=START_MS)
+            raise ZeroDivisionError
+    assert await read(store, record.id) == record
+    assert await found(store, "bergen") == await found(store, "pack") == []
+    async with store.read() as view:
+        assert not await view.records.edits(record)
+        assert await view.records.tombstone(TRIP, record.id) is None
+
+
+async def test_search_follows_a_change_at_once(store: Store) -> None:
+    record = await message(store, "We fly to Oslo.", name="Ann")
+    record = await change(store, record, {"text": "We sail to Bergen.", "name": "Ben"})
+    assert [one.text for one in await found(store, "bergen")] == ["We sail to Bergen."]
+    assert [len(await found(store, term)) for term in ("oslo", "ann", "ben", "sail", "we")] == [0, 0, 1, 1, 1]
+    record = await change(store, record, FORGET)
+    assert [len(await found(store, term)) for term in ("bergen", "ben", "we")] == [0, 0, 0]
+    await change(store, record, RESTORE)
+    assert [len(await found(store, term)) for term in ("bergen", "ben", "we", "oslo")] == [1, 1, 1, 0]
+
+
+# Forgetting
+
+
+async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_restored(store: Store) -> None:
+    one = await message(store, "one", importance=0.2)
+    two = await message(store, "two", importance=0.6)
+    pin = await add_pin(store, drafts.pin("pin"))
+    await add_summaries(store, drafts.summary(1, 2))
+    summary = await read(store, "summary_0_1_2")
+    before = (await session_of(store)).stats()
+    hidden = [await change(store, record, FORGET, edit_type=EditType.DELETE) for record in (two, pin, summary)]
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        parts = await view.conversations.view(session, tail=9, pins=9)
+        places = await view.conversations.messages(session, first_seq=1, last_seq=9)
+        [place] = await view.conversations.messages_by_key(session, [two.key])
+        assert await view.conversations.message(TRIP, two.key) == place
+        [uncovered] = await view.conversations.uncovered_summaries(session)
+        assert (await view.sessions.totals(Scope()))["messages"] == 1
+        assert await view.text.record_count(Scope()) == 1
+    assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([one.key], (), ())
+    assert [(m.seq, m.text, m.is_hidden) for m in places] == [(1, "one", False), (2, "", True)]
+    assert (place.text, place.is_hidden) == ("", True)
+    assert (uncovered.summary, uncovered.end_seq) == ("", 2)
+    stats = session.stats()
+    assert (stats.total_messages, stats.total_pins, stats.total_summaries) == (1, 0, 0)
+    assert stats.average_importance_score == 0.2
+    assert stats.summarized_messages == 2
+    for record in hidden:
+        assert record.is_deleted
+        await change(store, record, RESTORE, edit_type=EditType.RESTORE)
+    assert (await session_of(store)).stats() == before
+
+
+async def test_a_tail_reaches_back_behind_what_is_forgotten(store: Store) -> None:
+    appended = await append(store, *[drafts.message(f"m{n}") for n in range(10)])
+    for one in appended[5:9]:
+        await change(store, await read(store, f"msg_{one.id}"), FORGET)
+    session = await session_of(store)
+    async with store.read() as view:
+        parts = await view.conversations.view(session, tail=3, pins=0)
+    assert [m.text for m in parts.tail] == ["m3", "m4", "m9"]
+
+
+async def test_what_is_internal_is_in_a_context_and_a_search_only_when_asked_for(store: Store) -> None:
+    await append(store, drafts.message("open word"), drafts.message("hidden word", details={"visibility": "internal"}))
+    [thought] = await add(store, drafts.record(RecordType.THOUGHT, "thought word"))
+    session = await session_of(store)
+    async with store.read() as view:
+        plain = await view.conversations.view(session, tail=9, pins=9)
+        whole = await view.conversations.view(session, tail=9, pins=9, include_internal=True)
+        places = await view.conversations.messages(session, first_seq=1, last_seq=2)
+    assert [m.text for m in plain.tail] == ["open word"]
+    assert [(m.text, m.is_hidden) for m in whole.tail] == [("open word", False), ("hidden word", False)]
+    assert [(m.text, m.is_hidden) for m in places] == [("open word", False), ("", True)]
+    assert [one.text for one in await found(store, "word")] == ["open word"]
+    assert len(await found(store, "word", include_internal=True)) == 3
+    asked = frozenset({RecordType.THOUGHT, RecordType.MESSAGE})
+    assert {one.text for one in await found(store, "word", types=asked)} == {"open word", thought.text}
+
+
+async def test_new_importance_is_an_edit_by_the_memory_itself_and_passes_over_the_forgotten(store: Store) -> None:
+    one, two, three = [await message(store, text) for text in ("one", "two", "three")]
+    await change(store, three, FORGET)
+    session = await session_of(store)
     async with store.write() as transaction:
-        record = await transaction.edits.record(TRIP, f"msg_{ids[1]}")
-        assert record is not None
-        forgotten = drafts.edit(record, {DELETED_AT: START_MS + 1}, edit_type=EditType.DELETE)
-        await transaction.edits.change(record, forgotten)
-    found = await places(store, keys=ids, centres=[ids[0]])
-    assert {key: place.seq for key, place in found.items()} == {ids[0]: 1, ids[2]: 3}
-
-
-async def test_the_last_key_of_a_time_is_that_of_the_sessions_that_had_ended(store: Store) -> None:
-    ended = {}
-    for day in range(3):
-        said = [drafts.message(f"day {day}, {n}", created_at=START_MS + day * 1_000 + n) for n in range(2)]
-        ended[day] = (await append(store, said, scope=Scope(session=f"day{day}")))[-1].id
+        scores = [(one.key, 0.9), (two.key, 0.5), (three.key, 0.9)]
+        await transaction.conversations.set_importance(session, scores, now_ms=START_MS + 3)
+    changed = await read(store, one.id)
     async with store.read() as view:
-        assert await view.search.last_key(Scope(), START_MS) is None
-        assert await view.search.last_key(Scope(), START_MS + 1) == ended[0]
-        assert await view.search.last_key(Scope(), START_MS + 1_500) == ended[1]
-        assert await view.search.last_key(Scope(), START_MS + 9_000) == ended[2]
-        assert await view.search.last_key(Scope(session="day0"), START_MS + 9_000) == ended[0]
-        assert await view.search.last_key(Scope(agent="nobody"), START_MS + 9_000) is None
+        [edit] = await view.records.edits(changed)
+        assert (edit.editor, edit.before, edit.edited_at) == (SYSTEM_EDITOR, {"importance_score": 0.5}, START_MS + 3)
+        assert not await view.records.edits(two)
+    assert changed.revision == 2
+    assert (await read(store, two.id)).revision == 1
+    assert (await read(store, three.id)).content["importance_score"] == 0.5
+    assert (await session_of(store)).stats().average_importance_score == 0.7
+
+
+# Causes
+
+
+async def test_a_cause_is_told_by_both_ends(store: Store) -> None:
+    cause = await message(store, "The bridge is closed.")
+    effects = await add(
+        store,
+        drafts.record(RecordType.TASK, "take the ferry", caused_by=cause.id),
+        drafts.record(RecordType.TASK, "book it", caused_by="task_take the ferry"),
+        scope=Scope(),
+    )
+    assert [one.content["caused_by"] for one in effects] == [cause.id, "task_take the ferry"]
+    assert (await read(store, cause.id)).led_to == ("task_take the ferry",)
+    later = await change(store, await message(store, "ok"), {"caused_by": cause.id})
+    assert (await read(store, cause.id)).led_to == ("task_take the ferry", later.id)
+    assert "caused_by" not in (await change(store, later, {"caused_by": None})).content
+    assert (await read(store, cause.id)).led_to == ("task_take the ferry",)
+
+
+async def test_a_cause_that_the_owner_does_not_have_or_that_closes_a_circle_is_refused(store: Store) -> None:
+    [theirs] = await append(store, drafts.message("theirs"), scope=Scope("eve", session="s"))
+    first = await message(store, "first")
+    second = await change(store, await message(store, "second"), {"caused_by": first.id})
+    third = await change(store, await message(store, "third"), {"caused_by": second.id})
+    first = await read(store, first.id)
+    for unknown in (f"msg_{theirs.id}", "msg_999", "nothing"):
+        with pytest.raises(RecordNotFound):
+            await change(store, first, {"caused_by": unknown})
+        with pytest.raises(RecordNotFound):
+            await add(store, drafts.record(RecordType.TASK, "never", caused_by=unknown))
+    for effect in (first, second, third):
+        with pytest.raises(Conflict, match="cause"):
+            await change(store, first, {"caused_by": effect.id})
+    assert await read(store, first.id) == first
+    assert await found(store, "never") == []
+
+
+async def test_at_most_a_hundred_effects_are_told(store: Store) -> None:
+    cause = await message(store, "cause")
+    await add(store, *[drafts.record(RecordType.TASK, f"t{n}", caused_by=cause.id) for n in range(120)])
+    assert (await read(store, cause.id)).led_to == tuple(f"task_t{n}" for n in range(100))
+
+
+# Use
+
+
+async def test_uses_add_up_and_pass_over_what_is_gone(store: Store) -> None:
+    one, two = await message(store, "word one"), await message(store, "word two")
+    await purge(store, two)
+    for used_at, uses in ((5, {one.id: 2, two.id: 1, "msg_999": 1, "pin_gone": 1}), (4, {one.id: 1})):
+        async with store.write() as transaction:
+            await transaction.records.count_uses(uses, used_at=used_at)
+    used = await read(store, one.id)
+    assert (used.usage_count, used.last_used, used.revision) == (3, 5, 1)
+    [hit] = await found(store, "word")
+    assert (hit.usage_count, hit.last_used, hit.importance, hit.is_critical) == (3, 5, 0.5, False)
+
+
+# Erasing
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+async def test_an_erased_message_leaves_its_place_and_no_word(store: Store, is_forgotten: bool) -> None:
+    before = await message(store, "first")
+    record = await message(store, "secret words", name="Ann", client_key="k", importance=0.9)
+    record = await change(store, record, {"text": "other secret", "tags": ["secret"], "caused_by": before.id})
+    effect = await change(store, await message(store, "effect"), {"caused_by": record.id})
+    if is_forgotten:
+        record = await change(store, record, FORGET)
+    await purge(store, record)
+    async with store.read() as view:
+        assert await view.records.record(TRIP, record.id) is None
+        assert not await view.records.edits(record)
+        stone = await view.records.tombstone(TRIP, record.id)
+        assert stone is not None
+        assert (stone.record_id, stone.purged_at) == (record.id, START_MS + 9)
+        assert await view.records.tombstone(Scope("eve"), record.id) is None
+        assert await view.records.erased(Scope(), [record.id, before.id, "none"]) == {record.id}
+        assert await view.records.erased(Scope("eve"), [record.id]) == set()
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        places = await view.conversations.messages(session, first_seq=1, last_seq=9)
+    assert [(m.seq, m.text, m.is_hidden) for m in places] == [(1, "first", False), (2, "", True), (3, "effect", False)]
+    assert (places[1].name, places[1].client_key) == (None, None)
+    assert (session.message_count, session.stats().total_messages) == (3, 2)
+    assert session.stats().average_importance_score == 0.5
+    assert (await read(store, before.id)).led_to == ()
+    freed = await read(store, effect.id)
+    assert (freed.content.get("caused_by"), freed.revision) == (None, effect.revision)
+    assert [len(await found(store, term)) for term in ("secret", "word", "ann", "effect")] == [0, 0, 0, 1]
+
+
+async def test_an_erased_summary_leaves_its_range_so_that_no_gap_appears(store: Store) -> None:
+    await append(store, *[drafts.message(f"m{n}") for n in range(4)])
+    await add_summaries(store, drafts.summary(1, 2, text="secret"))
+    await purge(store, await read(store, "summary_0_1_2"))
+    await add_summaries(store, drafts.summary(3, 4))
+    session = await session_of(store)
+    async with store.read() as view:
+        uncovered = await view.conversations.uncovered_summaries(session)
+        shown = (await view.conversations.view(session, tail=0, pins=0)).summaries
+        assert await view.records.record(TRIP, "summary_0_1_2") is None
+    assert [(one.summary, one.start_seq, one.end_seq) for one in uncovered] == [("", 1, 2), ("What was said.", 3, 4)]
+    assert [one.start_seq for one in shown] == [3]
+    assert (session.summarized_seq, session.stats().total_summaries) == (4, 1)
+
+
+@pytest.mark.parametrize("kind", [*OWN_TYPES, RecordType.PIN])
+async def test_an_erased_record_of_another_type_is_gone(store: Store, kind: RecordType) -> None:
+    if kind is RecordType.PIN:
+        record = await add_pin(store, drafts.pin("secret"))
+    else:
+        [record] = await add(store, drafts.record(kind, "secret", **FIELDS[kind]))
+    record = await change(store, record, {"tags": ["x"]})
+    await purge(store, record)
+    async with store.read() as view:
+        assert await view.records.record(TRIP, record.id) is None
+        assert await view.records.tombstone(TRIP, record.id) is not None
+        assert await view.text.record_count(Scope()) == 0
+    assert (await session_of(store)).stats().total_pins == 0
+    assert await found(store, "secret", include_internal=True) == []
+
+
+async def test_what_is_erased_can_be_neither_changed_nor_erased_again(store: Store) -> None:
+    record = await message(store, "secret")
+    pin = await add_pin(store, drafts.pin("secret"))
+    await purge(store, record, pin)
+    for gone in (record, pin):
+        with pytest.raises(RecordNotFound, match="erased"):
+            await change(store, gone, {"text": "back"})
+        with pytest.raises(RecordNotFound, match="erased"):
+            await purge(store, gone)
+
+
+async def test_an_erased_message_that_comes_again_is_answered_with_its_place_and_not_stored(store: Store) -> None:
+    first = drafts.message("secret", client_key="k", created_at=START_MS - 5)
+    [one] = await append(store, first)
+    record = await change(store, await read(store, f"msg_{one.id}"), {"text": "edited"})
+    await purge(store, record)
+    again = AppendedMessage(id=one.id, seq=one.seq, is_new=False, is_erased=True)
+    for scope in (TRIP, Scope(session="imported")):
+        same_key = drafts.message("secret", client_key="k", created_at=START_MS)
+        same_moment = drafts.message("secret", created_at=START_MS - 5)
+        same_edited = drafts.message("edited", created_at=START_MS - 5)
+        assert list(await append(store, same_key, same_moment, same_edited, scope=scope)) == [again] * 3
+    others = [
+        drafts.message("secret", created_at=START_MS + 1),
+        drafts.message("other", client_key="k", created_at=START_MS - 5),
+    ]
+    assert [a.is_new for a in await append(store, *others)] == [True, True]
+    theirs = await append(store, first, scope=Scope("eve", session="s"))
+    assert [a.is_new for a in theirs] == [True]
+    assert (await session_of(store)).message_count == 3
+
+
+async def test_an_erased_pin_is_not_pinned_again_and_an_erased_task_is_refused(store: Store) -> None:
+    await purge(store, await add_pin(store, drafts.pin("secret")))
+    session = await session_of(store)
+    async with store.write() as transaction:
+        batch = [drafts.pin("secret", record_id="p2"), drafts.pin("boots")]
+        assert await transaction.conversations.add_pins(session, batch) == 1
+    [task] = await add(store, drafts.record(RecordType.TASK, "secret"))
+    await purge(store, task)
+    with pytest.raises(Conflict, match="2026-03-04"):
+        await add(store, drafts.record(RecordType.TASK, "boots"), drafts.record(RecordType.TASK, "secret"))
+    assert [one.type for one in await found(store, "boot")] == [RecordType.PIN]
+    assert len(await add(store, drafts.record(RecordType.THOUGHT, "secret"))) == 1
+    assert len(await add(store, drafts.record(RecordType.TASK, "secret", record_id="t"), scope=Scope("eve"))) == 1
+
+
+async def test_a_dropped_history_makes_the_record_as_it_is_its_first_version(store: Store) -> None:
+    stale = await message(store, "secret")
+    record = await change(store, stale, {"text": "fine"})
+    with pytest.raises(RevisionConflict):
+        async with store.write() as transaction:
+            await transaction.records.drop_history(stale)
+    async with store.write() as transaction:
+        kept = await transaction.records.drop_history(record)
+    assert kept == record
+    later = await change(store, kept, {"text": "finer"})
+    async with store.read() as view:
+        history = versions(later, await view.records.edits(later))
+    assert [(edit.version, edit.type, content["text"]) for edit, content in history] == [
+        (2, EditType.CREATE, "fine"),
+        (3, EditType.UPDATE, "finer"),
+    ]
+    with pytest.raises(RevisionConflict):
+        await change(store, stale, {"text": "lost"})
+
+
+# Adding
+
+
+async def test_a_known_client_key_gives_its_record_back(store: Store) -> None:
+    for scope in (TRIP, Scope()):
+        draft = drafts.record(RecordType.TASK, "pack", record_id=f"t {scope.session}", client_key="k")
+        [one] = await add(store, draft, scope=scope)
+        [two] = await add(store, drafts.record(RecordType.TASK, "pack", record_id="x", client_key="k"), scope=scope)
+        assert one == two
+        with pytest.raises(ClientKeyReused):
+            await add(store, drafts.record(RecordType.TASK, "other", client_key="k"), scope=scope)
+    assert await add(store) == []
+
+
+async def unswept(store: Store) -> Unswept:
+    async with store.read() as view:
+        return await view.records.unswept()
+
+
+async def test_an_erasure_is_unswept_until_a_sweep_that_knows_of_it(backend: Backend) -> None:
+    one, other = await backend.open(), await backend.open()
+    assert await unswept(one) == Unswept(0, frozenset())
+    for text, keys in (("secret", ["a", "b"]), ("another", ["c"])):
+        record = await message(one, text)
+        async with one.write() as transaction:
+            await transaction.records.purge(record, now_ms=START_MS, text_keys=keys)
+    seen = await unswept(other)
+    assert seen.text_keys == {"a", "b", "c"}
+    await purge(one, await message(one, "a third"))
+    await one.sweep()
+    assert await unswept(other) == await unswept(one)
+    await other.sweep(seen.last)
+    left = await unswept(one)
+    assert left.last > seen.last
+    assert left.text_keys == frozenset()
+    assert dict((await one.sweep(seen.last)).remaining) == {}
+    assert await unswept(one) == left
+    await one.sweep(left.last)
+    assert await unswept(one) == Unswept(0, frozenset())
+
+
+async def test_an_erasure_that_is_rolled_back_is_not_unswept(store: Store) -> None:
+    record = await message(store, "secret")
+    with pytest.raises(KeyError):
+        async with store.write() as transaction:
+            await transaction.records.purge(record, now_ms=START_MS, text_keys=["a"])
+            raise KeyError
+    assert await unswept(store) == Unswept(0, frozenset())
+
+
+async def test_sweeping_a_live_database_keeps_everything_that_was_not_erased(backend: Backend) -> None:
+    stores = [await backend.open(), await backend.open()]
+    record = await message(stores[0], "We fly to Oslo.")
+    kept = await change(stores[0], record, {"text": "We fly to Bergen."})
+    await purge(stores[0], await message(stores[0], "secret"))
+    swept = await stores[0].sweep()
+    assert dict(swept.remaining) == {}
+    for store in stores:
+        assert await read(store, record.id) == kept
+        assert len(await found(store, "bergen")) == 1
+    assert (await append(stores[1], drafts.message("after")))[0].id == 3
+
+
+async def test_records_as_they_were_written_are_not_damaged(store: Store) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
+    async with store.read() as view:
+        assert await view.records.damaged(["msg_1", "msg_2", "doc_unknown"]) == []

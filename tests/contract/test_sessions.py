@@ -6,7 +6,7 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import InvalidInput, StorageError
-from kalito_mcp.ports.records import MessageDraft
+from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.ports.store import Store
 from tests import drafts
 from tests.scripted import START_MS
@@ -30,7 +30,7 @@ async def found(store: Store, scope: Scope = TRIP) -> Session:
 async def recorded(store: Store, scope: Scope, *messages: MessageDraft, now_ms: int = START_MS) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=now_ms)
-        await transaction.records.append_messages(session, messages, now_ms=now_ms)
+        await transaction.conversations.append_messages(session, messages, now_ms=now_ms)
 
 
 async def owing(store: Store, *, after_key: int = 0, limit: int = 100) -> list[str]:
@@ -108,10 +108,10 @@ async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(4)))
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.add_pins(session, [drafts.pin("a"), drafts.pin("b")])
-        await transaction.records.add_summary(session, drafts.summary(1, 2))
-        await transaction.records.add_summary(session, drafts.summary(3, 4))
-        await transaction.records.add_summary(session, drafts.summary(1, 4, level=1))
+        await transaction.conversations.add_pins(session, [drafts.pin("a"), drafts.pin("b")])
+        await transaction.conversations.add_summary(session, drafts.summary(1, 2))
+        await transaction.conversations.add_summary(session, drafts.summary(3, 4))
+        await transaction.conversations.add_summary(session, drafts.summary(1, 4, level=1))
         await transaction.sessions.set_pinned_seq(session, 3)
     session = await found(store)
     assert (session.message_count, session.pin_count, session.summary_count) == (4, 2, 3)
@@ -136,16 +136,16 @@ async def test_every_write_to_a_session_changes_its_revision(store: Store) -> No
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             if what == "message":
-                await transaction.records.append_messages(session, [drafts.message("two")], now_ms=START_MS)
+                await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
             elif what == "pin":
-                await transaction.records.add_pins(session, [drafts.pin("a")])
+                await transaction.conversations.add_pins(session, [drafts.pin("a")])
             elif what == "summary":
-                await transaction.records.add_summary(session, drafts.summary(1, 1))
+                await transaction.conversations.add_summary(session, drafts.summary(1, 1))
             elif what == "state":
                 await transaction.sessions.set_state(session, SessionState.FINALIZING, now_ms=START_MS)
             else:
-                [message] = await transaction.records.messages(session, first_seq=1, last_seq=1)
-                await transaction.records.set_importance(session, [(message.id, 0.1)], now_ms=START_MS)
+                [message] = await transaction.conversations.messages(session, first_seq=1, last_seq=1)
+                await transaction.conversations.set_importance(session, [(message.id, 0.1)], now_ms=START_MS)
         revisions.append((await found(store)).revision)
 
     for what in ("message", "pin", "summary", "state", "importance"):
@@ -280,7 +280,7 @@ async def test_a_session_owes_a_fold_when_one_level_has_more_than_the_most(
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
         for seq in range(1, summaries + 1):
-            await transaction.records.add_summary(session, drafts.summary(seq, seq))
+            await transaction.conversations.add_summary(session, drafts.summary(seq, seq))
     assert await owing(store) == (["trip"] if owes else [])
 
 
@@ -290,8 +290,8 @@ async def test_a_fold_that_was_made_is_no_longer_owed(store: Store) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
         for seq in range(1, 5):
-            await transaction.records.add_summary(session, drafts.summary(seq, seq))
-        await transaction.records.add_summary(session, drafts.summary(1, 4, level=1))
+            await transaction.conversations.add_summary(session, drafts.summary(seq, seq))
+        await transaction.conversations.add_summary(session, drafts.summary(1, 4, level=1))
     assert await owing(store) == []
 
 

@@ -22,18 +22,18 @@ class Abandoned(Exception):
 async def write_everything(transaction: WriteTransaction, word: str = "abandoned") -> None:
     """One of each kind of write."""
     session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-    await transaction.records.append_messages(session, [drafts.message(f"{word} message")], now_ms=START_MS)
+    await transaction.conversations.append_messages(session, [drafts.message(f"{word} message")], now_ms=START_MS)
     session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-    await transaction.records.add_pins(
+    await transaction.conversations.add_pins(
         session, [drafts.pin(f"{word} pin", record_id=f"pin_{word}_{session.message_count}")]
     )
     end = session.message_count
-    await transaction.records.add_summary(session, drafts.summary(end, end, text=f"{word} summary"))
+    await transaction.conversations.add_summary(session, drafts.summary(end, end, text=f"{word} summary"))
     for kind in (RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK):
         text = f"{word} {kind}"
         draft = drafts.record(kind, text, record_id=f"{text} {end}", source=f"{word} {end}")
-        [added] = await transaction.edits.add_records(TRIP, [draft], now_ms=START_MS)
-        await transaction.edits.change(added, drafts.edit(added, {"tags": ["edited"]}))
+        [added] = await transaction.records.add_records(TRIP, [draft], now_ms=START_MS)
+        await transaction.records.change(added, drafts.edit(added, {"tags": ["edited"]}))
     await transaction.sessions.set_pinned_seq(session, end)
     await transaction.sessions.set_observed_seq(session, end)
 
@@ -102,15 +102,15 @@ async def test_a_write_cancelled_at_any_moment_is_whole_or_absent_and_the_next_o
 async def test_a_failed_write_does_not_disturb_the_numbers_of_the_next(store: Store) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.append_messages(session, [drafts.message("one")], now_ms=START_MS)
+        await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
     with pytest.raises(Abandoned):
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-            await transaction.records.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
+            await transaction.conversations.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
             raise Abandoned
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        [third] = await transaction.records.append_messages(session, [drafts.message("two")], now_ms=START_MS)
+        [third] = await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
     assert third.seq == 2
 
 
@@ -124,7 +124,7 @@ async def test_a_view_sees_nothing_of_what_is_committed_after_its_first_read(bac
             await write_everything(transaction, "dusk")
         assert before is not None
         assert await view.sessions.get(TRIP) == before
-        assert len(await view.records.messages(before, first_seq=1, last_seq=99)) == 1
+        assert len(await view.conversations.messages(before, first_seq=1, last_seq=99)) == 1
         assert [p.keys for p in await view.text.postings(Scope(), [["dusk"]], types=frozenset(), cap=9)] == [()]
         assert (await view.sessions.totals(Scope()))["messages"] == 1
     assert await seen(reading, "dusk") == (2, 12, 6)
@@ -174,7 +174,7 @@ async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend
             async with store.write() as transaction:
                 session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
                 draft = drafts.message(f"{name}{number}")
-                await transaction.records.append_messages(session, [draft], now_ms=START_MS)
+                await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
 
     async with anyio.create_task_group() as tasks:
         for name, store in zip("abcd", stores * 2, strict=True):
@@ -182,7 +182,7 @@ async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend
     async with stores[0].read() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
-        messages = await view.records.messages(session, first_seq=1, last_seq=1000)
+        messages = await view.conversations.messages(session, first_seq=1, last_seq=1000)
     assert [message.seq for message in messages] == list(range(1, 101))
     for name in "abcd":
         assert [m.text for m in messages if m.text[0] == name] == [f"{name}{number}" for number in range(25)]

@@ -21,7 +21,7 @@ async def append(store: Store, scope: Scope, *texts: str) -> list[int]:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
-        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
 
 
@@ -89,7 +89,7 @@ async def test_a_narrowing_by_type_holds_for_every_alternative(store: Store) -> 
     await append(store, Scope(session="trip"), "pear", "plum")
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
-        await transaction.records.add_pins(session, [drafts.pin("plum pin"), drafts.pin("fig pin")])
+        await transaction.conversations.add_pins(session, [drafts.pin("plum pin"), drafts.pin("fig pin")])
     pins = frozenset({RecordType.PIN})
     async with store.read() as view:
         for scope in (Scope(), Scope(session="trip")):
@@ -103,7 +103,7 @@ async def test_a_transaction_sees_in_the_index_what_it_has_just_written(store: S
         assert await transaction.text.record_count(Scope()) == 0
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         batch = [drafts.message("pear")]
-        [one] = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        [one] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         assert await transaction.text.record_count(Scope()) == 1
         [posting] = await transaction.text.postings(Scope(), [["pear"]], types=EVERY_TYPE, cap=9)
         assert posting.keys == (one.id,)
@@ -149,7 +149,7 @@ async def test_the_speaker_is_found_too(store: Store) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         batch = [drafts.message("hello", name="Zoë")]
-        [appended] = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
     assert await holding(store, Scope(), "zoe") == [appended.id]
 
 
@@ -170,8 +170,8 @@ async def test_pins_are_found_among_many_messages_when_the_types_are_narrowed(st
     await append(store, Scope(session="trip"), "first")
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
-        await transaction.records.add_pins(session, [drafts.pin("pear pin")])
-        await transaction.records.add_summary(session, drafts.summary(1, 1, text="pear summary"))
+        await transaction.conversations.add_pins(session, [drafts.pin("pear pin")])
+        await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="pear summary"))
     await append(store, Scope(session="trip"), *["pear message"] * 30)
     pins = frozenset({RecordType.PIN})
     derived = frozenset({RecordType.PIN, RecordType.SUMMARY})
@@ -308,9 +308,9 @@ async def test_a_term_is_similar_as_soon_as_it_is_written_and_until_it_is_forgot
     [key] = await append(store, Scope(session="trip"), "garden")
     async with store.write() as transaction:
         assert await transaction.text.similar_terms(Scope(), ["gadren"], limit=3) == {"gadren": [("garden", 1)]}
-        record = await transaction.edits.record(Scope(), f"msg_{key}")
+        record = await transaction.records.record(Scope(), f"msg_{key}")
         assert record is not None
-        await transaction.edits.change(
+        await transaction.records.change(
             record, drafts.edit(record, {DELETED_AT: START_MS + 1}, edit_type=EditType.DELETE)
         )
         assert await transaction.text.similar_terms(Scope(), ["gadren"], limit=3) == {}

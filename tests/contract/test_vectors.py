@@ -30,13 +30,13 @@ async def append(store: Store, *texts: str, scope: Scope = TRIP, **fields: Any) 
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         batch = [drafts.message(text, **fields) for text in texts]
-        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
 
 
 async def record(store: Store, key: int) -> MemoryRecord:
     async with store.read() as view:
-        found = await view.edits.record(Scope(), f"msg_{key}")
+        found = await view.records.record(Scope(), f"msg_{key}")
     assert found is not None
     return found
 
@@ -44,13 +44,13 @@ async def record(store: Store, key: int) -> MemoryRecord:
 async def change(store: Store, key: int, **changes: Any) -> None:
     before = await record(store, key)
     async with store.write() as transaction:
-        await transaction.edits.change(before, drafts.edit(before, changes))
+        await transaction.records.change(before, drafts.edit(before, changes))
 
 
 async def purge(store: Store, key: int) -> None:
     before = await record(store, key)
     async with store.write() as transaction:
-        await transaction.edits.purge(before, now_ms=START_MS)
+        await transaction.records.purge(before, now_ms=START_MS)
 
 
 async def opened(store: Store, fingerprint: str = HASHED, dimension: int = DIMENSION) -> VectorIndex:
@@ -151,14 +151,14 @@ async def test_records_of_every_type_have_vectors_also_internal_ones(store: Stor
     await append(store, "said")
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.add_pins(session, [drafts.pin("pinned")])
-        await transaction.records.add_summary(session, drafts.summary(1, 1, text="summed"))
+        await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
+        await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="summed"))
         own = [
             drafts.record(RecordType.THOUGHT, "thought", visibility="internal"),
             drafts.record(RecordType.DOCUMENT, "written", title="Notes", source="a.md", chunk_index=0, document_id="d"),
             drafts.record(RecordType.TASK, "to do"),
         ]
-        await transaction.edits.add_records(TRIP, own, now_ms=START_MS)
+        await transaction.records.add_records(TRIP, own, now_ms=START_MS)
     texts = {one.text for one in await owed(store, None)}
     assert texts == {"said", "pinned", "summed", "thought", "Notes: written", "to do"}
     index = await opened(store)
@@ -208,7 +208,7 @@ async def test_neither_agents_nor_sessions_nor_owners_see_each_others_vectors(st
 async def test_a_record_of_no_session_belongs_to_its_agent_alone(store: Store) -> None:
     await append(store, "pear")
     async with store.write() as transaction:
-        [thought] = await transaction.edits.add_records(
+        [thought] = await transaction.records.add_records(
             Scope(), [drafts.record(RecordType.THOUGHT, "apple")], now_ms=START_MS
         )
     await pay(store, await opened(store))
@@ -247,14 +247,14 @@ async def test_what_is_forgotten_is_not_near_to_anything_until_it_is_restored(st
 async def test_what_is_erased_leaves_no_vector_and_no_debt(store: Store) -> None:
     keys = await append(store, "apple", "pear", "plum")
     async with store.write() as transaction:
-        [task] = await transaction.edits.add_records(TRIP, [drafts.record(RecordType.TASK, "apple")], now_ms=START_MS)
+        [task] = await transaction.records.add_records(TRIP, [drafts.record(RecordType.TASK, "apple")], now_ms=START_MS)
     index = await opened(store)
     await pay(store, index)
     await change(store, keys[1], text="quince")
     await purge(store, keys[0])
     await purge(store, keys[1])
     async with store.write() as transaction:
-        await transaction.edits.purge(task, now_ms=START_MS)
+        await transaction.records.purge(task, now_ms=START_MS)
     assert await nearest(store, "apple") == [keys[2]]
     assert await owed_keys(store, index) == []
     async with store.read() as view:

@@ -48,7 +48,7 @@ async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
 async def listed(memory: Memory, kind: RecordType) -> list[MemoryRecord]:
     """Pins or summaries that are not forgotten, the oldest first."""
     async with memory._store.read() as view:
-        found = await view.edits.list_records(Scope(), frozenset({kind}), limit=100)
+        found = await view.records.list_records(Scope(), frozenset({kind}), limit=100)
     return list(found)[::-1]
 
 
@@ -256,7 +256,7 @@ async def test_no_pin_is_made_of_a_tools_words(memory: Memory) -> None:
 async def test_what_is_forgotten_while_it_is_searched_gives_no_pin(store: SqliteStore, clock: ScriptedClock) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
-        await transaction.records.append_messages(
+        await transaction.conversations.append_messages(
             session, [drafts.message(FACT), drafts.message(FACT + " Hm.")], now_ms=0
         )
 
@@ -271,11 +271,11 @@ async def test_what_is_forgotten_while_it_is_searched_gives_no_pin(store: Sqlite
             if not self.is_done:
                 self.is_done = True
                 async with store.write() as transaction:
-                    record = await transaction.edits.record(Scope(), "msg_1")
+                    record = await transaction.records.record(Scope(), "msg_1")
                     assert record is not None
                     content = with_changes(record.content, {DELETED_AT: START_MS})
                     edit = EditDraft(EditType.DELETE, SYSTEM_EDITOR, START_MS, content, 0)
-                    await transaction.edits.change(record, edit)
+                    await transaction.records.change(record, edit)
             async with store.write() as transaction:
                 yield transaction
 
@@ -283,7 +283,7 @@ async def test_what_is_forgotten_while_it_is_searched_gives_no_pin(store: Sqlite
     pins = PinCollector(meddling, CharacterCounter(), clock, CountedIds(), AutoPinPolicy())
     assert await pins.collect(Scope(session="trip")) == 1
     async with store.read() as view:
-        found = await view.edits.list_records(Scope(), frozenset({RecordType.PIN}), limit=9)
+        found = await view.records.list_records(Scope(), frozenset({RecordType.PIN}), limit=9)
     assert [pin.content["source_message_id"] for pin in found] == ["msg_2"]
 
 

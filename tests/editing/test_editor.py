@@ -286,7 +286,7 @@ async def test_what_another_owner_has_is_as_if_it_did_not_exist(memory: Memory, 
     store, editor, eraser, historian = memory._store, memory._editor, memory._eraser, memory._historian
     async with store.write() as transaction:
         draft = drafts.record(RecordType.THOUGHT, "Mallory's own.", record_id="thought_own")
-        await transaction.edits.add_records(MALLORY, [draft], now_ms=START_MS)
+        await transaction.records.add_records(MALLORY, [draft], now_ms=START_MS)
     before = stored(database)
     mine: list[Callable[[], Awaitable[object]]] = [
         lambda: historian.record(MALLORY, NOTE),

@@ -84,9 +84,9 @@ class Walk:
         sessions = [session.id for session in await self._memories[0].list_sessions()]
         for scope in (Scope(), *(Scope(session=session) for session in sessions)):
             for memory in self._memories:
-                shelf = memory._orchestrators.shelf
-                stored = content((await shelf.copy(scope))[0])
-                async with shelf.reading(scope) as [graph]:
+                cache = memory._orchestrators.cache
+                stored = content((await cache.copy(scope))[0])
+                async with cache.reading(scope) as [graph]:
                     assert content(graph) == stored
                 found += len(stored["nodes"])
         return found

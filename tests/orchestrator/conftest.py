@@ -9,7 +9,7 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import ScriptedClock
@@ -24,11 +24,11 @@ class House:
     snapshots: SnapshotFolder
 
     def orchestrator(self, agent_id: str = "default", **config: Any) -> MemoryOrchestrator:
-        """One with these settings, and a shelf of its own: as another process has it."""
+        """One with these settings, and a cache of its own: as another process has it."""
         settings = OrchestratorConfig(**config)
-        shelf = GraphShelf(self.store, lambda scope: new_graph(settings, scope, self.clock))
+        cache = GraphCache(self.store, lambda scope: new_graph(settings, scope, self.clock))
         return MemoryOrchestrator(
-            agent_id, settings, store=self.store, shelf=shelf, snapshots=self.snapshots, clock=self.clock
+            agent_id, settings, store=self.store, cache=cache, snapshots=self.snapshots, clock=self.clock
         )
 
     async def open_session(self, session_id: str = "trip", *, agent: str | None = None) -> None:

@@ -17,7 +17,7 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.errors import RecordNotFound, SessionNotFound
 from kalito_mcp.graph.store import GraphStore
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import START_MS, ScriptedClock
@@ -30,18 +30,18 @@ TRIP = Scope(session="trip")
 
 @dataclass
 class Process:
-    """A store on the database, and its shelf."""
+    """A store on the database, and its cache."""
 
     store: SqliteStore
-    shelf: GraphShelf
+    cache: GraphCache
 
     async def ask(self, *texts: str, scope: Scope = AGENT) -> None:
-        async with self.shelf.changing(scope) as (_, [graph]):
+        async with self.cache.changing(scope) as (_, [graph]):
             for text in texts:
                 graph.upsert_query(text)
 
     async def asked(self, scope: Scope = AGENT) -> list[str]:
-        async with self.shelf.reading(scope) as [graph]:
+        async with self.cache.reading(scope) as [graph]:
             return list(texts_of(graph, "query"))
 
     async def state(self, scope: Scope = AGENT) -> GraphState:
@@ -49,10 +49,10 @@ class Process:
             return await view.graphs.state(scope)
 
     async def fresh(self, scope: Scope = AGENT) -> dict[str, Any]:
-        return content((await self.shelf.copy(scope))[0])
+        return content((await self.cache.copy(scope))[0])
 
     async def shelved(self, scope: Scope = AGENT) -> dict[str, Any]:
-        async with self.shelf.reading(scope) as [graph]:
+        async with self.cache.reading(scope) as [graph]:
             return content(graph)
 
     async def open_session(self, session_id: str, *, agent: str | None = None) -> None:
@@ -66,7 +66,7 @@ async def processes(database: Path, clock: ScriptedClock) -> AsyncIterator[list[
     opened = []
     for _ in range(2):
         store = await SqliteStore.open(database)
-        opened.append(Process(store, GraphShelf(store, lambda scope: new_graph(OrchestratorConfig(), scope, clock))))
+        opened.append(Process(store, GraphCache(store, lambda scope: new_graph(OrchestratorConfig(), scope, clock))))
     yield opened
     for one in opened:
         await one.store.close()
@@ -95,7 +95,7 @@ async def test_what_one_process_adds_the_other_reads(one: Process, other: Proces
 async def test_what_one_process_merges_is_gone_in_the_other(one: Process, other: Process) -> None:
     await one.ask(*(f"What does ticket {number} cost from Oslo to Bergen today?" for number in range(6)))
     assert len(await other.asked()) == 6
-    async with one.shelf.changing(AGENT) as (_, [graph]):
+    async with one.cache.changing(AGENT) as (_, [graph]):
         report = graph.run_sleep_cycle(SleepCycleTrigger.INTERVAL, force=True, min_rank=1.0)
     assert report is not None and report.freed_capacity > 0
     assert len(await other.asked()) == 6 - report.freed_capacity
@@ -105,9 +105,9 @@ async def test_what_one_process_merges_is_gone_in_the_other(one: Process, other:
 async def test_a_sleep_that_merged_nothing_is_known_to_the_other_process(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?")
     assert await other.asked() == ["Where is Ann?"]
-    async with one.shelf.changing(AGENT) as (_, [graph]):
+    async with one.cache.changing(AGENT) as (_, [graph]):
         graph.run_sleep_cycle(force=True)
-    async with other.shelf.changing(AGENT) as (_, [graph]):
+    async with other.cache.changing(AGENT) as (_, [graph]):
         assert graph.slept_at == START_MS
         assert graph.is_rested()
 
@@ -127,7 +127,7 @@ async def test_an_error_inside_leaves_memory_and_disk_as_they_were(one: Process)
     await one.ask("Where is Ann?")
     before = await one.fresh()
     with pytest.raises(ZeroDivisionError):
-        async with one.shelf.changing(AGENT) as (_, [graph]):
+        async with one.cache.changing(AGENT) as (_, [graph]):
             graph.upsert_query("Who is Bob?")
             graph.run_sleep_cycle(force=True)
             raise ZeroDivisionError
@@ -138,7 +138,7 @@ async def test_a_cancellation_inside_leaves_memory_and_disk_as_they_were(one: Pr
     await one.ask("Where is Ann?")
     before = await one.fresh()
     with anyio.CancelScope() as scope:
-        async with one.shelf.changing(AGENT) as (_, [graph]):
+        async with one.cache.changing(AGENT) as (_, [graph]):
             graph.upsert_query("Who is Bob?")
             scope.cancel()
             await anyio.lowlevel.checkpoint()
@@ -155,7 +155,7 @@ async def test_who_waited_for_a_change_that_failed_does_not_see_it(one: Process)
 
     async with anyio.create_task_group() as tasks:
         with pytest.raises(ZeroDivisionError):
-            async with one.shelf.changing(AGENT) as (_, [graph]):
+            async with one.cache.changing(AGENT) as (_, [graph]):
                 graph.upsert_query("Who is Bob?")
                 for _ in range(3):
                     tasks.start_soon(read)
@@ -172,7 +172,7 @@ async def test_who_waited_for_a_change_that_removed_something_sees_it_done(one: 
     async def read() -> None:
         seen.append(await one.asked(TRIP))
 
-    async with anyio.create_task_group() as tasks, one.shelf.changing(TRIP) as (_, [graph]):
+    async with anyio.create_task_group() as tasks, one.cache.changing(TRIP) as (_, [graph]):
         smaller = graph.to_snapshot()
         smaller["graph"]["nodes"].pop()
         for _ in range(3):
@@ -186,9 +186,9 @@ async def test_who_waited_for_a_change_that_removed_something_sees_it_done(one: 
 
 async def test_a_graph_dropped_while_it_is_changed_is_read_with_the_change(one: Process) -> None:
     await one.ask("Where is Ann?")
-    async with one.shelf.changing(AGENT) as (_, [graph]):
+    async with one.cache.changing(AGENT) as (_, [graph]):
         graph.upsert_query("Who is Bob?")
-        one.shelf.forget(AGENT)
+        one.cache.forget(AGENT)
         assert await one.asked() == ["Where is Ann?"]
     assert await one.asked() == ["Where is Ann?", "Who is Bob?"]
     assert await one.shelved() == await one.fresh()
@@ -196,21 +196,21 @@ async def test_a_graph_dropped_while_it_is_changed_is_read_with_the_change(one: 
 
 async def test_a_refusal_that_changed_nothing_keeps_the_graph_in_memory(one: Process) -> None:
     await one.ask("Where is Ann?")
-    async with one.shelf.reading(AGENT) as [before]:
+    async with one.cache.reading(AGENT) as [before]:
         pass
     with pytest.raises(RecordNotFound):
-        async with one.shelf.changing(AGENT) as (_, [graph]):
+        async with one.cache.changing(AGENT) as (_, [graph]):
             graph.record_feedback("query_none", "up")
-    async with one.shelf.reading(AGENT) as [after]:
+    async with one.cache.reading(AGENT) as [after]:
         assert after is before
 
 
 async def test_nothing_is_written_where_nothing_changed(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?")
-    async with one.shelf.changing(AGENT) as (_, [graph]):
+    async with one.cache.changing(AGENT) as (_, [graph]):
         graph.run_sleep_cycle(force=True)
     state, revision = await one.state(), await other.store.revision()
-    async with one.shelf.changing(AGENT) as (_, [graph]):
+    async with one.cache.changing(AGENT) as (_, [graph]):
         graph.search_similar_queries("Where is Ann?")
     assert await one.state() == state
     assert await other.store.revision() == revision
@@ -233,12 +233,12 @@ async def test_searches_go_on_while_two_processes_change_what_they_search(one: P
         for number in range(first, first + 12):
             await process.ask(f"What about the {kinds[number % 4]}, number {number}?")
             if number % 4 == 3:
-                async with process.shelf.changing(AGENT) as (_, [graph]):
+                async with process.cache.changing(AGENT) as (_, [graph]):
                     graph.run_sleep_cycle(force=True, min_rank=1.0, similarity_threshold=0.75)
 
     async def search(process: Process, kind: str) -> None:
         for _ in range(25):
-            async with process.shelf.reading(AGENT) as [graph]:
+            async with process.cache.reading(AGENT) as [graph]:
                 for found in graph.search_similar_queries(f"What about the {kind}?", 5):
                     assert graph.node(found.id).text == found.text
             await anyio.lowlevel.checkpoint()
@@ -257,30 +257,30 @@ async def test_only_so_many_graphs_stay_in_memory_and_the_last_used_do(one: Proc
     for scope in sessions:
         await one.open_session(scope.session or "")
         await one.ask("Where is Ann?", scope=scope)
-    assert one.shelf.loaded() == sessions[-32:]
+    assert one.cache.loaded() == sessions[-32:]
     assert await one.asked(sessions[0]) == ["Where is Ann?"]
-    assert one.shelf.loaded() == [*sessions[-31:], sessions[0]]
+    assert one.cache.loaded() == [*sessions[-31:], sessions[0]]
 
 
 async def test_a_graph_that_is_being_changed_is_not_dropped_for_others(one: Process) -> None:
     others = [Scope(session=f"session {number}") for number in range(33)]
     for scope in others:
         await one.open_session(scope.session or "")
-    async with one.shelf.changing(AGENT) as (_, [graph]):
+    async with one.cache.changing(AGENT) as (_, [graph]):
         graph.upsert_query("Where is Ann?")
         for scope in others:
             await one.asked(scope)
-        assert Scope(agent="default") in one.shelf.loaded()
+        assert Scope(agent="default") in one.cache.loaded()
     assert await one.asked() == ["Where is Ann?"]
 
 
 async def test_an_unknown_session_has_an_empty_graph_that_cannot_be_changed(one: Process) -> None:
     assert await one.asked(TRIP) == []
-    assert one.shelf.loaded() == []
+    assert one.cache.loaded() == []
     with pytest.raises(SessionNotFound, match="trip"):
         await one.ask("Where is Ann?", scope=TRIP)
     with pytest.raises(SessionNotFound, match="trip"):
-        await one.shelf.copy(TRIP)
+        await one.cache.copy(TRIP)
 
 
 async def test_a_session_belongs_to_its_agent_alone(one: Process) -> None:
@@ -295,7 +295,7 @@ async def test_a_session_belongs_to_its_agent_alone(one: Process) -> None:
 
 async def test_a_copy_is_ones_own(one: Process) -> None:
     await one.ask("Where is Ann?")
-    copy, state = await one.shelf.copy(AGENT)
+    copy, state = await one.cache.copy(AGENT)
     assert isinstance(copy, GraphStore) and state == await one.state()
     copy.upsert_query("Who is Bob?")
     assert await one.asked() == ["Where is Ann?"]

@@ -47,7 +47,7 @@ AGENT = Scope()
 async def teach(agent: MemoryOrchestrator, question: str, *answers: str, session: str | None = "trip") -> str:
     """Put a question with its answers into the session's graph, or the agent's; the question's node."""
     scope = agent._agent() if session is None else agent._session(session)
-    async with agent._shelf.changing(scope) as (_, [graph]):
+    async with agent._cache.changing(scope) as (_, [graph]):
         query_id = graph.upsert_query(question)
         for answer in answers:
             graph.upsert_answer(query_id, answer)
@@ -219,7 +219,7 @@ async def test_past_answers_keep_to_their_number_their_similarity_and_their_swit
 
 async def test_feedback_names_its_target_by_message_by_node_or_by_a_node_that_was_merged(house: House) -> None:
     agent = house.orchestrator(session_graph=SessionGraphConfig(diffusion=0))
-    async with agent._shelf.changing(agent._session("trip")) as (_, [graph]):
+    async with agent._cache.changing(agent._session("trip")) as (_, [graph]):
         ids = [graph.upsert_query(text, record_id=f"msg_{place}") for place, text in enumerate(ALIKE)]
     report = await agent.run_sleep_cycle("trip", force=True, min_rank=1.0)
     assert report is not None
@@ -502,7 +502,7 @@ async def test_a_broken_snapshot_leaves_the_graph_as_it_is(house: House, damage:
     with pytest.raises(InvalidInput):
         await agent.restore_snapshot("end")
     assert content(await house.orchestrator().get_agent_store()) == before
-    async with agent._shelf.reading(AGENT) as [graph]:
+    async with agent._cache.reading(AGENT) as [graph]:
         assert content(graph) == before
 
 
@@ -520,7 +520,7 @@ async def test_snapshots_that_are_not_there_or_may_not_be_are_errors(house: Hous
 async def test_an_overview_is_counts_and_the_best(house: House) -> None:
     agent = house.orchestrator()
     query_id = await teach(agent, "Where is Ann?", "In Oslo.")
-    async with agent._shelf.changing(agent._session("trip")) as (_, [graph]):
+    async with agent._cache.changing(agent._session("trip")) as (_, [graph]):
         graph.upsert_entity("Ann", of=[query_id])
         graph.pin(query_id)
     shown = await agent.graph_overview("trip")

@@ -24,17 +24,17 @@ async def historian(store: SqliteStore) -> AsyncIterator[Historian]:
     """Of a store with a task that was renamed, a minute later forgotten."""
     async with store.write() as transaction:
         draft = drafts.record(RecordType.TASK, "Book the hut.", record_id="task_1", status="pending")
-        [task] = await transaction.edits.add_records(ALL, [draft], now_ms=START_MS)
-        task = await transaction.edits.change(task, drafts.edit(task, {"text": "Book the cabin."}))
+        [task] = await transaction.records.add_records(ALL, [draft], now_ms=START_MS)
+        task = await transaction.records.change(task, drafts.edit(task, {"text": "Book the cabin."}))
         forgotten = drafts.edit(task, {DELETED_AT: LATER}, edit_type=EditType.DELETE, edited_at=LATER)
-        await transaction.edits.change(task, forgotten)
+        await transaction.records.change(task, forgotten)
     yield Historian(store)
 
 
 async def add(store: SqliteStore, *texts: str, kind: RecordType = RecordType.TASK, **fields: object) -> list[str]:
     async with store.write() as transaction:
         made = [drafts.record(kind, text, **fields) for text in texts]  # type: ignore[arg-type]
-        return [one.id for one in await transaction.edits.add_records(ALL, made, now_ms=START_MS)]
+        return [one.id for one in await transaction.records.add_records(ALL, made, now_ms=START_MS)]
 
 
 async def add_document(store: SqliteStore, name: str, total: int, *, of: int, first: str | None = None) -> None:
@@ -52,7 +52,7 @@ async def add_document(store: SqliteStore, name: str, total: int, *, of: int, fi
             )
             for place in range(total)
         ]
-        await transaction.edits.add_records(ALL, parts, now_ms=START_MS)
+        await transaction.records.add_records(ALL, parts, now_ms=START_MS)
 
 
 def ids(records: list[MemoryRecord]) -> list[str]:
@@ -103,7 +103,9 @@ async def test_the_history_tells_each_edit_and_marks_the_current_one(historian: 
 async def test_a_message_is_found_by_its_number_alone(historian: Historian, store: SqliteStore) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
-        [appended] = await transaction.records.append_messages(session, [drafts.message("Hello.")], now_ms=START_MS)
+        [appended] = await transaction.conversations.append_messages(
+            session, [drafts.message("Hello.")], now_ms=START_MS
+        )
     assert await historian.record(ALL, str(appended.id)) == await historian.record(ALL, f"msg_{appended.id}")
 
 

@@ -46,7 +46,7 @@ async def test_a_message_is_stored_scored_counted_and_stamped(recorder: Recorder
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
-        [message] = await view.records.messages(session, first_seq=1, last_seq=1)
+        [message] = await view.conversations.messages(session, first_seq=1, last_seq=1)
     assert message.importance_score == 0.8
     assert message.tokens == CharacterCounter().count(message.text)
     assert (message.created_at, message.name, message.model_id) == (START_MS, "Ann", "llama3.2")
@@ -59,7 +59,7 @@ async def test_a_time_that_the_caller_gives_is_kept(recorder: Recorder, store: S
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
-        messages = await view.records.messages(session, first_seq=1, last_seq=9)
+        messages = await view.conversations.messages(session, first_seq=1, last_seq=9)
     assert [message.created_at for message in messages] == moments
     assert all(message.to_dict() for message in messages)
 
@@ -159,7 +159,7 @@ async def test_the_order_is_that_of_the_calls_when_the_clock_goes_back(
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
-        parts = await view.records.view(session, tail=9, pins=0)
+        parts = await view.conversations.view(session, tail=9, pins=0)
     assert [message.text for message in parts.tail] == ["m0", "m1", "m2", "m3"]
 
 
@@ -173,6 +173,6 @@ async def test_any_message_is_stored_as_it_is_or_refused_in_words(
     except InvalidInput:
         return
     async with store.read() as view:
-        message = await view.records.message(TRIP, recorded.messages[0].id)
+        message = await view.conversations.message(TRIP, recorded.messages[0].id)
     assert message is not None
     assert (message.text, message.name) == (text, name)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage, SearchRequest
+from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.ports.embedder import Embedder
-from kalito_mcp.ports.records import MessageDraft
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -24,7 +24,7 @@ async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope =
     batch = [drafts.message(one) if isinstance(one, str) else one for one in said]
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-        return [one.id for one in await transaction.records.append_messages(session, batch, now_ms=START_MS)]
+        return [one.id for one in await transaction.conversations.append_messages(session, batch, now_ms=START_MS)]
 
 
 async def embed(store: SqliteStore, embedder: Embedder) -> None:

@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 async def pin(store: SqliteStore, *contents: str) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.add_pins(session, [drafts.pin(content) for content in contents])
+        await transaction.conversations.add_pins(session, [drafts.pin(content) for content in contents])
 
 
 async def test_what_says_the_same_is_told_once_with_the_ids_of_the_others(store: SqliteStore) -> None:
@@ -199,7 +199,7 @@ async def test_a_pin_lifts_the_message_that_it_copies_to_its_place(store: Sqlite
     [key] = await remember(store, old, scope=Scope(session="old"))
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="old"), now_ms=START_MS)
-        await transaction.records.add_pins(session, [drafts.pin(text)])
+        await transaction.conversations.add_pins(session, [drafts.pin(text)])
     request = SearchRequest("Where is the cabin key?", k=10)
     found = (await page_of(store, request)).hits
     told = next(hit for hit in found if hit.text == text)

@@ -23,7 +23,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleTrigger,
 )
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
-from kalito_mcp.orchestrator.graph_cache import GraphShelf
+from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import new_graph
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.upkeep.finalizer import Finalizer
@@ -53,11 +53,11 @@ class Heard:
 def configured(memory: Memory, folder: Path, **config: Any) -> MemoryOrchestrator:
     """The default agent's orchestrator with settings of one's own, on the memory's database."""
     settings = OrchestratorConfig(**config)
-    shelf = GraphShelf(memory._store, lambda scope: new_graph(settings, scope, memory.clock))
+    cache = GraphCache(memory._store, lambda scope: new_graph(settings, scope, memory.clock))
     orchestrators = Orchestrators(
-        shelf,
+        cache,
         lambda agent_id: MemoryOrchestrator(
-            agent_id, settings, store=memory._store, shelf=shelf, snapshots=SnapshotFolder(folder), clock=memory.clock
+            agent_id, settings, store=memory._store, cache=cache, snapshots=SnapshotFolder(folder), clock=memory.clock
         ),
     )
     Finalizer(memory._store, memory._summaries, memory._finalizer._pins, memory._observer, orchestrators, memory.clock)

@@ -51,13 +51,13 @@ async def _fill(path: Path) -> None:
         for name in ("trip", "home"):
             session = await transaction.sessions.ensure(Scope(session=name), now_ms=START_MS)
             batch = [drafts.message(TEXT.format(n=n), client_key=f"k{n}") for n in range(MESSAGES)]
-            await transaction.records.append_messages(session, batch, now_ms=START_MS)
+            await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
             pins = [drafts.pin(f"{name} pin {n}", importance=n / 20, client_key=f"p{n}") for n in range(20)]
-            await transaction.records.add_pins(session, pins)
+            await transaction.conversations.add_pins(session, pins)
             for start in range(1, MESSAGES, 15):
                 text = f"The messages from {start} on were about the ferry."
                 draft = drafts.summary(start, start + 14, text=text, record_id=f"summary_{name}_{start}")
-                await transaction.records.add_summary(session, draft)
+                await transaction.conversations.add_summary(session, draft)
         for scope in (Scope(session="trip"), Scope()):
             await transaction.graphs.save(scope, GRAPH, embedder="test")
     await store.close()

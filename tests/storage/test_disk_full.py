@@ -26,13 +26,15 @@ LONG = "The crossing to Moss, and what was said of it at length. " * 60
 async def append(store: SqliteStore, text: str) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.append_messages(session, [drafts.message(text)], now_ms=START_MS)
+        await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 
 async def texts(store: SqliteStore) -> list[str]:
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
-        return [m.text for m in await view.records.messages(session, first_seq=1, last_seq=9_999)] if session else []
+        return (
+            [m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=9_999)] if session else []
+        )
 
 
 def is_sound(path: Path) -> bool:

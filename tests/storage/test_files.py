@@ -43,10 +43,10 @@ async def read_everything(store: Store) -> set[str]:
         await view.sessions.totals(Scope())
         await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=100)
         for session in await view.sessions.list_recent(Scope(), limit=100):
-            texts |= {m.text for m in await view.records.messages(session, first_seq=1, last_seq=10_000)}
-            parts = await view.records.view(session, tail=8, pins=99)
+            texts |= {m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=10_000)}
+            parts = await view.conversations.view(session, tail=8, pins=99)
             texts |= {p.content for p in parts.pins}
-            texts |= {s.summary for s in await view.records.summaries(session, level=0, after_seq=0)}
+            texts |= {s.summary for s in await view.conversations.summaries(session, level=0, after_seq=0)}
             texts |= {n.text or "" for n in (await view.graphs.load(Scope(session=session.id))).nodes}
         await view.graphs.load(Scope(), after=(await view.graphs.state(Scope())).revision - 1)
         texts |= {n.text or "" for n in (await view.graphs.load(Scope())).nodes}
@@ -63,7 +63,7 @@ async def use(path: Path) -> set[str]:
         texts = await read_everything(store)
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-            await transaction.records.append_messages(session, [drafts.message("ferry")], now_ms=START_MS)
+            await transaction.conversations.append_messages(session, [drafts.message("ferry")], now_ms=START_MS)
     finally:
         await store.close()
     return texts
@@ -222,12 +222,12 @@ async def test_a_read_that_failed_leaves_no_reader_behind_that_sees_the_past(cop
         assert session.message_count == MESSAGES + number
         try:
             async with store.read() as view:
-                await view.records.view(session, tail=1, pins=5)
+                await view.conversations.view(session, tail=1, pins=5)
         except StorageDamaged as error:
             kept.append(error)  # as a log or a debugger would
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-            await transaction.records.append_messages(session, [drafts.message("new")], now_ms=START_MS)
+            await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
     assert len(kept) == 3
     await store.close()
 
@@ -244,7 +244,7 @@ async def test_a_lost_side_file_never_costs_what_is_in_the_database(
     store = await SqliteStore.open(copy)
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.append_messages(session, [drafts.message("in the wal")], now_ms=START_MS)
+        await transaction.conversations.append_messages(session, [drafts.message("in the wal")], now_ms=START_MS)
     crashed = tmp_path / "crashed" / "memory.db"
     crashed.parent.mkdir()
     for suffix in ("", "-wal", "-shm"):  # what a killed process would leave behind
@@ -263,7 +263,7 @@ async def test_a_wal_cut_short_anywhere_loses_whole_transactions_from_its_end_an
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             pair = [drafts.message(f"pair {number} {half}") for half in ("one", "two")]
-            await transaction.records.append_messages(session, pair, now_ms=START_MS)
+            await transaction.conversations.append_messages(session, pair, now_ms=START_MS)
     database, wal = copy.read_bytes(), Path(f"{copy}-wal").read_bytes()
     await store.close()
     survivors: list[int] = []
@@ -276,7 +276,7 @@ async def test_a_wal_cut_short_anywhere_loses_whole_transactions_from_its_end_an
         async with store.read() as view:
             found = await view.sessions.get(TRIP)
             assert found is not None
-            messages = await view.records.messages(found, first_seq=MESSAGES + 1, last_seq=10_000)
+            messages = await view.conversations.messages(found, first_seq=MESSAGES + 1, last_seq=10_000)
         await store.close()
         assert [m.text for m in messages] == [
             f"pair {number} {half}" for number in range(len(messages) // 2) for half in ("one", "two")

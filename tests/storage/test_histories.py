@@ -41,15 +41,17 @@ async def _replayed(path: Path, changes: list[Mapping[str, Any]]) -> None:
     store = await SqliteStore.open(path)
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        [appended] = await transaction.records.append_messages(session, [drafts.message("first")], now_ms=START_MS)
-        record = await transaction.edits.record(TRIP, f"msg_{appended.id}")
+        [appended] = await transaction.conversations.append_messages(
+            session, [drafts.message("first")], now_ms=START_MS
+        )
+        record = await transaction.records.record(TRIP, f"msg_{appended.id}")
         assert record is not None
         contents = [record.content]
         for change in changes:
-            record = await transaction.edits.change(record, drafts.edit(record, change))
+            record = await transaction.records.change(record, drafts.edit(record, change))
             contents.append(record.content)
             assert record.content == {k: v for k, v in {**contents[-2], **change}.items() if v is not None}
-        told = versions(record, await transaction.edits.edits(record))
+        told = versions(record, await transaction.records.edits(record))
     assert [content for _, content in told] == contents
     await store.close()
     assert {finding.verdict for finding in inspect(path, is_deep=True)} == {Verdict.OK}
@@ -80,7 +82,7 @@ class Editing:
         draft = drafts.record(kind, text, record_id=f"r{len(self.written)}", source=f"s{len(self.written)}")
         try:
             async with self.chance.choice(self.stores).write() as transaction:
-                [added] = await transaction.edits.add_records(TRIP, [draft], now_ms=START_MS)
+                [added] = await transaction.records.add_records(TRIP, [draft], now_ms=START_MS)
         except Conflict:
             return
         self.written[added.id] = [added.content]
@@ -89,7 +91,7 @@ class Editing:
         side = self.chance.randrange(2)
         async with self.stores[side].read() as view:
             for record_id in self.chance.sample(sorted(self.written), min(3, len(self.written))):
-                found = await view.edits.record(TRIP, record_id)
+                found = await view.records.record(TRIP, record_id)
                 assert (found is None) == (record_id in self.erased)
                 if found is not None:
                     self.seen[side][record_id] = found
@@ -111,7 +113,7 @@ class Editing:
         draft = drafts.edit(record, changes, edit_type=EditType.UPDATE)
         try:
             async with self.stores[side].write() as transaction:
-                changed = await transaction.edits.change(record, draft)
+                changed = await transaction.records.change(record, draft)
         except RevisionConflict as conflict:
             self.conflicts += 1
             assert conflict.current == len(self.written[record.id]) != record.revision
@@ -126,12 +128,12 @@ class Editing:
         if len(alive) < 5:
             return
         async with self.stores[0].write() as transaction:
-            record = await transaction.edits.record(TRIP, self.chance.choice(alive))
+            record = await transaction.records.record(TRIP, self.chance.choice(alive))
             assert record is not None
             for effect in record.led_to:
                 # It loses its cause without an edit: what it had is told without it.
                 self.written[effect][-1] = {k: v for k, v in self.written[effect][-1].items() if k != "caused_by"}
-            await transaction.edits.purge(record, now_ms=START_MS)
+            await transaction.records.purge(record, now_ms=START_MS)
         self.erased.add(record.id)
 
 
@@ -146,16 +148,16 @@ async def test_random_edits_of_two_processes_lose_nothing(database: Path, seed: 
     assert editing.conflicts > 5
     async with editing.stores[0].read() as view:
         for record_id, contents in editing.written.items():
-            record = await view.edits.record(TRIP, record_id)
+            record = await view.records.record(TRIP, record_id)
             if record is None:
                 assert record_id in editing.erased
                 continue
             assert record.content == contents[-1]
             assert record.revision == len(contents)
-            told = versions(record, await view.edits.edits(record))
+            told = versions(record, await view.records.edits(record))
             without_cause = [{k: v for k, v in c.items() if k != "caused_by"} for _, c in told]
             assert without_cause == [{k: v for k, v in c.items() if k != "caused_by"} for c in contents]
-        unswept = await view.edits.unswept()
+        unswept = await view.records.unswept()
     await editing.stores[0].sweep(unswept.last)
     for store in editing.stores:
         await store.close()

@@ -17,8 +17,8 @@ from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageDamaged
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.environment import access, users
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect, wal_reset_exposure
-from kalito_mcp.storage.sqlite.surroundings import access, users
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment
@@ -254,7 +254,7 @@ def test_terms_that_a_lookup_would_miss_are_found_and_reindex_repairs_them(copy:
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             many = [drafts.message(" ".join(f"word{n + step}" for step in range(20))) for n in range(0, 4_000, 20)]
-            await transaction.records.append_messages(session, many, now_ms=START_MS)
+            await transaction.conversations.append_messages(session, many, now_ms=START_MS)
         await store.close()
 
     anyio.run(write)
@@ -294,13 +294,13 @@ def test_a_record_of_any_importance_is_as_it_was_written(database: Path, importa
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             odd = drafts.message("a\x1fb", name="", role=Role.SYSTEM, importance=importance, created_at=-1)
-            [one] = await transaction.records.append_messages(session, [odd], now_ms=START_MS)
-            [two] = await transaction.records.append_messages(
+            [one] = await transaction.conversations.append_messages(session, [odd], now_ms=START_MS)
+            [two] = await transaction.conversations.append_messages(
                 await transaction.sessions.ensure(TRIP, now_ms=0), [drafts.message("two")], now_ms=START_MS
             )
             scores = [(two.id, importance), (one.id, importance)]
-            await transaction.records.set_importance(session, scores, now_ms=START_MS)
-            await transaction.records.add_pins(session, [drafts.pin("pin", importance=importance)])
+            await transaction.conversations.set_importance(session, scores, now_ms=START_MS)
+            await transaction.conversations.add_pins(session, [drafts.pin("pin", importance=importance)])
         await store.close()
 
     anyio.run(write)
@@ -326,7 +326,7 @@ def test_a_database_in_use_is_looked_over_with_what_its_wal_has(copy: Path) -> N
         store = await SqliteStore.open(copy)
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-            await transaction.records.append_messages(session, [drafts.message("new")], now_ms=START_MS)
+            await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
         found = failures(copy)
         assert Path(f"{copy}-wal").exists()
         await store.close()
@@ -396,28 +396,28 @@ async def _fill_with_edits(path: Path) -> None:
             drafts.message("two"),
             drafts.message("three"),
         ]
-        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         pin = drafts.pin("pin", origin=Origin.TOOL, client="host")
-        await transaction.records.add_pins(session, [pin])
-        await transaction.records.add_summary(session, replace(drafts.summary(1, 3), origin=Origin.TOOL))
-        records = [await transaction.edits.record(TRIP, f"msg_{one.id}") for one in appended]
+        await transaction.conversations.add_pins(session, [pin])
+        await transaction.conversations.add_summary(session, replace(drafts.summary(1, 3), origin=Origin.TOOL))
+        records = [await transaction.records.record(TRIP, f"msg_{one.id}") for one in appended]
         kinds = (RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK)
         own = [drafts.record(kind, f"own {kind}", source="a.md", document_id="d", chunk_index=3) for kind in kinds]
-        records += await transaction.edits.add_records(Scope(), own, now_ms=START_MS)
-        records += [await transaction.edits.record(TRIP, record_id) for record_id in (pin.id, "summary_0_1_3")]
+        records += await transaction.records.add_records(Scope(), own, now_ms=START_MS)
+        records += [await transaction.records.record(TRIP, record_id) for record_id in (pin.id, "summary_0_1_3")]
         for record in records:
             assert record is not None
             cause = {"caused_by": "msg_1"} if record.id != "msg_1" else {}
-            changed = await transaction.edits.change(
+            changed = await transaction.records.change(
                 record, drafts.edit(record, {"text": f"new {record.key}", **cause})
             )
-            await transaction.edits.change(changed, drafts.edit(changed, {"tags": ["b"], "name": "Ann"}))
-        two = await transaction.edits.record(TRIP, "msg_2")
+            await transaction.records.change(changed, drafts.edit(changed, {"tags": ["b"], "name": "Ann"}))
+        two = await transaction.records.record(TRIP, "msg_2")
         assert two is not None
-        await transaction.edits.change(two, drafts.edit(two, {DELETED_AT: START_MS}))
-        three = await transaction.edits.record(TRIP, "msg_3")
+        await transaction.records.change(two, drafts.edit(two, {DELETED_AT: START_MS}))
+        three = await transaction.records.record(TRIP, "msg_3")
         assert three is not None
-        await transaction.edits.purge(three, now_ms=START_MS)
+        await transaction.records.purge(three, now_ms=START_MS)
     await store.close()
 
 

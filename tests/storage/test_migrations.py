@@ -401,8 +401,8 @@ async def test_the_second_releases_records_keep_everything_and_get_their_agent(d
     assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
     store = await SqliteStore.open(database)
     async with store.read() as view:
-        message = await view.edits.record(Scope(session="trip 2"), "msg_6")
-        pin = await view.edits.record(Scope(), "p1")
+        message = await view.records.record(Scope(session="trip 2"), "msg_6")
+        pin = await view.records.record(Scope(), "p1")
     assert message is not None
     assert pin is not None
     assert (message.agent_id, message.revision, message.origin, message.recorded_at) == ("other", 1, "user", START_MS)
@@ -416,7 +416,7 @@ async def test_a_record_number_that_was_used_before_the_migration_is_not_used_ag
     store = await SqliteStore.open(database)
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip 1"), now_ms=START_MS)
-        [appended] = await transaction.records.append_messages(session, [drafts.message("new")], now_ms=START_MS)
+        [appended] = await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
     await store.close()
     assert (appended.id, appended.seq) == (51, 4)
     assert query(database, "SELECT name FROM sqlite_sequence WHERE name LIKE '%records'") == [("records",)]

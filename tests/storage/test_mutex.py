@@ -45,7 +45,7 @@ async def main():
     store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
-        await transaction.records.append_messages(session, [drafts.message("unfinished")], now_ms=0)
+        await transaction.conversations.append_messages(session, [drafts.message("unfinished")], now_ms=0)
         print("held", flush=True)
         sys.stdin.read()
 
@@ -64,7 +64,7 @@ async def main():
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
             draft = drafts.message(f"{sys.argv[2]}{number}")
-            await transaction.records.append_messages(session, [draft], now_ms=0)
+            await transaction.conversations.append_messages(session, [draft], now_ms=0)
     await store.close()
 
 anyio.run(main)
@@ -104,7 +104,7 @@ async def count(store: SqliteStore) -> int:
 async def append(store: SqliteStore, text: str = "mine") -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.append_messages(session, [drafts.message(text)], now_ms=START_MS)
+        await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 
 async def test_the_lock_is_a_private_file_beside_the_database(store: SqliteStore, database: Path) -> None:
@@ -152,7 +152,7 @@ async def test_writers_in_several_processes_lose_nothing(database: Path) -> None
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
-        messages = await view.records.messages(session, first_seq=1, last_seq=1_000)
+        messages = await view.conversations.messages(session, first_seq=1, last_seq=1_000)
     await store.close()
     assert sorted(m.text for m in messages) == sorted(f"{name}{number}" for name in "abc" for number in range(40))
     assert [m.seq for m in messages] == list(range(1, 121))

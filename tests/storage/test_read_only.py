@@ -8,8 +8,8 @@ import pytest
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageReadOnly
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.environment import access
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
-from kalito_mcp.storage.sqlite.surroundings import access
 from tests import drafts
 from tests.scripted import START_MS
 from tests.storage.conftest import Disk
@@ -21,14 +21,14 @@ TRIP = Scope(session="trip")
 async def append(store: SqliteStore, text: str) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.append_messages(session, [drafts.message(text)], now_ms=START_MS)
+        await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 
 async def texts(store: SqliteStore) -> list[str]:
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
-        return [m.text for m in await view.records.messages(session, first_seq=1, last_seq=1_000)]
+        return [m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=1_000)]
 
 
 async def create(path: Path, *written: str) -> None:

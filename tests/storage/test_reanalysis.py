@@ -68,7 +68,9 @@ async def write(path: Path) -> None:
     store = await SqliteStore.open(path)
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.append_messages(session, [drafts.message(text) for text in SAID], now_ms=START_MS)
+        await transaction.conversations.append_messages(
+            session, [drafts.message(text) for text in SAID], now_ms=START_MS
+        )
     await store.close()
 
 
@@ -126,12 +128,12 @@ async def test_what_is_changed_after_the_rebuild_leaves_no_old_term_behind(old: 
     store = await SqliteStore.open(old)
     async with store.read() as view:
         [message] = [
-            await view.edits.record(Scope(), f"msg_{key}")
+            await view.records.record(Scope(), f"msg_{key}")
             for key in (await view.text.postings(Scope(), [["apple"]], types=frozenset(), cap=9))[0].keys
         ]
     assert message is not None
     async with store.write() as transaction:
-        await transaction.edits.change(message, drafts.edit(message, {"text": "The plum is ripe."}))
+        await transaction.records.change(message, drafts.edit(message, {"text": "The plum is ripe."}))
     assert (await holding(store, "apple"), await holding(store, "appl"), await holding(store, "plum")) == (0, 0, 1)
     await store.close()
     assert [finding for finding in inspect(old, is_deep=True) if finding.verdict is Verdict.FAILED] == []

@@ -13,8 +13,8 @@ import pytest
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.environment import users
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
-from kalito_mcp.storage.sqlite.surroundings import users
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment
@@ -87,7 +87,9 @@ def writer(database: Path, messages: int) -> Iterator[Writer]:
 async def append(store: SqliteStore, *texts: str) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        await transaction.records.append_messages(session, [drafts.message(text) for text in texts], now_ms=START_MS)
+        await transaction.conversations.append_messages(
+            session, [drafts.message(text) for text in texts], now_ms=START_MS
+        )
 
 
 async def fill(store: SqliteStore, messages: int) -> None:
@@ -103,7 +105,9 @@ async def fill(store: SqliteStore, messages: int) -> None:
 async def texts(store: SqliteStore) -> list[str]:
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
-        return [m.text for m in await view.records.messages(session, first_seq=1, last_seq=9_999)] if session else []
+        return (
+            [m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=9_999)] if session else []
+        )
 
 
 def is_sound(path: Path) -> bool:
@@ -323,7 +327,7 @@ async def test_what_replaces_it_during_a_write_is_found_before_the_write_is_ackn
     with pytest.raises(StorageReplaced):
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-            await transaction.records.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
+            await transaction.conversations.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
             way(database, backup)
     await store.close()
     assert database.read_bytes() == backup.read_bytes()

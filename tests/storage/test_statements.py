@@ -12,24 +12,8 @@ from typing import Any
 import pytest
 
 import kalito_mcp.storage.sqlite as package
-from kalito_mcp.storage.sqlite import edit_rows, editing, edits, inspection, tombstones
-from kalito_mcp.storage.sqlite.graphs import (
-    DELETE_EDGE,
-    DELETE_NODE,
-    DELETE_NODES,
-    SELECT_CHANGED_EDGES,
-    SELECT_CHANGED_NODE_KEYS,
-    SELECT_EDGES_FROM,
-    SELECT_GRAPH,
-    SELECT_IDLE_SESSIONS,
-    SELECT_NODE_IDS,
-    SELECT_NODE_KEYS,
-    SELECT_NODES,
-    UPDATE_REVISION,
-    UPDATE_SLEPT_AT,
-    UPSERT_EDGE,
-)
-from kalito_mcp.storage.sqlite.records import (
+from kalito_mcp.storage.sqlite import inspection, record_changes, record_rows, records, tombstones
+from kalito_mcp.storage.sqlite.conversations import (
     SELECT_AGENT_OF_SESSION,
     SELECT_KNOWN_CLIENT_KEYS,
     SELECT_LEVEL_END,
@@ -46,6 +30,22 @@ from kalito_mcp.storage.sqlite.records import (
     UPDATE_COUNTERS_OF_PINS,
     UPDATE_COUNTERS_OF_SUMMARY,
     UPDATE_COVERED,
+)
+from kalito_mcp.storage.sqlite.graphs import (
+    DELETE_EDGE,
+    DELETE_NODE,
+    DELETE_NODES,
+    SELECT_CHANGED_EDGES,
+    SELECT_CHANGED_NODE_KEYS,
+    SELECT_EDGES_FROM,
+    SELECT_GRAPH,
+    SELECT_IDLE_SESSIONS,
+    SELECT_NODE_IDS,
+    SELECT_NODE_KEYS,
+    SELECT_NODES,
+    UPDATE_REVISION,
+    UPDATE_SLEPT_AT,
+    UPSERT_EDGE,
 )
 from kalito_mcp.storage.sqlite.search import SELECT_CANDIDATE_STUBS, SELECT_CANDIDATES
 from kalito_mcp.storage.sqlite.sessions import SELECT_OWING_SESSIONS, SELECT_RECENT_SESSIONS, SELECT_SESSION
@@ -84,30 +84,30 @@ HOT = {
     "scored": SELECT_SCORED,
     "agent of a new record": SELECT_AGENT_OF_SESSION,
     "count of an agent": UPDATE_AGENT_COUNT,
-    "record": edits.SELECT_RECORD,
-    "message as a record": edits.SELECT_MESSAGE_RECORD,
-    "records of keys": edits.SELECT_RECORDS_OF_KEYS,
-    "newest of a type": edits.SELECT_NEWEST_OF_TYPE,
-    "document": edits.SELECT_DOCUMENT,
-    "parts": edits.SELECT_PARTS,
-    "pins of a message": edits.SELECT_PINS_OF_MESSAGE,
-    "summaries over a message": edits.SELECT_SUMMARIES_OVER,
-    "edits": edits.SELECT_EDITS,
-    "tombstone": edits.SELECT_TOMBSTONE,
-    "erased": edits.SELECT_ERASED,
-    "key of an agent": edits.SELECT_AGENT_KEY,
-    "owner": editing.SELECT_OWNER,
-    "stored": editing.SELECT_STORED,
-    "effects": editing.SELECT_EFFECTS,
-    "causes": editing.SELECT_CAUSED_BY_ITSELF,
-    "record of a client key": editing.SELECT_OF_CLIENT_KEY,
-    "counters": editing.UPDATE_COUNTERS,
-    "usage": editing.UPSERT_USAGE,
-    "model of a session": editing.UPDATE_MODEL,
-    "removal of edits": editing.DELETE_EDITS,
-    "removal of usage": editing.DELETE_USAGE,
-    "removal of a record": editing.DELETE_RECORD,
-    "change of a record": edit_rows.UPDATE_RECORD,
+    "record": records.SELECT_RECORD,
+    "message as a record": records.SELECT_MESSAGE_RECORD,
+    "records of keys": records.SELECT_RECORDS_OF_KEYS,
+    "newest of a type": records.SELECT_NEWEST_OF_TYPE,
+    "document": records.SELECT_DOCUMENT,
+    "parts": records.SELECT_PARTS,
+    "pins of a message": records.SELECT_PINS_OF_MESSAGE,
+    "summaries over a message": records.SELECT_SUMMARIES_OVER,
+    "edits": records.SELECT_EDITS,
+    "tombstone": records.SELECT_TOMBSTONE,
+    "erased": records.SELECT_ERASED,
+    "key of an agent": records.SELECT_AGENT_KEY,
+    "owner": record_changes.SELECT_OWNER,
+    "stored": record_changes.SELECT_STORED,
+    "effects": record_changes.SELECT_EFFECTS,
+    "causes": record_changes.SELECT_CAUSED_BY_ITSELF,
+    "record of a client key": record_changes.SELECT_OF_CLIENT_KEY,
+    "counters": record_changes.UPDATE_COUNTERS,
+    "usage": record_changes.UPSERT_USAGE,
+    "model of a session": record_changes.UPDATE_MODEL,
+    "removal of edits": record_changes.DELETE_EDITS,
+    "removal of usage": record_changes.DELETE_USAGE,
+    "removal of a record": record_changes.DELETE_RECORD,
+    "change of a record": record_rows.UPDATE_RECORD,
     "tombstones of texts": tombstones.SELECT_TOMBSTONES_OF_TEXTS,
     "count messages": UPDATE_COUNTERS_OF_MESSAGES,
     "count pins": UPDATE_COUNTERS_OF_PINS,
@@ -166,7 +166,7 @@ def plan(connection: sqlite3.Connection, statement: str) -> list[str]:
 def test_the_package_has_its_statements_in_upper_case_constants() -> None:
     found = {name for name, _ in statements()}
     assert len(found) >= 35
-    assert {"records.SELECT_VIEW", "database.SELECT_IDENTITY", "schema._CREATE_MIGRATIONS"} <= found
+    assert {"conversations.SELECT_VIEW", "database.SELECT_IDENTITY", "schema._CREATE_MIGRATIONS"} <= found
     assert set(HOT.values()) <= {text for _, text in statements()}
 
 

@@ -16,7 +16,7 @@ from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageFull, StorageReadOnly
-from kalito_mcp.ports.edits import Swept
+from kalito_mcp.ports.records import Swept
 from kalito_mcp.storage.sqlite import sweeping
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
@@ -41,26 +41,26 @@ async def append(store: SqliteStore, text: str, **fields: object) -> MemoryRecor
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         draft = drafts.message(text, **fields)  # type: ignore[arg-type]
-        [appended] = await transaction.records.append_messages(session, [draft], now_ms=START_MS)
-        found = await transaction.edits.record(TRIP, f"msg_{appended.id}")
+        [appended] = await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
+        found = await transaction.records.record(TRIP, f"msg_{appended.id}")
     assert found is not None
     return found
 
 
 async def change(store: SqliteStore, record: MemoryRecord, **changes: object) -> MemoryRecord:
     async with store.write() as transaction:
-        return await transaction.edits.change(record, drafts.edit(record, changes))
+        return await transaction.records.change(record, drafts.edit(record, changes))
 
 
 async def purge(store: SqliteStore, *records: MemoryRecord) -> None:
     async with store.write() as transaction:
         for record in records:
-            await transaction.edits.purge(record, now_ms=START_MS)
+            await transaction.records.purge(record, now_ms=START_MS)
 
 
 async def swept_whole(store: SqliteStore) -> Swept:
     async with store.read() as view:
-        unswept = await view.edits.unswept()
+        unswept = await view.records.unswept()
     return await store.sweep(unswept.last)
 
 
@@ -84,15 +84,15 @@ async def remember_everywhere(store: SqliteStore, mark: str) -> list[MemoryRecor
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         pin = drafts.pin(f"{mark} pin", record_id=f"pin_{mark[-1]}", client_key=f"{mark}k", client=f"{mark}c")
-        await transaction.records.add_pins(session, [pin])
+        await transaction.conversations.add_pins(session, [pin])
         end = session.message_count
         summary = drafts.summary(session.summarized_seq + 1, end, text=f"{mark} summary", model_id=f"{mark}model")
-        await transaction.records.add_summary(session, summary)
-        made += await transaction.edits.add_records(TRIP, own, now_ms=START_MS)
+        await transaction.conversations.add_summary(session, summary)
+        made += await transaction.records.add_records(TRIP, own, now_ms=START_MS)
         for record_id in (pin.id, summary.id):
-            found = await transaction.edits.record(TRIP, record_id)
+            found = await transaction.records.record(TRIP, record_id)
             assert found is not None
-            made.append(await transaction.edits.change(found, drafts.edit(found, {"text": f"{mark} again"})))
+            made.append(await transaction.records.change(found, drafts.edit(found, {"text": f"{mark} again"})))
     return made
 
 
@@ -104,7 +104,7 @@ async def test_what_was_erased_is_in_no_file_whatever_field_it_was_in(database: 
     for number in range(40):
         await append(store, f"ordinary reply {number}")
     async with idle.read() as view:
-        assert await view.edits.record(TRIP, made[0].id) is not None
+        assert await view.records.record(TRIP, made[0].id) is not None
     made[1] = await change(store, made[1], **{DELETED_AT: START_MS})
     assert files_with(database.parent, CANARY)
     await purge(store, *made)
@@ -113,7 +113,7 @@ async def test_what_was_erased_is_in_no_file_whatever_field_it_was_in(database: 
     assert files_with(database.parent, CANARY) == []
     async with idle.read() as view:
         assert await view.text.postings(Scope(), [[CANARY.lower()]], types=frozenset(), cap=9)
-        assert await view.edits.record(TRIP, made[0].id) is None
+        assert await view.records.record(TRIP, made[0].id) is None
     await store.close()
     await idle.close()
     assert files_with(database.parent, CANARY) == []
@@ -171,10 +171,10 @@ async def test_a_reader_of_an_older_state_is_named_and_the_next_sweep_finishes(
         assert all("purge again" in reason for reason in swept.remaining.values())
         reader.rollback()
     async with store.read() as view:
-        assert (await view.edits.unswept()).last == 1
+        assert (await view.records.unswept()).last == 1
     assert dict((await swept_whole(store)).remaining) == {}
     async with store.read() as view:
-        assert (await view.edits.unswept()).last == 0
+        assert (await view.records.unswept()).last == 0
     assert files_with(database.parent, CANARY) == []
     await store.close()
 
@@ -186,10 +186,10 @@ async def test_a_sweep_waits_for_the_views_of_its_own_process(database: Path) ->
 
     async def read() -> None:
         async with store.read() as view:
-            await view.edits.record(TRIP, record.id)
+            await view.records.record(TRIP, record.id)
             is_reading.set()
             await is_erased.wait()
-            assert await view.edits.record(TRIP, record.id) == record
+            assert await view.records.record(TRIP, record.id) == record
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read)
@@ -253,11 +253,11 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 async def main():
     store = await SqliteStore.open(pathlib.Path({str(database)!r}))
     async with store.read() as view:
-        await view.edits.record(Scope(), {record.id!r})
+        await view.records.record(Scope(), {record.id!r})
     print("idle", flush=True)
     await anyio.to_thread.run_sync(sys.stdin.readline)
     async with store.read() as view:
-        print(await view.edits.record(Scope(), {record.id!r}), flush=True)
+        print(await view.records.record(Scope(), {record.id!r}), flush=True)
     await store.close()
 
 anyio.run(main)

@@ -34,7 +34,7 @@ async def remember(store: SqliteStore, *said: str, scope: Scope = TRIP) -> list[
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         batch = [drafts.message(text) for text in said]
-        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         index = await transaction.vectors.open_index("hashed", 64)
         owed = await transaction.vectors.owed(index, limit=10_000)
         await transaction.vectors.put(index, owed, np.stack([hashed_vector(one.text) for one in owed]))
@@ -43,9 +43,9 @@ async def remember(store: SqliteStore, *said: str, scope: Scope = TRIP) -> list[
 
 async def change(store: SqliteStore, key: int, **changes: Any) -> None:
     async with store.write() as transaction:
-        record = await transaction.edits.record(Scope(), f"msg_{key}")
+        record = await transaction.records.record(Scope(), f"msg_{key}")
         assert record is not None
-        await transaction.edits.change(record, drafts.edit(record, changes))
+        await transaction.records.change(record, drafts.edit(record, changes))
 
 
 async def nearest(store: SqliteStore, query: str, *, scope: Scope = Scope(), k: int = 10) -> list[int]:  # noqa: B008
@@ -69,9 +69,9 @@ def names(database: Path) -> list[str]:
 
 async def test_few_vectors_have_no_file(database: Path) -> None:
     store = await SqliteStore.open(database, exact_vectors=100)
-    assert not await store.approximate()
+    assert not await store.build_ann_index()
     await remember(store, *texts(100))
-    assert not await store.approximate()
+    assert not await store.build_ann_index()
     assert names(database) == []
     await store.close()
 
@@ -82,7 +82,7 @@ async def test_the_file_finds_what_the_scan_finds(database: Path) -> None:
     await remember(store, *texts(2_000))
     queries = texts(40, seed=2)
     exact = [await nearest(store, query) for query in queries]
-    assert await store.approximate()
+    assert await store.build_ann_index()
     assert names(database) == ["memory.db.vectors-1-2000"]
     other = await SqliteStore.open(database, may_write=False)
     hits = [len({*found} & {*await nearest(other, query)}) for query, found in zip(queries, exact, strict=True)]
@@ -96,8 +96,8 @@ async def test_the_file_finds_what_the_scan_finds(database: Path) -> None:
 async def test_what_came_after_the_file_is_found_and_what_went_is_not(database: Path) -> None:
     store = await SqliteStore.open(database, exact_vectors=100)
     keys = await remember(store, *texts(300))
-    assert await store.approximate()
-    assert not await store.approximate()
+    assert await store.build_ann_index()
+    assert not await store.build_ann_index()
     [new] = await remember(store, "the night ferry to Moss")
     assert (await nearest(store, "the night ferry to Moss"))[0] == new
     best = await nearest(store, "apple pear plum fig", k=5)
@@ -121,7 +121,7 @@ async def test_agents_and_sessions_find_their_own_however_few_they_are_beside_th
     few = await remember(store, *texts(5), scope=Scope(agent="coach", session="gym"))
     own = await remember(store, *texts(7), scope=Scope(session="home"))
     many = await remember(store, *texts(2_000))
-    assert await store.approximate()
+    assert await store.build_ann_index()
     for scope, expected in [
         (Scope(agent="coach"), few),
         (Scope(agent="coach", session="gym"), few),
@@ -137,11 +137,11 @@ async def test_agents_and_sessions_find_their_own_however_few_they_are_beside_th
 async def test_a_file_grows_by_what_is_new_and_replaces_the_one_before(database: Path, few: None) -> None:
     store = await SqliteStore.open(database, exact_vectors=50)
     await remember(store, *texts(60))
-    assert await store.approximate()
+    assert await store.build_ann_index()
     await remember(store, *texts(25, seed=3))
-    assert not await store.approximate()
+    assert not await store.build_ann_index()
     await remember(store, *texts(25, seed=4))
-    assert await store.approximate()
+    assert await store.build_ann_index()
     assert names(database) == ["memory.db.vectors-1-110"]
     assert len(await nearest(store, "apple", k=200)) == 110
     await store.close()
@@ -152,7 +152,7 @@ async def test_a_sweep_removes_the_file_and_with_it_what_was_erased(database: Pa
     store = await SqliteStore.open(database, exact_vectors=50)
     keys = await remember(store, "the canary sings", *texts(60))
     [canary] = packed(hashed_vector("the canary sings")[None])
-    assert await store.approximate()
+    assert await store.build_ann_index()
     await nearest(store, "canary")
 
     def holding() -> list[str]:
@@ -160,14 +160,14 @@ async def test_a_sweep_removes_the_file_and_with_it_what_was_erased(database: Pa
 
     assert "memory.db.vectors-1-61" in holding()
     async with store.write() as transaction:
-        record = await transaction.edits.record(Scope(), f"msg_{keys[0]}")
+        record = await transaction.records.record(Scope(), f"msg_{keys[0]}")
         assert record is not None
-        await transaction.edits.purge(record, now_ms=START_MS)
+        await transaction.records.purge(record, now_ms=START_MS)
     await store.sweep()
     assert names(database) == []
     assert holding() == []
     assert keys[0] not in await nearest(store, "the canary sings", k=100)
-    assert await store.approximate()
+    assert await store.build_ann_index()
     assert holding() == []
     await store.close()
 
@@ -176,7 +176,7 @@ async def test_a_sweep_removes_the_file_and_with_it_what_was_erased(database: Pa
 async def test_a_sweep_while_a_file_is_built_leaves_nothing_of_it(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kalito_mcp.storage.sqlite.near_file import NearFileBuilder  # noqa: PLC0415 - only where the library is
+    from kalito_mcp.storage.sqlite.ann_file import NearFileBuilder  # noqa: PLC0415 - only where the library is
 
     store = await SqliteStore.open(database, exact_vectors=50)
     await remember(store, *texts(60))
@@ -194,7 +194,7 @@ async def test_a_sweep_while_a_file_is_built_leaves_nothing_of_it(
 
     for either in (swept_then_saved, saved_then_swept):
         monkeypatch.setattr(NearFileBuilder, "save", either)
-        assert not await store.approximate()
+        assert not await store.build_ann_index()
         assert names(database) == []
     await store.close()
 
@@ -213,7 +213,7 @@ async def test_a_file_that_is_none_is_passed_over(database: Path, content: bytes
 async def test_a_file_that_knows_more_than_the_database_is_passed_over(database: Path) -> None:
     store = await SqliteStore.open(database, exact_vectors=50)
     keys = await remember(store, *texts(60))
-    assert await store.approximate()
+    assert await store.build_ann_index()
     file_of(database, 1, 60).rename(file_of(database, 1, 61))
     assert sorted(await nearest(store, "apple", k=100)) == keys
     await store.close()
@@ -223,7 +223,7 @@ async def test_without_the_library_the_scan_serves_any_number(database: Path, mo
     monkeypatch.setattr(vector_shelf, "is_installed", lambda: False)
     store = await SqliteStore.open(database, exact_vectors=10)
     keys = await remember(store, *texts(60))
-    assert not await store.approximate()
+    assert not await store.build_ann_index()
     assert sorted(await nearest(store, "apple", k=100)) == keys
     await store.close()
 
@@ -245,7 +245,7 @@ async def test_a_read_only_process_builds_nothing(database: Path) -> None:
     await remember(store, *texts(60))
     await store.close()
     reading = await SqliteStore.open(database, exact_vectors=50, may_write=False)
-    assert not await reading.approximate()
+    assert not await reading.build_ann_index()
     assert names(database) == []
     await reading.close()
 
@@ -256,7 +256,7 @@ async def test_what_was_scanned_is_let_go_when_a_file_takes_its_place(database: 
     await remember(store, *texts(60), scope=Scope(session="home"))
     await nearest(store, "apple")
     assert list(store._vectors._caches) == [0]
-    assert await store.approximate()
+    assert await store.build_ann_index()
     await nearest(store, "apple")
     assert list(store._vectors._caches) == [60]
     await store.close()
@@ -267,7 +267,7 @@ async def test_what_was_scanned_is_let_go_when_a_file_takes_its_place(database: 
 async def test_a_file_that_cannot_be_written_is_said_so_and_nothing_of_it_stays(
     database: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    from kalito_mcp.storage.sqlite.near_file import NearFileBuilder  # noqa: PLC0415 - only where the library is
+    from kalito_mcp.storage.sqlite.ann_file import NearFileBuilder  # noqa: PLC0415 - only where the library is
 
     def fail(builder: NearFileBuilder) -> None:
         raise error
@@ -276,7 +276,7 @@ async def test_a_file_that_cannot_be_written_is_said_so_and_nothing_of_it_stays(
     store = await SqliteStore.open(database, exact_vectors=50)
     keys = await remember(store, *texts(60))
     with pytest.raises(StorageError, match="free some space"):
-        await store.approximate()
+        await store.build_ann_index()
     assert names(database) == []
     assert sorted(await nearest(store, "apple", k=100)) == keys
     await store.close()

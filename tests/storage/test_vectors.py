@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput, StorageDamaged
-from kalito_mcp.storage.sqlite import vector_shelf
+from kalito_mcp.storage.sqlite import vector_caches
 from kalito_mcp.storage.sqlite import vectors as statements
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
@@ -32,7 +32,7 @@ async def append(store: SqliteStore, *texts: str) -> list[int]:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
-        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
 
 
@@ -48,16 +48,16 @@ async def embed_everything(store: SqliteStore) -> None:
 
 async def change(store: SqliteStore, key: int, **changes: Any) -> None:
     async with store.write() as transaction:
-        record = await transaction.edits.record(TRIP, f"msg_{key}")
+        record = await transaction.records.record(TRIP, f"msg_{key}")
         assert record is not None
-        await transaction.edits.change(record, drafts.edit(record, changes))
+        await transaction.records.change(record, drafts.edit(record, changes))
 
 
 async def purge(store: SqliteStore, key: int) -> None:
     async with store.write() as transaction:
-        record = await transaction.edits.record(TRIP, f"msg_{key}")
+        record = await transaction.records.record(TRIP, f"msg_{key}")
         assert record is not None
-        await transaction.edits.purge(record, now_ms=START_MS)
+        await transaction.records.purge(record, now_ms=START_MS)
 
 
 def files_with(folder: Path, text: str) -> list[str]:
@@ -86,7 +86,7 @@ async def test_the_vector_of_an_erased_text_is_in_no_file(database: Path) -> Non
     for key in keys:
         await purge(store, key)
     async with store.read() as view:
-        unswept = await view.edits.unswept()
+        unswept = await view.records.unswept()
     assert dict((await store.sweep(unswept.last)).remaining) == {}
     assert [files_with(database.parent, text) for text in [*secrets, "harmless"]] == [[]] * 5
     assert files_with(database.parent, "ordinary message 7")
@@ -120,7 +120,7 @@ def test_no_trigger_runs_when_a_record_is_inserted(copy: Path) -> None:
         (statements.SELECT_NEW, "INTEGER PRIMARY KEY"),
         (statements.SELECT_OLDER, "INTEGER PRIMARY KEY"),
         (statements.SELECT_DEBTS, "PRIMARY KEY"),
-        (vector_shelf.SELECT_VECTORS, "INTEGER PRIMARY KEY"),
+        (vector_caches.SELECT_VECTORS, "INTEGER PRIMARY KEY"),
         (statements.SELECT_VECTORS_OF_RECORDS, "record_vectors_of_records"),
         (statements.SELECT_VECTORS_OF_SESSION, "record_vectors_of_sessions"),
         (statements.SELECT_KEPT, "INTEGER PRIMARY KEY"),

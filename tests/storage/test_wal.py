@@ -37,8 +37,8 @@ async def main():
         async with store.write() as transaction:
             session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
             draft = drafts.message(f"message {number}", client_key=str(number))
-            await transaction.records.append_messages(session, [draft], now_ms=0)
-            await transaction.records.add_pins(session, [drafts.pin(f"pin {number}")])
+            await transaction.conversations.append_messages(session, [draft], now_ms=0)
+            await transaction.conversations.add_pins(session, [drafts.pin(f"pin {number}")])
         print(number, flush=True)
         number += 1
 
@@ -57,14 +57,14 @@ async def test_the_wal_stays_bounded_under_many_writes_beside_a_reader(store: Sq
                 async with reading.read() as view:
                     session = await view.sessions.get(TRIP)
                     if session is not None:
-                        await view.records.view(session, tail=3, pins=5)
+                        await view.conversations.view(session, tail=3, pins=5)
 
         tasks.start_soon(read)
         for number in range(120):
             async with store.write() as transaction:
                 session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
                 draft = drafts.message(f"{LONG}{number}")
-                await transaction.records.append_messages(session, [draft], now_ms=START_MS)
+                await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
             sizes.append(wal.stat().st_size)
         tasks.cancel_scope.cancel()
     await reading.close()

@@ -89,7 +89,7 @@ async def all_summaries(store: SqliteStore, scope: Scope = TRIP) -> dict[int, li
         session = await view.sessions.get(scope)
         assert session is not None
         for level in range(12):
-            summaries = list(await view.records.summaries(session, level=level, after_seq=0))
+            summaries = list(await view.conversations.summaries(session, level=level, after_seq=0))
             if summaries:
                 found[level] = summaries
     return found
@@ -99,7 +99,7 @@ async def uncovered(store: SqliteStore) -> Sequence[ConversationSummary]:
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
-        return await view.records.uncovered_summaries(session)
+        return await view.conversations.uncovered_summaries(session)
 
 
 def assert_tiled(summaries: Sequence[ConversationSummary], last_seq: int | None = None) -> None:

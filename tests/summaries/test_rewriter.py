@@ -102,7 +102,7 @@ async def record(store: SqliteStore, texts: list[str], origins: list[Origin] | N
             )
             for n, text in enumerate(texts)
         ]
-        await transaction.records.append_messages(session, messages, now_ms=START_MS)
+        await transaction.conversations.append_messages(session, messages, now_ms=START_MS)
 
 
 async def hide(store: SqliteStore, *seqs: int, deleted_at: int | None = START_MS) -> MemoryRecord:
@@ -110,27 +110,27 @@ async def hide(store: SqliteStore, *seqs: int, deleted_at: int | None = START_MS
     async with store.write() as transaction:
         session = await session_of(transaction)
         for seq in seqs:
-            [message] = await transaction.records.messages(session, first_seq=seq, last_seq=seq)
-            before = await transaction.edits.record(TRIP, message.record_id)
+            [message] = await transaction.conversations.messages(session, first_seq=seq, last_seq=seq)
+            before = await transaction.records.record(TRIP, message.record_id)
             assert before is not None
             content = with_changes(before.content, {DELETED_AT: deleted_at})
             edit = EditDraft(EditType.UPDATE, SYSTEM_EDITOR, START_MS, content, 1)
-            await transaction.edits.change(before, edit)
+            await transaction.records.change(before, edit)
     return before
 
 
 async def all_summaries(store: SqliteStore) -> dict[int, list[ConversationSummary]]:
     async with store.read() as view:
         session = await session_of(view)
-        levels = [list(await view.records.summaries(session, level=level, after_seq=0)) for level in range(16)]
+        levels = [list(await view.conversations.summaries(session, level=level, after_seq=0)) for level in range(16)]
     return {level: found for level, found in enumerate(levels) if found}
 
 
 async def rewrite(store: SqliteStore, seq: int, *, is_erased: bool = False) -> list[str]:
     async with store.write() as transaction:
         session = await session_of(transaction)
-        [message] = await transaction.records.messages(session, first_seq=seq, last_seq=seq)
-        found = await transaction.edits.record(TRIP, message.record_id)
+        [message] = await transaction.conversations.messages(session, first_seq=seq, last_seq=seq)
+        found = await transaction.records.record(TRIP, message.record_id)
         assert found is not None
         return await SummaryRewriter(CharacterCounter(), SummaryPolicy()).rewrite(
             transaction, session, found, editor=SYSTEM_EDITOR, at_ms=START_MS, is_erased=is_erased
@@ -200,11 +200,11 @@ async def test_a_summary_that_is_forgotten_while_it_is_folded_is_not_in_the_fold
 
     async def forget() -> None:
         async with store.write() as transaction:
-            summary = await transaction.edits.record(TRIP, first.id)
+            summary = await transaction.records.record(TRIP, first.id)
             assert summary is not None
             content = with_changes(summary.content, {DELETED_AT: START_MS})
             edit = EditDraft(EditType.DELETE, SYSTEM_EDITOR, START_MS, content, 1)
-            await transaction.edits.change(summary, edit)
+            await transaction.records.change(summary, edit)
 
     model.meanwhile = forget
     fold = await keeping.fold_due(TRIP)
@@ -248,9 +248,9 @@ async def test_an_erased_message_counts_as_gone_before_it_is(store: SqliteStore)
     [first, _] = (await all_summaries(store))[0]
     assert "customer A" not in first.summary
     async with store.read() as view:
-        summary = await view.edits.record(TRIP, first.id)
+        summary = await view.records.record(TRIP, first.id)
         assert summary is not None
-        assert await view.edits.edits(summary) == []
+        assert await view.records.edits(summary) == []
 
 
 async def test_no_summary_is_trusted_more_than_its_least_trusted_part(store: SqliteStore) -> None:
@@ -272,7 +272,7 @@ async def test_a_summary_does_not_take_in_what_is_trusted_less_than_itself(store
     await record(store, FACTS[:3], [Origin.USER, Origin.TOOL, Origin.USER])
     async with store.write() as transaction:
         session = await session_of(transaction)
-        await transaction.records.add_summary(session, drafts.summary(1, 3, text="Three parcels."))
+        await transaction.conversations.add_summary(session, drafts.summary(1, 3, text="Three parcels."))
     await rewrite(store, 1)
     [[summary]] = (await all_summaries(store)).values()
     assert summary.origin is Origin.ASSISTANT
@@ -292,7 +292,7 @@ async def test_extractive_summaries_count_only_what_is_shown(store: SqliteStore)
     await hide(store, 1, 2)
     async with store.read() as view:
         messages: list[MessageWithImportance] = list(
-            await view.records.messages(await session_of(view), first_seq=1, last_seq=6)
+            await view.conversations.messages(await session_of(view), first_seq=1, last_seq=6)
         )
     assert summarize_messages(messages, max_chars=500).startswith("Conversation with 4 messages (2 user, 2 assistant)")
     await keeper(store).summarize_all(TRIP)

@@ -48,13 +48,13 @@ async def stored(store: SqliteStore) -> SqliteStore:
     """With two tasks."""
     async with store.write() as transaction:
         tasks = [drafts.record(RecordType.TASK, one.removeprefix("task_")) for one in (FIRST, SECOND)]
-        await transaction.edits.add_records(Scope(), tasks, now_ms=START_MS)
+        await transaction.records.add_records(Scope(), tasks, now_ms=START_MS)
     return store
 
 
 async def read(store: SqliteStore, record_id: str) -> MemoryRecord:
     async with store.read() as view:
-        record = await view.edits.record(Scope(), record_id)
+        record = await view.records.record(Scope(), record_id)
     assert record is not None
     return record
 
@@ -95,7 +95,7 @@ async def test_a_use_is_no_edit_and_leaves_the_revision(stored: SqliteStore, clo
     record = await read(stored, FIRST)
     assert record.revision == 1
     async with stored.read() as view:
-        assert await view.edits.edits(record) == []
+        assert await view.records.edits(record) == []
 
 
 async def test_a_failed_write_keeps_its_counts_for_the_next_time(stored: SqliteStore, clock: ScriptedClock) -> None:

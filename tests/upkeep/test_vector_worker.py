@@ -32,7 +32,7 @@ async def append(store: SqliteStore, *texts: str) -> list[int]:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
-        appended = await transaction.records.append_messages(session, batch, now_ms=START_MS)
+        appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
 
 

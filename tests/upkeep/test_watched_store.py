@@ -33,7 +33,7 @@ async def test_all_else_is_the_stores_own(store: SqliteStore) -> None:
     watched = WatchedStore(store, lambda: told.append(1))
     assert await watched.secret() == await store.secret()
     assert await watched.revision() == await store.revision()
-    assert await watched.approximate() is False
+    assert await watched.build_ann_index() is False
     assert told == []
     assert (await watched.sweep()).remaining == {}
     assert told == [1], "what finds vectors quickly is to be made again"

@@ -13,7 +13,7 @@ from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Role
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
-from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
 from kalito_mcp.server.tools.answers import answer, made_visible, not_kept, plural, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
@@ -36,7 +36,7 @@ _SHOWN_SUMMARIES: Final = 10
 class ConversationTools:
     """The tools that hand over a conversation and take back its context."""
 
-    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions) -> None:
+    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
         self._subscriptions = subscriptions
 

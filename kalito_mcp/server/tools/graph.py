@@ -14,7 +14,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleReport,
 )
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import AGENT_URI, Subscriptions, graph_uri
 from kalito_mcp.server.tools.answers import answer, not_kept, plural
 from kalito_mcp.server.tools.shapes import (
@@ -34,7 +34,7 @@ _DECIMALS: Final = 4
 class GraphTools:
     """The tool that remembers what the user thought of an answer."""
 
-    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions) -> None:
+    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
         self._subscriptions = subscriptions
 

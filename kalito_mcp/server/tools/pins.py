@@ -7,7 +7,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from kalito_mcp.domain.records import CreatePinRequest, PinType
-from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, not_kept
 from kalito_mcp.server.tools.records import editor_of
@@ -17,7 +17,7 @@ from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeN
 class PinTools:
     """The tool that keeps one thing in sight."""
 
-    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions) -> None:
+    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
         self._subscriptions = subscriptions
 

@@ -15,7 +15,7 @@ from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
 from kalito_mcp.memory import Memory
 from kalito_mcp.records.schemas import as_shown
-from kalito_mcp.server.opened import OpenedMemory, opened_by
+from kalito_mcp.server.memory_handle import MemoryHandle, opened_by
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, made_visible, not_kept, plural
 from kalito_mcp.server.tools.shapes import (
@@ -62,7 +62,7 @@ async def ask_before_erasing(
         return Confirmation(erase=True)
     shown: list[str] = []
     for one in found[:_SHOWN]:
-        pins, _ = await memory.made_of(one.id)
+        pins, _ = await memory.derived_from(one.id)
         shown += [f"- {each.id}: {each.text[:_EXCERPT_CHARS]!r}" for each in (one, *pins)]
     more = [f"- and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     return Elicit("\n".join(["Erase this from the memory for good?", *shown, *more]), Confirmation)
@@ -80,7 +80,7 @@ async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRec
 class RecordTools:
     """The tools by which a person sees, corrects, undoes and erases what is remembered."""
 
-    def __init__(self, opened: OpenedMemory, subscriptions: Subscriptions) -> None:
+    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
         self._subscriptions = subscriptions
 
@@ -275,7 +275,7 @@ class RecordTools:
         """What else speaks of the messages among these, a line each: what an assistant may have to correct as well."""
         memory, lines = await self._opened.memory(), []
         for record in records[:_SHOWN]:
-            pins, summaries = await memory.made_of(record.id)
+            pins, summaries = await memory.derived_from(record.id)
             if summaries:
                 lines.append(f"Written anew with {record.id}: {_listed([one.id for one in summaries])}.")
             lines += [f"{pin.id} was made from {record.id} and still says: {pin.text[:_EXCERPT_CHARS]}" for pin in pins]

@@ -11,7 +11,7 @@ from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.time import from_iso
-from kalito_mcp.server.opened import OpenedMemory
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer, plural
 from kalito_mcp.server.tools.graph import past_lines, past_question
 from kalito_mcp.server.tools.shapes import AgentId, OriginName, RecordTypeName, RoleName, SearchHit, SearchResult
@@ -33,7 +33,7 @@ Word = Annotated[str, Field(min_length=1, max_length=200)]
 class SearchTools:
     """The tool that finds what was said."""
 
-    def __init__(self, opened: OpenedMemory) -> None:
+    def __init__(self, opened: MemoryHandle) -> None:
         self._opened = opened
 
     async def search_memory(

@@ -20,14 +20,14 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageDamaged, StorageReadOnly
-from kalito_mcp.ports.edits import Swept
+from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import StoragePolicy
-from kalito_mcp.storage.sqlite.editing import EditStatements
-from kalito_mcp.storage.sqlite.edits import EditQueries
+from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
-from kalito_mcp.storage.sqlite.records import RecordQueries, RecordStatements
+from kalito_mcp.storage.sqlite.record_changes import RecordStatements
+from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
 from kalito_mcp.storage.sqlite.search import SearchQueries
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
@@ -35,7 +35,7 @@ from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, lea
 from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_index import CREATE_VOCABULARY, TextIndexQueries, TextIndexStatements
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
-from kalito_mcp.storage.sqlite.vector_shelf import VectorShelf
+from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
@@ -63,13 +63,13 @@ _WRITER_PRAGMAS: Final = (
 class ReadViewOfSqlite:
     """One read transaction."""
 
-    def __init__(self, connection: aiosqlite.Connection, vectors: VectorShelf) -> None:
+    def __init__(self, connection: aiosqlite.Connection, vectors: VectorCaches) -> None:
         self.sessions = SessionQueries(connection)
-        self.records = RecordQueries(connection)
+        self.conversations = ConversationQueries(connection)
         self.search = SearchQueries(connection)
         self.text = TextIndexQueries(connection)
         self.graphs = GraphQueries(connection)
-        self.edits = EditQueries(connection)
+        self.records = RecordQueries(connection)
         self.vectors = VectorQueries(connection, vectors)
         self.connection = connection
 
@@ -84,11 +84,11 @@ class WriteTransactionOfSqlite:
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self.sessions = SessionStatements(connection)
-        self.records = RecordStatements(connection)
+        self.conversations = ConversationStatements(connection)
         self.search = SearchQueries(connection)
         self.text = TextIndexStatements(connection)
         self.graphs = GraphStatements(connection)
-        self.edits = EditStatements(connection)
+        self.records = RecordStatements(connection)
         self.vectors = VectorStatements(connection)
 
 
@@ -107,7 +107,7 @@ class SqliteStore:
         self._reader_mode = _READ_WRITE
         self._idle_readers: list[aiosqlite.Connection] = []
         self._reader_slots = anyio.Semaphore(policy.readers)
-        self._vectors = VectorShelf(path, exact_up_to=exact_vectors)
+        self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
         self._watcher: aiosqlite.Connection | None = None
         self._watcher_lock = anyio.Lock()
         self._is_closed = False
@@ -206,7 +206,7 @@ class SqliteStore:
         async with self.write() as transaction:
             return await transaction.text.rebuild()
 
-    async def approximate(self) -> bool:
+    async def build_ann_index(self) -> bool:
         """Build the approximate index of vectors where it is due."""
         return not self.is_read_only and await self._vectors.build(self._reading, self._on_opened_files)
 

@@ -1,254 +1,215 @@
-"""Rows of the records table to typed views, and back. No SQL runs here."""
+"""Rows of the records table, whatever their type, to whole records and back, and rows of their edits. No SQL runs here.
+
+A record's `content` is flat. Some of its fields are columns, because they are indexed, shown or counted; all others
+lie in `attributes` as they are.
+"""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kalito_mcp.domain.records import (
-    ConversationSummary,
-    MessageWithImportance,
-    Origin,
-    PinType,
-    RecordType,
-    Role,
-    SemanticPin,
-    SummaryMethod,
-    Visibility,
-    message_record_id,
-    origin_of_role,
+from kalito_mcp.domain.memory_records import (
+    DELETED_AT,
+    Editor,
+    EditorType,
+    EditType,
+    MemoryRecord,
+    RecordDraft,
+    StoredEdit,
+    with_changes,
 )
-from kalito_mcp.domain.search import Candidate
-from kalito_mcp.domain.sessions import Session
-from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
-from kalito_mcp.ports.records import MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.domain.records import RecordType, Role, Visibility, message_record_id
+from kalito_mcp.storage.sqlite.conversation_rows import origin_of, packed, packed_list, real, stored_origin
 from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.row_hash import record_hash
+from kalito_mcp.storage.sqlite.row_hash import hash_of_record, row_hash
 
-RECORD_COLUMNS: Final = """
-    r.key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance, r.tokens, r.created_at,
-    r.client_key, r.attributes, r.origin, r.deleted_at IS NOT NULL, r.is_internal
+STORED_COLUMNS: Final = """
+    r.key, r.agent_key, r.session_key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance,
+    r.tokens, r.created_at, r.client_key, r.attributes, r.origin, r.client, r.recorded_at, r.revision, r.deleted_at,
+    r.purged_at, r.is_internal, r.is_critical, r.tags, r.caused_by, r.source,
+    r.document_id,
+    (SELECT coalesce(c.id, 'msg_' || c.key) FROM records c WHERE c.key = r.caused_by) AS cause
 """
-INSERT_RECORD: Final = """
-INSERT INTO records (
-    key, agent_key, session_key, type, id, seq, end_seq, level, is_covered, role, name, text, importance, tokens,
-    created_at, client_key, attributes, hash, origin, client, recorded_at, is_internal, is_critical, tags, caused_by,
-    source, document_id
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+UPDATE_RECORD: Final = """
+UPDATE records SET
+    seq = :seq, name = :name, text = :text, importance = :importance, tokens = :tokens, client_key = :client_key,
+    attributes = :attributes, client = :client, revision = :revision, deleted_at = :deleted_at, purged_at = :purged_at,
+    is_internal = :is_internal, is_critical = :is_critical, tags = :tags, caused_by = :caused_by,
+    source = :source, document_id = :document_id, hash = :hash
+WHERE key = :key
 """
-_TYPES: Final = {str(of_type): of_type for of_type in RecordType}
-_ROLES: Final = {str(role): role for role in Role}
-_ORIGINS: Final = {str(origin): origin for origin in Origin}
-_ORIGINS_OF_ROLES: Final = {str(role): origin_of_role(role) for role in Role}
-_COLUMN_DETAILS: Final = frozenset({"tags", "visibility", "critical"})
+INSERT_EDIT: Final = """
+INSERT INTO memory_edits (record_key, version, edit_type, editor_type, editor_id, changes, edited_at, hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+EDIT_COLUMNS: Final = "e.record_key, e.version, e.edit_type, e.editor_type, e.editor_id, e.changes, e.edited_at"
+"""Also what the hash of an edit is made of."""
+
+DEFAULT_IMPORTANCE: Final = 0.5
+_STORED_NAMES: Final = tuple(
+    column.split(".")[1] for column in STORED_COLUMNS.partition("(")[0].replace("\n", " ").split(",") if "." in column
+)
+STORED_WIDTH: Final = len(_STORED_NAMES) + 1
+_COMMON_FIELDS: Final = frozenset(
+    {"text", "importance_score", "tags", "critical", "visibility", "caused_by", DELETED_AT}
+)
+_PLACE_FIELDS: Final = frozenset({"level", "start_seq", "end_seq"})
+_DOCUMENT_COLUMNS: Final = {"seq": "chunk_index", "source": "source", "document_id": "document_id"}
+_DOCUMENT_FIELDS: Final = frozenset(_DOCUMENT_COLUMNS.values())
+_NAME_FIELDS: Final = {RecordType.DOCUMENT: "title"}
 
 Row = Sequence[Any]
+StoredRow = dict[str, Any]
+"""A row of STORED_COLUMNS by their names; `cause` is the id of the record that `caused_by` is the key of."""
 
 
-def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: MessageDraft, *, now_ms: int) -> Row:
-    """The parameters of INSERT_RECORD for a message."""
-    attributes, is_internal, is_critical, tags = None, 0, 0, None
-    if draft.model_id is not None or draft.token_usage is not None or draft.details:
-        kept = {"model_id": draft.model_id, "token_usage": draft.token_usage}
-        if draft.details:
-            kept |= {name: value for name, value in draft.details.items() if name not in _COLUMN_DETAILS}
-            is_internal = int(draft.details.get("visibility") == Visibility.INTERNAL)
-            is_critical = int(bool(draft.details.get("critical")))
-            tags = packed_list(draft.details.get("tags"))
-        attributes = packed(kept) if any(value is not None for value in kept.values()) else None
-    role = draft.role.value
-    origin = None if draft.origin is None or draft.origin is _ORIGINS_OF_ROLES[role] else draft.origin.value
-    recorded_at = None if draft.created_at == now_ms else now_ms
-    importance = real(draft.importance)
-    said = (session_key, "message", None, seq, None, None, role, draft.name, draft.text, importance)
-    hashed = (*said, draft.created_at, draft.client_key, attributes, recorded_at, draft.client, origin)
-    return (
-        *(key, agent_key, session_key, "message", None, seq, None, None, None),
-        *(role, draft.name, draft.text, importance, draft.tokens, draft.created_at, draft.client_key, attributes),
-        record_hash((*hashed, is_internal, is_critical, tags)),
-        *(origin, draft.client, recorded_at, is_internal, is_critical, tags, None, None, None),
-    )
+def stored(row: Row) -> StoredRow:
+    """The first STORED_WIDTH values of a row by their names."""
+    return dict(zip((*_STORED_NAMES, "cause"), row, strict=False))
 
 
-def pin_row(key: int, agent_key: int, session_key: int, draft: PinDraft) -> Row:
-    """The parameters of INSERT_RECORD for a pin."""
-    attributes = packed({"pin_type": str(draft.pin_type), "source_message_id": draft.source_message_id})
-    hashed = (session_key, "pin", draft.id, None, None, None, None, None, draft.content)
-    kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
-    return (
-        *(key, agent_key, session_key, "pin", draft.id, None, None, None, None, None, None),
-        *(draft.content, real(draft.importance), draft.tokens, draft.created_at, draft.client_key, attributes),
-        *_hash_and_origin((*hashed, *kept), draft.origin, draft.client),
-    )
+def record(row: Row) -> MemoryRecord:
+    """A row of STORED_COLUMNS, then the agent's and the session's id, usage, last use, and what it led to, as JSON."""
+    agent_id, session_id, usage_count, last_used, led_to = row[STORED_WIDTH:]
+    with intact_rows():
+        fields = stored(row)
+        kind = RecordType(fields["type"])
+        return MemoryRecord(
+            key=fields["key"],
+            id=fields["id"] or message_record_id(fields["key"]),
+            type=kind,
+            agent_id=agent_id,
+            session_id=session_id,
+            content=content_of(fields),
+            origin=origin_of(fields["role"], fields["origin"]),
+            client=fields["client"],
+            created_at=fields["created_at"],
+            recorded_at=fields["created_at"] if fields["recorded_at"] is None else fields["recorded_at"],
+            revision=fields["revision"],
+            role=None if fields["role"] is None else Role(fields["role"]),
+            seq=fields["seq"] if kind is RecordType.MESSAGE else None,
+            client_key=fields["client_key"],
+            usage_count=usage_count or 0,
+            last_used=last_used,
+            led_to=tuple(json.loads(led_to)),
+        )
 
 
-def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft) -> Row:
-    """The parameters of INSERT_RECORD for a summary."""
-    attributes = packed(
+def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What may be edited of a record, by its row; fields without a value are left out."""
+    with intact_rows():
+        kind = RecordType(row["type"])
+        fields: dict[str, Any] = {
+            **({} if row["attributes"] is None else json.loads(row["attributes"])),
+            "text": row["text"],
+            "importance_score": row["importance"],
+            "tags": None if row["tags"] is None else json.loads(row["tags"]),
+            "critical": True if row["is_critical"] else None,
+            "visibility": str(Visibility.INTERNAL) if row["is_internal"] else None,
+            "caused_by": row["cause"],
+            DELETED_AT: row["deleted_at"],
+            _NAME_FIELDS.get(kind, "name"): row["name"],
+        }
+        if kind is RecordType.DOCUMENT:
+            fields |= {"chunk_index": row["seq"], "source": row["source"], "document_id": row["document_id"]}
+        if kind is RecordType.SUMMARY:
+            fields |= {"level": row["level"], "start_seq": row["seq"], "end_seq": row["end_seq"]}
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def with_content(row: StoredRow, content: Mapping[str, Any], *, caused_by: int | None, tokens: int) -> StoredRow:
+    """The row with other content, and its hash. `caused_by` is the key of the cause.
+
+    The place of a summary is not content that could change: it stays as it is. A thought is internal whatever is said.
+    """
+    kind = RecordType(row["type"])
+    place: StoredRow = {}
+    own = {_NAME_FIELDS.get(kind, "name"), *_COMMON_FIELDS}
+    if kind is RecordType.DOCUMENT:
+        own |= _DOCUMENT_FIELDS
+        place = {name: content.get(field) for name, field in _DOCUMENT_COLUMNS.items()}
+    if kind is RecordType.SUMMARY:
+        own |= _PLACE_FIELDS
+    attributes = {name: value for name, value in content.items() if name not in own and value is not None}
+    is_internal = kind is RecordType.THOUGHT or content.get("visibility") == Visibility.INTERNAL
+    return hashed(
         {
-            "start_message_id": draft.start_message_id,
-            "end_message_id": draft.end_message_id,
-            "started_at": draft.started_at,
-            "ended_at": draft.ended_at,
-            "method": str(draft.method),
-            "model_id": draft.model_id,
+            **row,
+            **place,
+            "name": content.get(_NAME_FIELDS.get(kind, "name")),
+            "text": content["text"],
+            "importance": real(content.get("importance_score", DEFAULT_IMPORTANCE)),
+            "tokens": tokens,
+            "attributes": packed(attributes) if attributes else None,
+            "deleted_at": content.get(DELETED_AT),
+            "is_internal": int(is_internal),
+            "is_critical": int(bool(content.get("critical"))),
+            "tags": packed_list(content.get("tags")),
+            "caused_by": caused_by,
+            "cause": content.get("caused_by"),
         }
     )
-    place = (draft.id, draft.start_seq, draft.end_seq, draft.level)
-    hashed = (session_key, "summary", *place, None, None, draft.text)
-    kept = (real(draft.importance), draft.created_at, None, attributes)
+
+
+def hashed(row: StoredRow) -> StoredRow:
+    """The row with the hash of what it has now."""
+    return {**row, "hash": hash_of_record(row)}
+
+
+def new_row(
+    key: int, agent_key: int, session_key: int | None, draft: RecordDraft, *, caused_by: int | None, now_ms: int
+) -> StoredRow:
+    """The row of a thought, document or task."""
+    empty: StoredRow = dict.fromkeys(_STORED_NAMES)
+    return with_content(
+        {
+            **empty,
+            "key": key,
+            "agent_key": agent_key,
+            "session_key": session_key,
+            "type": str(draft.type),
+            "id": draft.id,
+            "created_at": draft.created_at,
+            "client_key": draft.client_key,
+            "origin": stored_origin(None, draft.origin),
+            "client": draft.client,
+            "recorded_at": None if now_ms == draft.created_at else now_ms,
+            "revision": 1,
+        },
+        with_changes(draft.content, {DELETED_AT: None}),
+        caused_by=caused_by,
+        tokens=draft.tokens,
+    )
+
+
+def insert_parameters(row: StoredRow) -> Row:
+    """The parameters of INSERT_RECORD for a row of `new_row`."""
     return (
-        *(key, agent_key, session_key, "summary", *place, 0, None, None),
-        *(draft.text, real(draft.importance), draft.tokens, draft.created_at, None, attributes),
-        *_hash_and_origin((*hashed, *kept), draft.origin, None),
+        *(row[name] for name in ("key", "agent_key", "session_key", "type", "id", "seq", "end_seq", "level")),
+        None,
+        *(row[name] for name in ("role", "name", "text", "importance", "tokens", "created_at", "client_key")),
+        *(row[name] for name in ("attributes", "hash", "origin", "client", "recorded_at")),
+        *(row[name] for name in ("is_internal", "is_critical", "tags", "caused_by", "source", "document_id")),
     )
 
 
-def messages(session_id: str, rows: Iterable[Row], *, include_internal: bool = False) -> list[MessageWithImportance]:
-    """Rows of RECORD_COLUMNS as messages; a hidden one without its words."""
+def edit_row(
+    key: int, version: int, edit_type: EditType, editor: Editor, edited_at: int, before: Mapping[str, Any]
+) -> Row:
+    """The parameters of INSERT_EDIT."""
+    changes = json.dumps(before, ensure_ascii=False, separators=(",", ":"))
+    fields = (key, version, str(edit_type), str(editor.type), editor.id, changes, edited_at)
+    return (*fields, row_hash(*fields))
+
+
+def stored_edit(row: Row) -> StoredEdit:
+    """A row of EDIT_COLUMNS."""
+    _, version, edit_type, editor_type, editor_id, changes, edited_at = row
     with intact_rows():
-        return [_message(session_id, row, is_hidden=row[15] or (row[16] and not include_internal)) for row in rows]
-
-
-def _message(session_id: str, row: Row, *, is_hidden: bool) -> MessageWithImportance:
-    attributes = {} if row[13] is None else json.loads(row[13])
-    return MessageWithImportance(
-        id=row[0],
-        session_id=session_id,
-        role=_ROLES[row[6]],
-        text="" if is_hidden else _text(row[8]),
-        model_id=attributes.get("model_id"),
-        token_usage=attributes.get("token_usage"),
-        created_at=_moment(row[11]),
-        importance_score=row[9],
-        seq=row[3],
-        tokens=0 if is_hidden else row[10],
-        name=None if is_hidden else row[7],
-        client_key=row[12],
-        origin=_ORIGINS_OF_ROLES[row[6]] if row[14] is None else _ORIGINS[row[14]],
-        is_hidden=bool(is_hidden),
-    )
-
-
-def pins(session: Session, rows: Iterable[Row]) -> list[SemanticPin]:
-    """Rows of RECORD_COLUMNS as pins."""
-    with intact_rows():
-        return [
-            SemanticPin(
-                id=row[2],
-                session_id=session.id,
-                content=_text(row[8]),
-                source_message_id=attributes.get("source_message_id"),
-                importance_score=row[9],
-                pin_type=PinType(attributes["pin_type"]),
-                created_at=_moment(row[11]),
-                tokens=row[10],
-                origin=_ORIGINS[row[14] or "assistant"],
-            )
-            for row, attributes in ((row, json.loads(row[13])) for row in rows)
-        ]
-
-
-def summaries(session: Session, rows: Iterable[Row], *, include_internal: bool = False) -> list[ConversationSummary]:
-    """Rows of RECORD_COLUMNS as summaries; a hidden one without its words."""
-    with intact_rows():
-        return [
-            ConversationSummary(
-                id=row[2],
-                session_id=session.id,
-                summary="" if row[15] or (row[16] and not include_internal) else _text(row[8]),
-                message_count=row[4] - row[3] + 1,
-                start_message_id=attributes["start_message_id"],
-                end_message_id=attributes["end_message_id"],
-                importance_score=row[9],
-                created_at=_moment(row[11]),
-                tokens=row[10],
-                level=row[5],
-                start_seq=row[3],
-                end_seq=row[4],
-                started_at=_moment(attributes["started_at"]),
-                ended_at=_moment(attributes["ended_at"]),
-                method=SummaryMethod(attributes["method"]),
-                model_id=attributes.get("model_id"),
-                origin=_ORIGINS[row[14] or "assistant"],
-            )
-            for row, attributes in ((row, json.loads(row[13])) for row in rows)
-        ]
-
-
-def candidates(rows: Iterable[Row]) -> list[Candidate]:
-    """Rows of SELECT_CANDIDATES."""
-    with intact_rows():
-        return [_candidate(row) for row in rows]
-
-
-def _candidate(row: Row) -> Candidate:
-    task = {} if row[16] is None else json.loads(row[16])
-    return Candidate(
-        key=row[0],
-        record_id=row[2] or message_record_id(row[0]),
-        type=_TYPES[row[1]],
-        session_id=row[3],
-        role=None if row[4] is None else _ROLES[row[4]],
-        name=row[5],
-        text=_text(row[6]),
-        created_at=_moment(row[7]),
-        seq=row[8],
-        client_key=row[9],
-        origin=origin_of(row[4], row[10]),
-        importance=row[11],
-        is_critical=bool(row[12]),
-        usage_count=row[13] or 0,
-        last_used=row[14],
-        revision=row[15],
-        status=task.get("status"),
-        due_date=task.get("due_date"),
-    )
-
-
-def origin_of(role: str | None, origin: str | None) -> Origin:
-    """Whose words a record has, by its columns."""
-    if origin is not None:
-        return _ORIGINS[origin]
-    return Origin.ASSISTANT if role is None else _ORIGINS_OF_ROLES[role]
-
-
-def stored_origin(role: str | None, origin: Origin) -> str | None:
-    """The column of it: NULL where the role says it."""
-    return None if origin is origin_of(role, None) else origin.value
-
-
-def real(value: float) -> float:
-    """The number as it comes back: SQLite keeps no -0.0, and the hash is of what is read again."""
-    return float(value) + 0.0
-
-
-def packed(fields: Mapping[str, Any]) -> str:
-    """The fields as JSON, without those that are None."""
-    kept = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
-
-
-def packed_list(values: Sequence[str] | None) -> str | None:
-    """A list as JSON; None where it is empty."""
-    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":")) if values else None
-
-
-def _hash_and_origin(hashed: Sequence[Any], origin: Origin, client: str | None) -> Row:
-    """The end of a row that has nothing else of what came with the third schema."""
-    kept = stored_origin(None, origin)
-    return (
-        record_hash((*hashed, None, client, kept)),
-        *(kept, client, None, 0, 0, None, None, None, None),
-    )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _moment(value: Any) -> int:
-    if not OLDEST_MS <= value <= NEWEST_MS:
-        raise ValueError
-    return int(value)
+        return StoredEdit(
+            version=version,
+            type=EditType(edit_type),
+            editor=Editor(EditorType(editor_type), editor_id),
+            edited_at=edited_at,
+            before=json.loads(changes),
+        )

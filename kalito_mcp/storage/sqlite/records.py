@@ -1,318 +1,201 @@
-"""Records: SQL, and what a write to a record also writes: the text index and the session's counters."""
+"""Whole records and their edits, read: SQL."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 import aiosqlite
 
-from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditType
-from kalito_mcp.domain.records import (
-    ConversationSummary,
-    MessageWithImportance,
-    RecordType,
-    SemanticPin,
-)
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Session
-from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
-from kalito_mcp.ports.records import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
+from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
+from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.errors import RecordNotFound
+from kalito_mcp.ports.records import Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
-from kalito_mcp.storage.sqlite.edit_rows import (
-    INSERT_EDIT,
-    STORED_COLUMNS,
-    UPDATE_RECORD,
-    StoredRow,
-    edit_row,
-    hashed,
-    stored,
-)
-from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, RECORD_COLUMNS
-from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
+from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
+from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
-SELECT_VIEW: Final = f"""
-SELECT * FROM (
-    SELECT {RECORD_COLUMNS} FROM records r
-    WHERE r.session_key = :session_key AND r.type = 'message' AND r.deleted_at IS NULL
-        AND (r.is_internal = 0 OR :include_internal)
-    ORDER BY r.seq DESC LIMIT :tail
+_WHOLE: Final = f"""
+SELECT {STORED_COLUMNS}, a.id, s.id, u.usage_count, u.last_used, (
+    SELECT json_group_array(coalesce(effects.id, 'msg_' || effects.key)) FROM (
+        SELECT id, key FROM records WHERE caused_by = r.key ORDER BY key LIMIT 100
+    ) effects
 )
-UNION ALL SELECT * FROM (
-    SELECT {RECORD_COLUMNS} FROM records r
-    WHERE r.session_key = :session_key AND r.type = 'pin' AND r.deleted_at IS NULL
-        AND (r.is_internal = 0 OR :include_internal)
-    ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :pins
-)
-UNION ALL SELECT * FROM (
-    SELECT {RECORD_COLUMNS} FROM records r
-    WHERE r.session_key = :session_key AND r.type = 'summary' AND r.is_covered = 0 AND r.deleted_at IS NULL
-        AND (r.is_internal = 0 OR :include_internal)
-    ORDER BY r.seq
-)
+FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
+    LEFT JOIN record_usage u ON u.record_key = r.key
 """
-SELECT_MESSAGES: Final = f"""
-SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.session_key = :session_key AND r.type = 'message' AND r.seq BETWEEN :first_seq AND :last_seq ORDER BY r.seq
+_ADMITTED: Final = """
+    r.purged_at IS NULL AND a.owner = :owner AND (:agent IS NULL OR a.id = :agent)
+    AND (:session IS NULL OR s.id = :session)
 """
-SELECT_MESSAGE: Final = f"""
-SELECT s.id, {RECORD_COLUMNS} FROM records r JOIN sessions s ON s.key = r.session_key
-WHERE r.key = :number AND r.type = 'message' AND s.owner = :owner AND (:session IS NULL OR s.id = :session)
+SELECT_RECORD: Final = f"{_WHOLE} WHERE r.id = :id AND {_ADMITTED}"
+SELECT_MESSAGE_RECORD: Final = f"{_WHOLE} WHERE r.key = :number AND r.type = 'message' AND {_ADMITTED}"
+SELECT_RECORDS_OF_KEYS: Final = f"{_WHOLE} WHERE r.key IN (SELECT value FROM json_each(:keys)) ORDER BY r.key"
+SELECT_NEWEST_OF_TYPE: Final = f"""
+{_WHOLE}
+WHERE r.agent_key = :agent_key AND r.type = :type AND r.id IS NOT NULL AND r.deleted_at IS NULL AND r.key < :before_key
+    AND (:session IS NULL OR s.id = :session)
+ORDER BY r.key DESC LIMIT :limit
 """
-SELECT_MESSAGES_BY_KEY: Final = f"""
-SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
+SELECT_DOCUMENT: Final = f"""
+{_WHOLE}
+WHERE r.agent_key = :agent_key AND r.source = :source
 ORDER BY r.seq
 """
-SELECT_SUMMARIES: Final = f"""
-SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.session_key = :session_key AND r.type = 'summary' AND r.level = :level AND r.seq > :after_seq
-ORDER BY r.seq
+SELECT_PARTS: Final = f"""
+{_WHOLE}
+WHERE r.document_id = :document_id AND {_ADMITTED} ORDER BY r.seq
 """
-SELECT_UNCOVERED_SUMMARIES: Final = f"""
-SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.session_key = :session_key AND r.type = 'summary' AND r.is_covered = 0 ORDER BY r.seq
+SELECT_PINS_OF_MESSAGE: Final = f"""
+{_WHOLE}
+WHERE r.type = 'pin' AND json_extract(r.attributes, '$.source_message_id') = :id
+    AND r.session_key = (SELECT session_key FROM records WHERE key = :key)
+ORDER BY r.key
 """
-SELECT_PIN_BY_CLIENT_KEY: Final = f"""
-SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.session_key = :session_key AND r.type = 'pin' AND r.client_key = :client_key
+# Of each level at most one, the last that begins at the message or before: no level overlaps.
+SELECT_SUMMARIES_OVER: Final = f"""
+WITH RECURSIVE message(session_key, seq) AS (SELECT session_key, seq FROM records WHERE key = :key),
+levels(level) AS (
+    SELECT 0 UNION ALL SELECT level + 1 FROM levels, message m WHERE EXISTS (
+        SELECT 1 FROM records o
+        WHERE o.session_key = m.session_key AND o.type = 'summary' AND o.level = levels.level + 1
+    )
+)
+{_WHOLE}
+WHERE r.key IN (
+    SELECT (
+        SELECT o.key FROM records o
+        WHERE o.session_key = m.session_key AND o.type = 'summary' AND o.level = levels.level AND o.seq <= m.seq
+        ORDER BY o.seq DESC LIMIT 1
+    )
+    FROM levels, message m
+) AND r.end_seq >= (SELECT seq FROM message) AND r.purged_at IS NULL
+ORDER BY r.level
 """
-SELECT_NEXT_KEY: Final = "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'records'"
-SELECT_KNOWN_CLIENT_KEYS: Final = """
-SELECT client_key, key, seq, role, text FROM records
-WHERE session_key = :session_key AND type = :type AND client_key IN (SELECT value FROM json_each(:client_keys))
+SELECT_EDITS: Final = f"SELECT {EDIT_COLUMNS} FROM memory_edits e WHERE e.record_key = :key ORDER BY e.version"
+SELECT_TOMBSTONE: Final = """
+SELECT record_id, purged_at FROM tombstones WHERE record_id = :record_id AND owner = :owner LIMIT 1
 """
-UPDATE_COUNTERS_OF_MESSAGES: Final = """
-UPDATE sessions SET
-    message_count = message_count + :messages,
-    importance_sum = importance_sum + :importance,
-    model = coalesce(:model, model),
-    oldest_message_at = min(coalesce(oldest_message_at, :oldest), :oldest),
-    newest_message_at = max(coalesce(newest_message_at, :newest), :newest),
-    updated_at = :now_ms, revision = revision + 1
-WHERE key = :session_key
+SELECT_ERASED: Final = """
+SELECT DISTINCT record_id FROM tombstones
+WHERE record_id IN (SELECT value FROM json_each(:record_ids)) AND owner = :owner
 """
-UPDATE_COUNTERS_OF_PINS: Final = """
-UPDATE sessions SET pin_count = pin_count + :pins, updated_at = max(updated_at, :now_ms), revision = revision + 1
-WHERE key = :session_key
+SELECT_AGENT_KEY: Final = """
+SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
+    :agent, (SELECT b.id FROM sessions s JOIN agents b ON b.key = s.agent_key
+             WHERE s.owner = :owner AND s.id = :session), :default_agent
+)
 """
-UPDATE_COUNTERS_OF_SUMMARY: Final = """
-UPDATE sessions SET
-    summary_count = summary_count + 1,
-    summarized_seq = CASE WHEN :level = 0 THEN :end_seq ELSE summarized_seq END,
-    revision = revision + 1
-WHERE key = :session_key
-"""
-SELECT_AGENT_OF_SESSION: Final = "SELECT agent_key FROM sessions WHERE key = :session_key"
-UPDATE_AGENT_COUNT: Final = "UPDATE agents SET record_count = record_count + :records WHERE key = :agent_key"
-SELECT_LEVEL_END: Final = """
-SELECT end_seq FROM records WHERE session_key = :session_key AND type = 'summary' AND level = :level
-ORDER BY seq DESC LIMIT 1
-"""
-UPDATE_COVERED: Final = """
-UPDATE records SET is_covered = 1
-WHERE session_key = :session_key AND type = 'summary' AND level = :level - 1 AND seq BETWEEN :start_seq AND :end_seq
-"""
-SELECT_SCORED: Final = f"""
-SELECT {STORED_COLUMNS} FROM records r
-WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
-    AND r.deleted_at IS NULL
-"""
-UPDATE_IMPORTANCE_SUM: Final = """
-UPDATE sessions SET importance_sum = importance_sum + :change, revision = revision + 1 WHERE key = :session_key
+_MESSAGE_ID: Final = re.compile(rf"{MESSAGE_ID_PREFIX}([1-9][0-9]{{0,17}})")
+_LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
+_NEWEST: Final = (1 << 63) - 1
+SELECT_HASHED: Final = f"""
+SELECT 'msg_' || key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records
+WHERE key IN (SELECT value FROM json_each(:keys)) AND type = 'message'
+UNION ALL
+SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 
 class RecordQueries:
-    """`ports.records.RecordReader`."""
+    """`ports.edits.RecordReader`."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
 
-    async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
+    async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
+        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+        number = message_key(record_id)
+        if number is not None:
+            found = await self._records(SELECT_MESSAGE_RECORD, number=number, **asked)
+        else:
+            found = await self._records(SELECT_RECORD, id=record_id, **asked)
+        return next(iter(found), None)
+
+    async def list_records(
+        self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
+    ) -> Sequence[MemoryRecord]:
+        agent_key = await self._agent_key(scope)
+        if agent_key is None:
+            return []
+        before_key = _NEWEST
+        if after is not None:
+            last = await self.record(scope, after)
+            if last is None:
+                raise RecordNotFound(f"no record {after!r} to go on behind; list from the start")
+            before_key = last.key
+        found: list[MemoryRecord] = []
+        for kind in sorted((types or _LISTED) & _LISTED):
+            found += await self._records(
+                SELECT_NEWEST_OF_TYPE,
+                agent_key=agent_key,
+                type=str(kind),
+                before_key=before_key,
+                session=scope.session,
+                limit=limit,
+            )
+        return sorted(found, key=lambda one: -one.key)[:limit]
+
+    async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
+        agent_key = await self._agent_key(scope)
+        return [] if agent_key is None else await self._records(SELECT_DOCUMENT, agent_key=agent_key, source=source)
+
+    async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
+        return await self._records(
+            SELECT_PARTS, document_id=document_id, owner=scope.owner, agent=scope.agent, session=scope.session
+        )
+
+    async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=record.key)
+
+    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        if record.type is not RecordType.MESSAGE:
+            return []
+        return await self._records(SELECT_SUMMARIES_OVER, key=record.key)
+
+    async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
+        return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=record.key)]
+
+    async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
+        return await Tombstones(self._connection).texts(scope.owner, record_type, texts)
+
+    async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
+        found = await self._all(SELECT_TOMBSTONE, record_id=record_id, owner=scope.owner)
+        return next((Tombstone(*row) for row in found), None)
+
+    async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
+        found = await self._all(SELECT_ERASED, record_ids=json.dumps(list(record_ids)), owner=scope.owner)
+        return frozenset(row[0] for row in found)
+
+    async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
+        keys = [key for one in record_ids if (key := message_key(one)) is not None]
+        found = await self._all(SELECT_HASHED, keys=json.dumps(keys), ids=json.dumps(list(record_ids)))
+        return [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
+
+    async def unswept(self) -> Unswept:
+        return await Tombstones(self._connection).unswept()
+
+    async def _agent_key(self, scope: Scope) -> int | None:
+        """The scope's agent: the one it names, else its session's, else the default one."""
         found = await self._all(
-            SELECT_VIEW, session_key=session.key, tail=tail, pins=pins, include_internal=include_internal
+            SELECT_AGENT_KEY,
+            owner=scope.owner,
+            agent=scope.agent,
+            session=scope.session,
+            default_agent=DEFAULT_AGENT,
         )
-        newest = [row for row in found if row[1] == RecordType.MESSAGE]
-        summaries = (row for row in found if row[1] == RecordType.SUMMARY)
-        return SessionView(
-            tail=tuple(rows.messages(session.id, reversed(newest), include_internal=include_internal)),
-            pins=tuple(rows.pins(session, (row for row in found if row[1] == RecordType.PIN))),
-            summaries=tuple(rows.summaries(session, summaries, include_internal=include_internal)),
-        )
+        return next((int(row[0]) for row in found), None)
 
-    async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES, session_key=session.key, first_seq=first_seq, last_seq=last_seq)
-        return rows.messages(session.id, found)
-
-    async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
-        found = await self._all(SELECT_MESSAGE, number=number, owner=scope.owner, session=scope.session)
-        return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
-
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES_BY_KEY, session_key=session.key, keys=json.dumps(list(keys)))
-        return rows.messages(session.id, found)
-
-    async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
-        found = await self._all(SELECT_SUMMARIES, session_key=session.key, level=level, after_seq=after_seq)
-        return rows.summaries(session, found)
-
-    async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
-        return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=session.key))
-
-    async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
-        found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
-        return next(iter(rows.pins(session, found)), None)
+    async def _records(self, statement: str, **parameters: Any) -> list[MemoryRecord]:
+        return [rows.record(row) for row in await self._all(statement, **parameters)]
 
     async def _all(self, statement: str, **parameters: Any) -> list[Any]:
         return list(await self._connection.execute_fetchall(statement, parameters))
 
 
-class RecordStatements(RecordQueries):
-    """`ports.records.RecordWriter`."""
-
-    async def append_messages(
-        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
-    ) -> Sequence[AppendedMessage]:
-        known = await self._known_messages(session, drafts)
-        key = await self._next_key()
-        seq = session.message_count + 1
-        appended: list[AppendedMessage] = []
-        new: list[tuple[int, int, MessageDraft]] = []
-        erased = await Tombstones(self._connection).messages(session.owner, drafts)
-        for place, draft in enumerate(drafts):
-            if draft.client_key is not None:
-                before = known.get(draft.client_key)
-                if before is not None:
-                    if before[2:] != (draft.role.value, draft.text):
-                        raise ClientKeyReused(draft.client_key)
-                    appended.append(AppendedMessage(id=before[0], seq=before[1], is_new=False))
-                    continue
-            if place in erased:
-                appended.append(erased[place])
-                continue
-            if draft.client_key is not None:
-                known[draft.client_key] = (key, seq, draft.role.value, draft.text)
-            new.append((key, seq, draft))
-            appended.append(AppendedMessage(id=key, seq=seq, is_new=True))
-            key, seq = key + 1, seq + 1
-        if new:
-            agent_key = await self._agent_of(session)
-            entries = [
-                (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.terms)
-                for k, s, draft in new
-            ]
-            await self._insert(RecordType.MESSAGE, entries)
-            await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
-        return appended
-
-    async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> int:
-        known = set(
-            await self._known_client_keys(session, RecordType.PIN, [d.client_key for d in drafts if d.client_key])
-        )
-        erased = await Tombstones(self._connection).texts(
-            session.owner, RecordType.PIN, [draft.content for draft in drafts]
-        )
-        fresh: list[PinDraft] = []
-        for draft in drafts:
-            if draft.client_key not in known and draft.content not in erased:
-                fresh.append(draft)
-                known |= {draft.client_key} if draft.client_key is not None else set()
-        if fresh:
-            first_key, agent_key = await self._next_key(), await self._agent_of(session)
-            entries = [
-                (rows.pin_row(key, agent_key, session.key, draft), draft.terms)
-                for key, draft in enumerate(fresh, first_key)
-            ]
-            await self._insert(RecordType.PIN, entries)
-            await self._all(
-                UPDATE_COUNTERS_OF_PINS,
-                pins=len(fresh),
-                now_ms=max(draft.created_at for draft in fresh),
-                session_key=session.key,
-            )
-        return len(fresh)
-
-    async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        ends = await self._all(SELECT_LEVEL_END, session_key=session.key, level=draft.level)
-        next_seq = ends[0][0] + 1 if ends else 1
-        if draft.start_seq != next_seq:
-            raise SummaryRangeConflict(
-                f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
-                "summaries neither overlap nor leave gaps"
-            )
-        key, agent_key = await self._next_key(), await self._agent_of(session)
-        row = rows.summary_row(key, agent_key, session.key, draft)
-        await self._insert(RecordType.SUMMARY, [(row, draft.terms)])
-        place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
-        await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
-        await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
-
-    async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
-        wanted = {key: rows.real(importance) for key, importance in scores}
-        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=session.key)
-        scored: list[StoredRow] = []
-        edits: list[rows.Row] = []
-        change = 0.0
-        for before in map(stored, found):
-            importance = wanted[before["key"]]
-            if importance == before["importance"]:
-                continue
-            version = before["revision"] + 1
-            changes = {"importance_score": before["importance"]}
-            edits.append(edit_row(before["key"], version, EditType.UPDATE, SYSTEM_EDITOR, now_ms, changes))
-            scored.append(hashed({**before, "importance": importance, "revision": version}))
-            change += importance - before["importance"]
-        await self._connection.executemany(UPDATE_RECORD, scored)
-        await self._connection.executemany(INSERT_EDIT, edits)
-        await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=session.key)
-
-    async def _agent_of(self, session: Session) -> int:
-        [[agent_key]] = await self._all(SELECT_AGENT_OF_SESSION, session_key=session.key)
-        return int(agent_key)
-
-    async def _insert(self, record_type: RecordType, entries: Sequence[tuple[rows.Row, tuple[str, ...]]]) -> None:
-        """Write rows of INSERT_RECORD, which begin with their key, agent and session, all of one agent."""
-        agent_key = entries[0][0][1]
-        await self._all(UPDATE_AGENT_COUNT, records=len(entries), agent_key=agent_key)
-        await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
-        await self._connection.executemany(
-            INSERT_TERMS, [(row[0], index_entry(agent_key, row[2], record_type, terms)) for row, terms in entries]
-        )
-
-    async def _count_messages(self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int) -> None:
-        models = [draft.model_id for draft in drafts if draft.model_id is not None]
-        moments = [draft.created_at for draft in drafts]
-        await self._all(
-            UPDATE_COUNTERS_OF_MESSAGES,
-            messages=len(drafts),
-            importance=sum(draft.importance for draft in drafts),
-            model=models[-1] if models else None,
-            oldest=min(moments),
-            newest=max(moments),
-            now_ms=now_ms,
-            session_key=session.key,
-        )
-
-    async def _known_messages(
-        self, session: Session, drafts: Sequence[MessageDraft]
-    ) -> dict[str, tuple[int, int, str, str]]:
-        asked = [draft.client_key for draft in drafts if draft.client_key is not None]
-        return await self._known_client_keys(session, RecordType.MESSAGE, asked)
-
-    async def _known_client_keys(
-        self, session: Session, record_type: RecordType, client_keys: Sequence[str]
-    ) -> dict[Any, tuple[int, int, str, str]]:
-        if not client_keys:
-            return {}
-        found = await self._all(
-            SELECT_KNOWN_CLIENT_KEYS,
-            session_key=session.key,
-            type=str(record_type),
-            client_keys=json.dumps(client_keys),
-        )
-        return {row[0]: (row[1], row[2], row[3], row[4]) for row in found}
-
-    async def _next_key(self) -> int:
-        [[key]] = await self._all(SELECT_NEXT_KEY)
-        return int(key)
+def message_key(record_id: str) -> int | None:
+    """The number of a message's id; None where it is another record's."""
+    number = _MESSAGE_ID.fullmatch(record_id)
+    return None if number is None else int(number[1])

@@ -8,7 +8,7 @@ import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
-from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.text.times.expressions import Span
 
 _DEFAULT_AGENT_OR: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"

@@ -17,7 +17,7 @@ import aiosqlite
 import anyio
 
 from kalito_mcp.errors import StorageFull
-from kalito_mcp.ports.edits import Swept
+from kalito_mcp.ports.records import Swept
 from kalito_mcp.storage.sqlite.vector_files import all_files
 
 OPTIMIZE_TEXT_INDEX: Final = "INSERT INTO records_text (records_text) VALUES ('optimize')"

@@ -15,8 +15,8 @@ import aiosqlite
 from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import Conflict
-from kalito_mcp.ports.edits import Unswept
-from kalito_mcp.ports.records import AppendedMessage, MessageDraft
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
+from kalito_mcp.ports.records import Unswept
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
 SELECT_ANY_TOMBSTONE: Final = "SELECT 1 FROM tombstones LIMIT 1"

@@ -14,13 +14,13 @@ import anyio.to_thread
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
-from kalito_mcp.storage.sqlite.vector_shelf import VectorShelf
+from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kalito_mcp.storage.sqlite.near_file import NearFile
+    from kalito_mcp.storage.sqlite.ann_file import AnnFile
 
 _INDEX_COLUMNS: Final = "key, fingerprint, dimension, state = 'active', first_key, done_key"
 _EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name || ': ' || r.text END"
@@ -126,7 +126,7 @@ _Place = tuple[int, int | None]
 class VectorQueries:
     """`ports.vectors.VectorReader`."""
 
-    def __init__(self, connection: aiosqlite.Connection, shelf: VectorShelf) -> None:
+    def __init__(self, connection: aiosqlite.Connection, shelf: VectorCaches) -> None:
         self._connection = connection
         self._shelf = shelf
 
@@ -195,7 +195,7 @@ class VectorQueries:
                 cache.keep([row[0] for row in await self._all(SELECT_ALL_KEPT, index_key=active[0])], up_to=last_key)
 
     async def _approximate(
-        self, near: "NearFile", active: _Active, place: _Place, query: "NDArray[np.float32]", k: int
+        self, near: "AnnFile", active: _Active, place: _Place, query: "NDArray[np.float32]", k: int
     ) -> list[tuple[int, float]] | None:
         """What the file says is near, compared exactly, beside all later rows; None where it says too little, because
         most of what is near belongs to other agents."""
@@ -245,7 +245,7 @@ class VectorStatements(VectorQueries):
     """`ports.vectors.VectorWriter`. What it has not committed stays on a shelf of its own."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
-        super().__init__(connection, VectorShelf())
+        super().__init__(connection, VectorCaches())
 
     async def open_index(self, fingerprint: str, dimension: int) -> VectorIndex:
         for index in await self.indexes():

@@ -97,12 +97,12 @@ async def with_echoes(
 ) -> tuple[Result, list[str]]:
     """What the change of the record returns, and what else speaks of the record, as lines: none unless it is a message
     that reads otherwise now."""
-    _, summaries = await memory.made_of(record.id)
+    _, summaries = await memory.derived_from(record.id)
     result = await change()
     after = await memory.record(record.id)
     if not _REPEATED & changed_fields(record.content, after.content).keys():
         return result, []
-    pins, now = await memory.made_of(record.id)
+    pins, now = await memory.derived_from(record.id)
     # Those that the memory found by itself have followed the message: they say what it says now.
     known = {one.version_id for one in summaries}
     return result, echo_lines(record.id, pins, [one for one in now if one.version_id not in known])

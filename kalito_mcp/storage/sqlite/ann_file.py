@@ -21,7 +21,7 @@ _CONNECTIVITY: Final = 16
 _EXPANSION: Final = 128
 
 
-class NearFile:
+class AnnFile:
     """One finished file, read."""
 
     def __init__(self, index: Any, path: Path, index_key: int, last_key: int) -> None:
@@ -64,7 +64,7 @@ class NearFileBuilder:
             ndim=dimension, metric="cos", dtype="i8", connectivity=_CONNECTIVITY, expansion_add=_EXPANSION
         )
         self.last_key = 0
-        before = NearFile.newest(database, index_key)
+        before = AnnFile.newest(database, index_key)
         if before is not None:
             self._index.load(before.path)
             self.last_key = before.last_key

@@ -16,7 +16,7 @@ from kalito_mcp.errors import StorageError
 from kalito_mcp.storage.sqlite.vector_files import is_installed, newest_key
 
 if TYPE_CHECKING:
-    from kalito_mcp.storage.sqlite.near_file import NearFile
+    from kalito_mcp.storage.sqlite.ann_file import AnnFile
     from kalito_mcp.storage.sqlite.vector_cache import VectorCache
 
 SELECT_LAST_VECTOR: Final = "SELECT coalesce(max(key), 0) FROM record_vectors"
@@ -36,14 +36,14 @@ _ADDED_AT_ONCE: Final = 512
 Reading = Callable[[], AbstractAsyncContextManager[aiosqlite.Connection]]
 
 
-class VectorShelf:
+class VectorCaches:
     """The vectors of the active index. Without a database's path it has no file."""
 
     def __init__(self, database: Path | None = None, *, exact_up_to: int = 0) -> None:
         self._database = database
         self._exact_up_to = exact_up_to
         self._caches: dict[int, VectorCache] = {}
-        self._near: NearFile | None = None
+        self._near: AnnFile | None = None
         self._lock = anyio.Lock()
 
     async def current(
@@ -78,7 +78,7 @@ class VectorShelf:
                     cache.last_key = last_key
         return cache, int(last_key)
 
-    async def near(self, connection: aiosqlite.Connection, index_key: int) -> "NearFile | None":
+    async def near(self, connection: aiosqlite.Connection, index_key: int) -> "AnnFile | None":
         """The newest file of the index, if this view has all that it knows of; None where an exact scan will do."""
         if self._database is None:
             return None
@@ -86,11 +86,11 @@ class VectorShelf:
         if newest is None:
             self._near = None
             return None
-        from kalito_mcp.storage.sqlite.near_file import NearFile  # noqa: PLC0415 - numpy loads when first needed
+        from kalito_mcp.storage.sqlite.ann_file import AnnFile  # noqa: PLC0415 - numpy loads when first needed
 
         near = self._near
         if near is None or (near.index_key, near.last_key) != (index_key, newest):
-            near = await anyio.to_thread.run_sync(NearFile.newest, self._database, index_key)
+            near = await anyio.to_thread.run_sync(AnnFile.newest, self._database, index_key)
             # What was scanned until now is not needed any more: it is hundreds of megabytes.
             self._near, self._caches = near, {} if near is not None else self._caches
         [[last_key]] = await connection.execute_fetchall(SELECT_LAST_VECTOR)
@@ -115,7 +115,7 @@ class VectorShelf:
             [[count]] = await connection.execute_fetchall(SELECT_COUNT_AFTER, asked)
             if count <= most:
                 return False
-        from kalito_mcp.storage.sqlite.near_file import NearFileBuilder  # noqa: PLC0415 - numpy loads when first needed
+        from kalito_mcp.storage.sqlite.ann_file import NearFileBuilder  # noqa: PLC0415 - numpy loads when first needed
         from kalito_mcp.storage.sqlite.vector_cache import unpacked  # noqa: PLC0415 - numpy loads when first needed
 
         builder: NearFileBuilder | None = None

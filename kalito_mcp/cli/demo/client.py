@@ -18,7 +18,7 @@ from typing import Any, Final, TextIO
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from kalito_mcp.cli.demo_screen import Shares, bar_cells, one_line
+from kalito_mcp.cli.demo.screen import Shares, bar_cells, one_line
 
 _CALL_TIMEOUT_S: Final = 20.0
 _LEAD_IN: Final = 60

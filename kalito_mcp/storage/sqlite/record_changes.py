@@ -10,11 +10,11 @@ from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraf
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
-from kalito_mcp.storage.sqlite import edit_rows as rows
-from kalito_mcp.storage.sqlite.edit_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
-from kalito_mcp.storage.sqlite.edits import SELECT_RECORDS_OF_KEYS, EditQueries, message_key
-from kalito_mcp.storage.sqlite.record_rows import INSERT_RECORD, packed
-from kalito_mcp.storage.sqlite.records import SELECT_NEXT_KEY, UPDATE_AGENT_COUNT
+from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
+from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, UPDATE_AGENT_COUNT
+from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
+from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, SessionStatements
 from kalito_mcp.storage.sqlite.text_index import DELETE_TERMS, INSERT_TERMS, index_row
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
@@ -67,8 +67,8 @@ DELETE_RECORD: Final = "DELETE FROM records WHERE key = :key"
 _SUMMARY_PLACE: Final = ("start_message_id", "end_message_id", "started_at", "ended_at", "method")
 
 
-class EditStatements(EditQueries):
-    """`ports.edits.EditWriter`."""
+class RecordStatements(RecordQueries):
+    """`ports.edits.RecordWriter`."""
 
     async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
         if not drafts:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class _Serving(Protocol):
-    opened: "OpenedMemory"
+    opened: "MemoryHandle"
 
 
 MemoryOpener = Callable[[], AbstractAsyncContextManager["Memory"]]
 
 
-class OpenedMemory:
+class MemoryHandle:
     """Holds the memory for tools, resources and prompts.
 
     `default_session` is the handle that the host's environment gives, where it gives one.
@@ -107,6 +107,6 @@ class OpenedMemory:
         return checked_name(chosen, "session_id")
 
 
-def opened_by(context: "Context[None, Any]") -> OpenedMemory:
+def opened_by(context: "Context[None, Any]") -> MemoryHandle:
     """The memory of the server that answers this call, for what is no method of a tool."""
     return cast("_Serving", context.mcp_server).opened

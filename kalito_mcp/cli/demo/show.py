@@ -15,9 +15,9 @@ import anyio
 import click
 from mcp import Client
 
-from kalito_mcp.cli import demo_screen as draw
-from kalito_mcp.cli.demo_client import Context, Served, excerpt, says
-from kalito_mcp.cli.demo_conversation import (
+from kalito_mcp.cli.demo import screen as draw
+from kalito_mcp.cli.demo.client import Context, Served, excerpt, says
+from kalito_mcp.cli.demo.conversation import (
     CONVERSATION,
     PINS,
     QUESTIONS,
@@ -28,7 +28,7 @@ from kalito_mcp.cli.demo_conversation import (
     Question,
     Turn,
 )
-from kalito_mcp.cli.demo_screen import Screen, ShownHit, Tone
+from kalito_mcp.cli.demo.screen import Screen, ShownHit, Tone
 
 HOW_TO_ADD: Final = "claude mcp add kalito -- kalito-mcp serve"
 

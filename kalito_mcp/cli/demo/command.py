@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from kalito_mcp.cli import demo_screen as draw
-from kalito_mcp.cli.demo_conversation import USER_NAME
+from kalito_mcp.cli.demo import screen as draw
+from kalito_mcp.cli.demo.conversation import USER_NAME
 
 if TYPE_CHECKING:
-    from kalito_mcp.cli.demo_show import Stage
+    from kalito_mcp.cli.demo.show import Stage
 
 _DEFAULT_BUDGET: Final = 1200
 _SMALLEST_BUDGET: Final = 300
@@ -58,8 +58,8 @@ def command(*, fast: bool, budget: int, database: Path | None) -> None:
     import anyio  # noqa: PLC0415
     from mcp import MCPError  # noqa: PLC0415
 
-    from kalito_mcp.cli.demo_client import CallRefused  # noqa: PLC0415
-    from kalito_mcp.cli.demo_show import Pace, Stage  # noqa: PLC0415
+    from kalito_mcp.cli.demo.client import CallRefused  # noqa: PLC0415
+    from kalito_mcp.cli.demo.show import Pace, Stage  # noqa: PLC0415
 
     stage = Stage(screen, Pace(pauses=is_terminal and not fast, started=started), budget, keeps=database)
     with tempfile.TemporaryDirectory(prefix="kalito-demo-", ignore_cleanup_errors=True) as folder:
@@ -80,8 +80,8 @@ def command(*, fast: bool, budget: int, database: Path | None) -> None:
 async def _perform(stage: "Stage", database: Path | None, folder: Path, log: TextIO) -> None:
     from anyio import fail_after  # noqa: PLC0415
 
-    from kalito_mcp.cli.demo_client import connected  # noqa: PLC0415
-    from kalito_mcp.cli.demo_show import perform  # noqa: PLC0415
+    from kalito_mcp.cli.demo.client import connected  # noqa: PLC0415
+    from kalito_mcp.cli.demo.show import perform  # noqa: PLC0415
 
     with fail_after(_GIVE_UP_S):
         async with connected(database or folder / "demo.db", folder, log) as client:

@@ -1,0 +1,254 @@
+"""Rows of the records table to typed views, and back. No SQL runs here."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    MessageWithImportance,
+    Origin,
+    PinType,
+    RecordType,
+    Role,
+    SemanticPin,
+    SummaryMethod,
+    Visibility,
+    message_record_id,
+    origin_of_role,
+)
+from kalito_mcp.domain.search import Candidate
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
+from kalito_mcp.ports.conversations import MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.row_hash import record_hash
+
+RECORD_COLUMNS: Final = """
+    r.key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance, r.tokens, r.created_at,
+    r.client_key, r.attributes, r.origin, r.deleted_at IS NOT NULL, r.is_internal
+"""
+INSERT_RECORD: Final = """
+INSERT INTO records (
+    key, agent_key, session_key, type, id, seq, end_seq, level, is_covered, role, name, text, importance, tokens,
+    created_at, client_key, attributes, hash, origin, client, recorded_at, is_internal, is_critical, tags, caused_by,
+    source, document_id
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_TYPES: Final = {str(of_type): of_type for of_type in RecordType}
+_ROLES: Final = {str(role): role for role in Role}
+_ORIGINS: Final = {str(origin): origin for origin in Origin}
+_ORIGINS_OF_ROLES: Final = {str(role): origin_of_role(role) for role in Role}
+_COLUMN_DETAILS: Final = frozenset({"tags", "visibility", "critical"})
+
+Row = Sequence[Any]
+
+
+def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: MessageDraft, *, now_ms: int) -> Row:
+    """The parameters of INSERT_RECORD for a message."""
+    attributes, is_internal, is_critical, tags = None, 0, 0, None
+    if draft.model_id is not None or draft.token_usage is not None or draft.details:
+        kept = {"model_id": draft.model_id, "token_usage": draft.token_usage}
+        if draft.details:
+            kept |= {name: value for name, value in draft.details.items() if name not in _COLUMN_DETAILS}
+            is_internal = int(draft.details.get("visibility") == Visibility.INTERNAL)
+            is_critical = int(bool(draft.details.get("critical")))
+            tags = packed_list(draft.details.get("tags"))
+        attributes = packed(kept) if any(value is not None for value in kept.values()) else None
+    role = draft.role.value
+    origin = None if draft.origin is None or draft.origin is _ORIGINS_OF_ROLES[role] else draft.origin.value
+    recorded_at = None if draft.created_at == now_ms else now_ms
+    importance = real(draft.importance)
+    said = (session_key, "message", None, seq, None, None, role, draft.name, draft.text, importance)
+    hashed = (*said, draft.created_at, draft.client_key, attributes, recorded_at, draft.client, origin)
+    return (
+        *(key, agent_key, session_key, "message", None, seq, None, None, None),
+        *(role, draft.name, draft.text, importance, draft.tokens, draft.created_at, draft.client_key, attributes),
+        record_hash((*hashed, is_internal, is_critical, tags)),
+        *(origin, draft.client, recorded_at, is_internal, is_critical, tags, None, None, None),
+    )
+
+
+def pin_row(key: int, agent_key: int, session_key: int, draft: PinDraft) -> Row:
+    """The parameters of INSERT_RECORD for a pin."""
+    attributes = packed({"pin_type": str(draft.pin_type), "source_message_id": draft.source_message_id})
+    hashed = (session_key, "pin", draft.id, None, None, None, None, None, draft.content)
+    kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
+    return (
+        *(key, agent_key, session_key, "pin", draft.id, None, None, None, None, None, None),
+        *(draft.content, real(draft.importance), draft.tokens, draft.created_at, draft.client_key, attributes),
+        *_hash_and_origin((*hashed, *kept), draft.origin, draft.client),
+    )
+
+
+def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft) -> Row:
+    """The parameters of INSERT_RECORD for a summary."""
+    attributes = packed(
+        {
+            "start_message_id": draft.start_message_id,
+            "end_message_id": draft.end_message_id,
+            "started_at": draft.started_at,
+            "ended_at": draft.ended_at,
+            "method": str(draft.method),
+            "model_id": draft.model_id,
+        }
+    )
+    place = (draft.id, draft.start_seq, draft.end_seq, draft.level)
+    hashed = (session_key, "summary", *place, None, None, draft.text)
+    kept = (real(draft.importance), draft.created_at, None, attributes)
+    return (
+        *(key, agent_key, session_key, "summary", *place, 0, None, None),
+        *(draft.text, real(draft.importance), draft.tokens, draft.created_at, None, attributes),
+        *_hash_and_origin((*hashed, *kept), draft.origin, None),
+    )
+
+
+def messages(session_id: str, rows: Iterable[Row], *, include_internal: bool = False) -> list[MessageWithImportance]:
+    """Rows of RECORD_COLUMNS as messages; a hidden one without its words."""
+    with intact_rows():
+        return [_message(session_id, row, is_hidden=row[15] or (row[16] and not include_internal)) for row in rows]
+
+
+def _message(session_id: str, row: Row, *, is_hidden: bool) -> MessageWithImportance:
+    attributes = {} if row[13] is None else json.loads(row[13])
+    return MessageWithImportance(
+        id=row[0],
+        session_id=session_id,
+        role=_ROLES[row[6]],
+        text="" if is_hidden else _text(row[8]),
+        model_id=attributes.get("model_id"),
+        token_usage=attributes.get("token_usage"),
+        created_at=_moment(row[11]),
+        importance_score=row[9],
+        seq=row[3],
+        tokens=0 if is_hidden else row[10],
+        name=None if is_hidden else row[7],
+        client_key=row[12],
+        origin=_ORIGINS_OF_ROLES[row[6]] if row[14] is None else _ORIGINS[row[14]],
+        is_hidden=bool(is_hidden),
+    )
+
+
+def pins(session: Session, rows: Iterable[Row]) -> list[SemanticPin]:
+    """Rows of RECORD_COLUMNS as pins."""
+    with intact_rows():
+        return [
+            SemanticPin(
+                id=row[2],
+                session_id=session.id,
+                content=_text(row[8]),
+                source_message_id=attributes.get("source_message_id"),
+                importance_score=row[9],
+                pin_type=PinType(attributes["pin_type"]),
+                created_at=_moment(row[11]),
+                tokens=row[10],
+                origin=_ORIGINS[row[14] or "assistant"],
+            )
+            for row, attributes in ((row, json.loads(row[13])) for row in rows)
+        ]
+
+
+def summaries(session: Session, rows: Iterable[Row], *, include_internal: bool = False) -> list[ConversationSummary]:
+    """Rows of RECORD_COLUMNS as summaries; a hidden one without its words."""
+    with intact_rows():
+        return [
+            ConversationSummary(
+                id=row[2],
+                session_id=session.id,
+                summary="" if row[15] or (row[16] and not include_internal) else _text(row[8]),
+                message_count=row[4] - row[3] + 1,
+                start_message_id=attributes["start_message_id"],
+                end_message_id=attributes["end_message_id"],
+                importance_score=row[9],
+                created_at=_moment(row[11]),
+                tokens=row[10],
+                level=row[5],
+                start_seq=row[3],
+                end_seq=row[4],
+                started_at=_moment(attributes["started_at"]),
+                ended_at=_moment(attributes["ended_at"]),
+                method=SummaryMethod(attributes["method"]),
+                model_id=attributes.get("model_id"),
+                origin=_ORIGINS[row[14] or "assistant"],
+            )
+            for row, attributes in ((row, json.loads(row[13])) for row in rows)
+        ]
+
+
+def candidates(rows: Iterable[Row]) -> list[Candidate]:
+    """Rows of SELECT_CANDIDATES."""
+    with intact_rows():
+        return [_candidate(row) for row in rows]
+
+
+def _candidate(row: Row) -> Candidate:
+    task = {} if row[16] is None else json.loads(row[16])
+    return Candidate(
+        key=row[0],
+        record_id=row[2] or message_record_id(row[0]),
+        type=_TYPES[row[1]],
+        session_id=row[3],
+        role=None if row[4] is None else _ROLES[row[4]],
+        name=row[5],
+        text=_text(row[6]),
+        created_at=_moment(row[7]),
+        seq=row[8],
+        client_key=row[9],
+        origin=origin_of(row[4], row[10]),
+        importance=row[11],
+        is_critical=bool(row[12]),
+        usage_count=row[13] or 0,
+        last_used=row[14],
+        revision=row[15],
+        status=task.get("status"),
+        due_date=task.get("due_date"),
+    )
+
+
+def origin_of(role: str | None, origin: str | None) -> Origin:
+    """Whose words a record has, by its columns."""
+    if origin is not None:
+        return _ORIGINS[origin]
+    return Origin.ASSISTANT if role is None else _ORIGINS_OF_ROLES[role]
+
+
+def stored_origin(role: str | None, origin: Origin) -> str | None:
+    """The column of it: NULL where the role says it."""
+    return None if origin is origin_of(role, None) else origin.value
+
+
+def real(value: float) -> float:
+    """The number as it comes back: SQLite keeps no -0.0, and the hash is of what is read again."""
+    return float(value) + 0.0
+
+
+def packed(fields: Mapping[str, Any]) -> str:
+    """The fields as JSON, without those that are None."""
+    kept = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+
+
+def packed_list(values: Sequence[str] | None) -> str | None:
+    """A list as JSON; None where it is empty."""
+    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":")) if values else None
+
+
+def _hash_and_origin(hashed: Sequence[Any], origin: Origin, client: str | None) -> Row:
+    """The end of a row that has nothing else of what came with the third schema."""
+    kept = stored_origin(None, origin)
+    return (
+        record_hash((*hashed, None, client, kept)),
+        *(kept, client, None, 0, 0, None, None, None, None),
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _moment(value: Any) -> int:
+    if not OLDEST_MS <= value <= NEWEST_MS:
+        raise ValueError
+    return int(value)

@@ -1,0 +1,318 @@
+"""Records: SQL, and what a write to a record also writes: the text index and the session's counters."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import aiosqlite
+
+from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditType
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    MessageWithImportance,
+    RecordType,
+    SemanticPin,
+)
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
+from kalito_mcp.storage.sqlite import conversation_rows as rows
+from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
+from kalito_mcp.storage.sqlite.record_rows import (
+    INSERT_EDIT,
+    STORED_COLUMNS,
+    UPDATE_RECORD,
+    StoredRow,
+    edit_row,
+    hashed,
+    stored,
+)
+from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
+from kalito_mcp.storage.sqlite.tombstones import Tombstones
+
+SELECT_VIEW: Final = f"""
+SELECT * FROM (
+    SELECT {RECORD_COLUMNS} FROM records r
+    WHERE r.session_key = :session_key AND r.type = 'message' AND r.deleted_at IS NULL
+        AND (r.is_internal = 0 OR :include_internal)
+    ORDER BY r.seq DESC LIMIT :tail
+)
+UNION ALL SELECT * FROM (
+    SELECT {RECORD_COLUMNS} FROM records r
+    WHERE r.session_key = :session_key AND r.type = 'pin' AND r.deleted_at IS NULL
+        AND (r.is_internal = 0 OR :include_internal)
+    ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :pins
+)
+UNION ALL SELECT * FROM (
+    SELECT {RECORD_COLUMNS} FROM records r
+    WHERE r.session_key = :session_key AND r.type = 'summary' AND r.is_covered = 0 AND r.deleted_at IS NULL
+        AND (r.is_internal = 0 OR :include_internal)
+    ORDER BY r.seq
+)
+"""
+SELECT_MESSAGES: Final = f"""
+SELECT {RECORD_COLUMNS} FROM records r
+WHERE r.session_key = :session_key AND r.type = 'message' AND r.seq BETWEEN :first_seq AND :last_seq ORDER BY r.seq
+"""
+SELECT_MESSAGE: Final = f"""
+SELECT s.id, {RECORD_COLUMNS} FROM records r JOIN sessions s ON s.key = r.session_key
+WHERE r.key = :number AND r.type = 'message' AND s.owner = :owner AND (:session IS NULL OR s.id = :session)
+"""
+SELECT_MESSAGES_BY_KEY: Final = f"""
+SELECT {RECORD_COLUMNS} FROM records r
+WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
+ORDER BY r.seq
+"""
+SELECT_SUMMARIES: Final = f"""
+SELECT {RECORD_COLUMNS} FROM records r
+WHERE r.session_key = :session_key AND r.type = 'summary' AND r.level = :level AND r.seq > :after_seq
+ORDER BY r.seq
+"""
+SELECT_UNCOVERED_SUMMARIES: Final = f"""
+SELECT {RECORD_COLUMNS} FROM records r
+WHERE r.session_key = :session_key AND r.type = 'summary' AND r.is_covered = 0 ORDER BY r.seq
+"""
+SELECT_PIN_BY_CLIENT_KEY: Final = f"""
+SELECT {RECORD_COLUMNS} FROM records r
+WHERE r.session_key = :session_key AND r.type = 'pin' AND r.client_key = :client_key
+"""
+SELECT_NEXT_KEY: Final = "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'records'"
+SELECT_KNOWN_CLIENT_KEYS: Final = """
+SELECT client_key, key, seq, role, text FROM records
+WHERE session_key = :session_key AND type = :type AND client_key IN (SELECT value FROM json_each(:client_keys))
+"""
+UPDATE_COUNTERS_OF_MESSAGES: Final = """
+UPDATE sessions SET
+    message_count = message_count + :messages,
+    importance_sum = importance_sum + :importance,
+    model = coalesce(:model, model),
+    oldest_message_at = min(coalesce(oldest_message_at, :oldest), :oldest),
+    newest_message_at = max(coalesce(newest_message_at, :newest), :newest),
+    updated_at = :now_ms, revision = revision + 1
+WHERE key = :session_key
+"""
+UPDATE_COUNTERS_OF_PINS: Final = """
+UPDATE sessions SET pin_count = pin_count + :pins, updated_at = max(updated_at, :now_ms), revision = revision + 1
+WHERE key = :session_key
+"""
+UPDATE_COUNTERS_OF_SUMMARY: Final = """
+UPDATE sessions SET
+    summary_count = summary_count + 1,
+    summarized_seq = CASE WHEN :level = 0 THEN :end_seq ELSE summarized_seq END,
+    revision = revision + 1
+WHERE key = :session_key
+"""
+SELECT_AGENT_OF_SESSION: Final = "SELECT agent_key FROM sessions WHERE key = :session_key"
+UPDATE_AGENT_COUNT: Final = "UPDATE agents SET record_count = record_count + :records WHERE key = :agent_key"
+SELECT_LEVEL_END: Final = """
+SELECT end_seq FROM records WHERE session_key = :session_key AND type = 'summary' AND level = :level
+ORDER BY seq DESC LIMIT 1
+"""
+UPDATE_COVERED: Final = """
+UPDATE records SET is_covered = 1
+WHERE session_key = :session_key AND type = 'summary' AND level = :level - 1 AND seq BETWEEN :start_seq AND :end_seq
+"""
+SELECT_SCORED: Final = f"""
+SELECT {STORED_COLUMNS} FROM records r
+WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
+    AND r.deleted_at IS NULL
+"""
+UPDATE_IMPORTANCE_SUM: Final = """
+UPDATE sessions SET importance_sum = importance_sum + :change, revision = revision + 1 WHERE key = :session_key
+"""
+
+
+class ConversationQueries:
+    """`ports.records.ConversationReader`."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
+        found = await self._all(
+            SELECT_VIEW, session_key=session.key, tail=tail, pins=pins, include_internal=include_internal
+        )
+        newest = [row for row in found if row[1] == RecordType.MESSAGE]
+        summaries = (row for row in found if row[1] == RecordType.SUMMARY)
+        return SessionView(
+            tail=tuple(rows.messages(session.id, reversed(newest), include_internal=include_internal)),
+            pins=tuple(rows.pins(session, (row for row in found if row[1] == RecordType.PIN))),
+            summaries=tuple(rows.summaries(session, summaries, include_internal=include_internal)),
+        )
+
+    async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
+        found = await self._all(SELECT_MESSAGES, session_key=session.key, first_seq=first_seq, last_seq=last_seq)
+        return rows.messages(session.id, found)
+
+    async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
+        found = await self._all(SELECT_MESSAGE, number=number, owner=scope.owner, session=scope.session)
+        return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
+
+    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
+        found = await self._all(SELECT_MESSAGES_BY_KEY, session_key=session.key, keys=json.dumps(list(keys)))
+        return rows.messages(session.id, found)
+
+    async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
+        found = await self._all(SELECT_SUMMARIES, session_key=session.key, level=level, after_seq=after_seq)
+        return rows.summaries(session, found)
+
+    async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
+        return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=session.key))
+
+    async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
+        found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
+        return next(iter(rows.pins(session, found)), None)
+
+    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
+        return list(await self._connection.execute_fetchall(statement, parameters))
+
+
+class ConversationStatements(ConversationQueries):
+    """`ports.records.ConversationWriter`."""
+
+    async def append_messages(
+        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
+    ) -> Sequence[AppendedMessage]:
+        known = await self._known_messages(session, drafts)
+        key = await self._next_key()
+        seq = session.message_count + 1
+        appended: list[AppendedMessage] = []
+        new: list[tuple[int, int, MessageDraft]] = []
+        erased = await Tombstones(self._connection).messages(session.owner, drafts)
+        for place, draft in enumerate(drafts):
+            if draft.client_key is not None:
+                before = known.get(draft.client_key)
+                if before is not None:
+                    if before[2:] != (draft.role.value, draft.text):
+                        raise ClientKeyReused(draft.client_key)
+                    appended.append(AppendedMessage(id=before[0], seq=before[1], is_new=False))
+                    continue
+            if place in erased:
+                appended.append(erased[place])
+                continue
+            if draft.client_key is not None:
+                known[draft.client_key] = (key, seq, draft.role.value, draft.text)
+            new.append((key, seq, draft))
+            appended.append(AppendedMessage(id=key, seq=seq, is_new=True))
+            key, seq = key + 1, seq + 1
+        if new:
+            agent_key = await self._agent_of(session)
+            entries = [
+                (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.terms)
+                for k, s, draft in new
+            ]
+            await self._insert(RecordType.MESSAGE, entries)
+            await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
+        return appended
+
+    async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> int:
+        known = set(
+            await self._known_client_keys(session, RecordType.PIN, [d.client_key for d in drafts if d.client_key])
+        )
+        erased = await Tombstones(self._connection).texts(
+            session.owner, RecordType.PIN, [draft.content for draft in drafts]
+        )
+        fresh: list[PinDraft] = []
+        for draft in drafts:
+            if draft.client_key not in known and draft.content not in erased:
+                fresh.append(draft)
+                known |= {draft.client_key} if draft.client_key is not None else set()
+        if fresh:
+            first_key, agent_key = await self._next_key(), await self._agent_of(session)
+            entries = [
+                (rows.pin_row(key, agent_key, session.key, draft), draft.terms)
+                for key, draft in enumerate(fresh, first_key)
+            ]
+            await self._insert(RecordType.PIN, entries)
+            await self._all(
+                UPDATE_COUNTERS_OF_PINS,
+                pins=len(fresh),
+                now_ms=max(draft.created_at for draft in fresh),
+                session_key=session.key,
+            )
+        return len(fresh)
+
+    async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
+        ends = await self._all(SELECT_LEVEL_END, session_key=session.key, level=draft.level)
+        next_seq = ends[0][0] + 1 if ends else 1
+        if draft.start_seq != next_seq:
+            raise SummaryRangeConflict(
+                f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
+                "summaries neither overlap nor leave gaps"
+            )
+        key, agent_key = await self._next_key(), await self._agent_of(session)
+        row = rows.summary_row(key, agent_key, session.key, draft)
+        await self._insert(RecordType.SUMMARY, [(row, draft.terms)])
+        place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
+        await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
+        await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
+
+    async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
+        wanted = {key: rows.real(importance) for key, importance in scores}
+        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=session.key)
+        scored: list[StoredRow] = []
+        edits: list[rows.Row] = []
+        change = 0.0
+        for before in map(stored, found):
+            importance = wanted[before["key"]]
+            if importance == before["importance"]:
+                continue
+            version = before["revision"] + 1
+            changes = {"importance_score": before["importance"]}
+            edits.append(edit_row(before["key"], version, EditType.UPDATE, SYSTEM_EDITOR, now_ms, changes))
+            scored.append(hashed({**before, "importance": importance, "revision": version}))
+            change += importance - before["importance"]
+        await self._connection.executemany(UPDATE_RECORD, scored)
+        await self._connection.executemany(INSERT_EDIT, edits)
+        await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=session.key)
+
+    async def _agent_of(self, session: Session) -> int:
+        [[agent_key]] = await self._all(SELECT_AGENT_OF_SESSION, session_key=session.key)
+        return int(agent_key)
+
+    async def _insert(self, record_type: RecordType, entries: Sequence[tuple[rows.Row, tuple[str, ...]]]) -> None:
+        """Write rows of INSERT_RECORD, which begin with their key, agent and session, all of one agent."""
+        agent_key = entries[0][0][1]
+        await self._all(UPDATE_AGENT_COUNT, records=len(entries), agent_key=agent_key)
+        await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
+        await self._connection.executemany(
+            INSERT_TERMS, [(row[0], index_entry(agent_key, row[2], record_type, terms)) for row, terms in entries]
+        )
+
+    async def _count_messages(self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int) -> None:
+        models = [draft.model_id for draft in drafts if draft.model_id is not None]
+        moments = [draft.created_at for draft in drafts]
+        await self._all(
+            UPDATE_COUNTERS_OF_MESSAGES,
+            messages=len(drafts),
+            importance=sum(draft.importance for draft in drafts),
+            model=models[-1] if models else None,
+            oldest=min(moments),
+            newest=max(moments),
+            now_ms=now_ms,
+            session_key=session.key,
+        )
+
+    async def _known_messages(
+        self, session: Session, drafts: Sequence[MessageDraft]
+    ) -> dict[str, tuple[int, int, str, str]]:
+        asked = [draft.client_key for draft in drafts if draft.client_key is not None]
+        return await self._known_client_keys(session, RecordType.MESSAGE, asked)
+
+    async def _known_client_keys(
+        self, session: Session, record_type: RecordType, client_keys: Sequence[str]
+    ) -> dict[Any, tuple[int, int, str, str]]:
+        if not client_keys:
+            return {}
+        found = await self._all(
+            SELECT_KNOWN_CLIENT_KEYS,
+            session_key=session.key,
+            type=str(record_type),
+            client_keys=json.dumps(client_keys),
+        )
+        return {row[0]: (row[1], row[2], row[3], row[4]) for row in found}
+
+    async def _next_key(self) -> int:
+        [[key]] = await self._all(SELECT_NEXT_KEY)
+        return int(key)

@@ -1,0 +1,613 @@
+"""`ports.records`: messages, pins and summaries, written and read back."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from kalito_mcp.domain.memory_records import DELETED_AT, EditType
+from kalito_mcp.domain.records import Origin, PinType, RecordType, Role, SummaryMethod
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.ports.store import Store
+from tests import drafts
+from tests.scripted import START_MS
+
+pytestmark = pytest.mark.anyio
+TRIP = Scope(session="trip")
+
+ODD_TEXTS = [
+    "line\nline\r\nline\r\ttab",
+    "a\x00b",
+    "\u202eright to left\u202c and \u200bzero width",
+    "👩\u200d👩\u200d👧\u200d👦 and 𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
+    "cafe\u0301 is not normalised to caf\u00e9",
+    "'; DROP TABLE records; --",
+    '{"json": ["\\u0000", null]}',
+    " leading and trailing ",
+    "\ufeffwith a byte order mark",
+    "\x1f\x1e separators \x7f",
+]
+
+
+async def session_of(store: Store, scope: Scope = TRIP) -> Session:
+    async with store.write() as transaction:
+        return await transaction.sessions.ensure(scope, now_ms=START_MS)
+
+
+async def append(store: Store, batch: Sequence[MessageDraft], scope: Scope = TRIP) -> Sequence[AppendedMessage]:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
+
+
+async def add_pins(store: Store, batch: Sequence[PinDraft], scope: Scope = TRIP) -> int:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        return await transaction.conversations.add_pins(session, batch)
+
+
+async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        for draft in batch:
+            await transaction.conversations.add_summary(session, draft)
+
+
+async def texts(store: Store, scope: Scope = TRIP, first: int = 1, last: int = 10_000) -> list[str]:
+    async with store.read() as view:
+        session = await view.sessions.get(scope)
+        assert session is not None
+        return [m.text for m in await view.conversations.messages(session, first_seq=first, last_seq=last)]
+
+
+async def test_a_message_comes_back_with_every_field_it_was_written_with(store: Store) -> None:
+    draft = drafts.message(
+        "We fly to Oslo.",
+        role=Role.ASSISTANT,
+        name="Ann",
+        created_at=START_MS - 10,
+        importance=0.65,
+        model_id="llama3.2",
+        token_usage=17,
+        client_key="k1",
+    )
+    [appended] = await append(store, [draft])
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        [message] = await view.conversations.messages(session, first_seq=1, last_seq=1)
+        assert await view.conversations.message(TRIP, appended.id) == message
+    assert (message.id, message.seq, message.session_id) == (appended.id, appended.seq, "trip")
+    for field in ("role", "text", "name", "created_at", "tokens", "model_id", "token_usage", "client_key"):
+        assert getattr(message, field) == getattr(draft, field), field
+    assert message.importance_score == draft.importance
+    assert isinstance(message.role, Role)
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+async def test_any_text_comes_back_as_it_was_written(store: Store, text: str) -> None:
+    await append(store, [drafts.message(text, name="n\u202e'")])
+    await add_pins(store, [drafts.pin(text, record_id="pin_1")])
+    await add_summaries(store, drafts.summary(1, 1, text=text))
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        parts = await view.conversations.view(session, tail=1, pins=1)
+    assert parts.tail[0].text == parts.pins[0].content == parts.summaries[0].summary == text
+
+
+async def test_messages_get_the_next_seqs_without_gaps_in_the_order_of_the_batch(store: Store) -> None:
+    seqs: list[int] = []
+    for size in (1, 3, 2):
+        seqs += [a.seq for a in await append(store, [drafts.message(f"m{n}") for n in range(size)])]
+    assert seqs == [1, 2, 3, 4, 5, 6]
+
+
+async def test_seqs_count_for_each_session_alone_and_ids_are_never_shared(store: Store) -> None:
+    one = await append(store, [drafts.message("a"), drafts.message("b")], Scope(session="one"))
+    two = await append(store, [drafts.message("a")], Scope(session="two"))
+    [third] = await append(store, [drafts.message("c")], Scope(session="one"))
+    assert [a.seq for a in [*one, *two, third]] == [1, 2, 1, 3]
+    assert len({a.id for a in [*one, *two, third]}) == 4
+
+
+async def test_an_empty_batch_writes_nothing(store: Store) -> None:
+    assert list(await append(store, [])) == []
+    assert await add_pins(store, []) == 0
+
+
+async def test_the_order_is_that_of_writing_whatever_the_clocks_said(store: Store) -> None:
+    for number, moment in enumerate((START_MS, START_MS - 86_400_000, START_MS + 10**11, -1, 0)):
+        await append(store, [drafts.message(f"m{number}", created_at=moment)])
+    assert await texts(store) == ["m0", "m1", "m2", "m3", "m4"]
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+        assert session is not None
+        parts = await view.conversations.view(session, tail=3, pins=0)
+    assert [message.text for message in parts.tail] == ["m2", "m3", "m4"]
+
+
+async def test_a_known_client_key_is_answered_with_where_its_message_is(store: Store) -> None:
+    [first, _] = await append(store, [drafts.message("a", client_key="k"), drafts.message("b")])
+    again = await append(store, [drafts.message("c"), drafts.message("a", client_key="k")])
+    assert again[1] == AppendedMessage(id=first.id, seq=first.seq, is_new=False)
+    assert again[0].is_new
+    assert await texts(store) == ["a", "b", "c"]
+
+
+async def test_a_client_key_that_comes_twice_in_one_batch_is_one_message(store: Store) -> None:
+    same = [drafts.message("a", client_key="k"), drafts.message("b"), drafts.message("a", client_key="k")]
+    appended = await append(store, same)
+    assert [a.seq for a in appended] == [1, 2, 1]
+    assert [a.is_new for a in appended] == [True, True, False]
+    assert appended[0].id == appended[2].id
+    assert await texts(store) == ["a", "b"]
+
+
+async def test_a_whole_batch_sent_again_changes_nothing(store: Store) -> None:
+    batch = [drafts.message(f"m{n}", client_key=f"k{n}") for n in range(5)]
+    first = await append(store, batch)
+    before = await session_of(store)
+    again = await append(store, batch)
+    assert [(a.id, a.seq) for a in again] == [(a.id, a.seq) for a in first]
+    assert not any(a.is_new for a in again)
+    assert await session_of(store) == before
+
+
+async def test_client_keys_count_for_each_session_alone(store: Store) -> None:
+    [one] = await append(store, [drafts.message("a", client_key="k")], Scope(session="one"))
+    [two] = await append(store, [drafts.message("b", client_key="k")], Scope(session="two"))
+    assert two.is_new
+    assert one.id != two.id
+
+
+@pytest.mark.parametrize(
+    "second",
+    [drafts.message("other", client_key="k"), drafts.message("a", role=Role.ASSISTANT, client_key="k")],
+    ids=["text", "role"],
+)
+@pytest.mark.parametrize("is_one_batch", [True, False])
+async def test_a_client_key_with_another_text_or_role_is_refused_and_nothing_is_written(
+    store: Store, second: MessageDraft, is_one_batch: bool
+) -> None:
+    first = drafts.message("a", client_key="k")
+    if not is_one_batch:
+        await append(store, [first])
+    before = (await session_of(store)).message_count
+    with pytest.raises(ClientKeyReused):
+        await append(store, [drafts.message("before"), *([first] if is_one_batch else []), second])
+    assert (await session_of(store)).message_count == before
+    async with store.read() as view:
+        assert await view.text.record_count(Scope()) == before
+
+
+@pytest.mark.parametrize("key", ["k'", 'k"', "k%", "k_", "k\\", "[1]", "💥", "ключ", " k", "K"])
+async def test_client_keys_are_compared_letter_by_letter(store: Store, key: str) -> None:
+    await append(store, [drafts.message("plain", client_key="k")])
+    [odd] = await append(store, [drafts.message("odd", client_key=key)])
+    [again] = await append(store, [drafts.message("odd", client_key=key)])
+    assert (odd.is_new, again.is_new) == (True, False)
+
+
+async def test_random_batches_with_retries_keep_seqs_dense_and_every_key_once(store: Store) -> None:
+    chance = random.Random(7)
+    expected: list[str] = []
+    for _ in range(30):
+        numbers = [chance.randrange(40) for _ in range(chance.randrange(1, 6))]
+        await append(store, [drafts.message(f"text {n}", client_key=f"k{n}") for n in numbers])
+        expected += [f"text {n}" for n in dict.fromkeys(numbers) if f"text {n}" not in expected]
+    assert await texts(store) == expected
+    assert (await session_of(store)).message_count == len(expected)
+
+
+async def test_a_range_of_messages_includes_both_ends_and_is_cut_at_the_session(store: Store) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(1, 6)])
+    await append(store, [drafts.message("other")], Scope(session="other"))
+    assert await texts(store, first=2, last=4) == ["m2", "m3", "m4"]
+    assert await texts(store, first=-3, last=1) == ["m1"]
+    assert await texts(store, first=5, last=99) == ["m5"]
+    assert await texts(store, first=4, last=3) == []
+
+
+async def test_a_message_is_found_by_number_within_its_owner_and_session_only(store: Store) -> None:
+    [mine] = await append(store, [drafts.message("mine")], Scope(owner="ann", session="trip"))
+    async with store.read() as view:
+        for scope in (Scope(owner="ann"), Scope(owner="ann", session="trip")):
+            found = await view.conversations.message(scope, mine.id)
+            assert found is not None
+            assert (found.text, found.session_id) == ("mine", "trip")
+        for scope in (Scope(owner="bob"), Scope(owner="bob", session="trip"), Scope(owner="ann", session="other")):
+            assert await view.conversations.message(scope, mine.id) is None
+        assert await view.conversations.message(Scope(owner="ann"), mine.id + 1) is None
+        assert await view.conversations.message(Scope(owner="ann"), 10**18 - 1) is None
+
+
+async def test_the_number_of_a_pin_or_a_summary_is_no_message(store: Store) -> None:
+    [message] = await append(store, [drafts.message("one")])
+    await add_pins(store, [drafts.pin("a pin")])
+    await add_summaries(store, drafts.summary(1, 1))
+    async with store.read() as view:
+        found = [await view.conversations.message(TRIP, message.id + step) for step in range(4)]
+    assert [m is not None for m in found] == [True, False, False, False]
+
+
+async def test_messages_by_key_are_those_of_the_session_in_order(store: Store) -> None:
+    mine = await append(store, [drafts.message(f"m{n}") for n in range(3)])
+    [other] = await append(store, [drafts.message("other")], Scope(session="other"))
+    session = await session_of(store)
+    async with store.read() as view:
+        keys = [mine[2].id, other.id, mine[0].id, 999_999, mine[0].id]
+        assert [m.text for m in await view.conversations.messages_by_key(session, keys)] == ["m0", "m2"]
+        assert list(await view.conversations.messages_by_key(session, [])) == []
+
+
+async def test_the_view_holds_the_newest_messages_oldest_first(store: Store) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(12)])
+    await append(store, [drafts.message("other")], Scope(session="other"))
+    session = await session_of(store)
+    async with store.read() as view:
+        tails = [(await view.conversations.view(session, tail=tail, pins=5)).tail for tail in (0, 1, 8, 99)]
+    assert [[m.text for m in tail] for tail in tails] == [
+        [],
+        ["m11"],
+        [f"m{n}" for n in range(4, 12)],
+        [f"m{n}" for n in range(12)],
+    ]
+
+
+async def test_pins_come_by_importance_then_newest_first_then_last_written_first(store: Store) -> None:
+    await add_pins(
+        store,
+        [
+            drafts.pin("low", importance=0.3),
+            drafts.pin("high", importance=0.9),
+            drafts.pin("medium old", importance=0.6, created_at=START_MS - 1),
+            drafts.pin("medium new", importance=0.6, created_at=START_MS + 1),
+            drafts.pin("medium first", importance=0.6),
+            drafts.pin("medium second", importance=0.6),
+            drafts.pin("zero", importance=0.0),
+        ],
+    )
+    session = await session_of(store)
+    async with store.read() as view:
+        everything = [pin.content for pin in (await view.conversations.view(session, tail=0, pins=99)).pins]
+        top = [pin.content for pin in (await view.conversations.view(session, tail=0, pins=2)).pins]
+    assert everything == ["high", "medium new", "medium second", "medium first", "medium old", "low", "zero"]
+    assert top == everything[:2]
+
+
+async def test_a_pin_comes_back_with_every_field(store: Store) -> None:
+    draft = drafts.pin(
+        "Patient allergic to penicillin",
+        record_id="pin_1730131234567_abc123xyz",
+        source_message_id="msg_45",
+        importance=0.9,
+        pin_type=PinType.CONCEPT,
+        client_key="k",
+    )
+    assert await add_pins(store, [draft]) == 1
+    session = await session_of(store)
+    async with store.read() as view:
+        [pin] = (await view.conversations.view(session, tail=0, pins=5)).pins
+        assert await view.conversations.pin_by_client_key(session, "k") == pin
+        assert await view.conversations.pin_by_client_key(session, "K") is None
+    assert (pin.id, pin.session_id, pin.content) == (draft.id, "trip", draft.content)
+    assert (pin.source_message_id, pin.importance_score, pin.pin_type) == ("msg_45", 0.9, PinType.CONCEPT)
+    assert (pin.created_at, pin.tokens) == (draft.created_at, draft.tokens)
+
+
+async def test_a_pin_whose_client_key_is_known_is_not_added_again(store: Store) -> None:
+    first = drafts.pin("a", record_id="pin_1", client_key="k")
+    twice = [drafts.pin("a", record_id=f"pin_{n}", client_key="k2") for n in (2, 3)]
+    assert await add_pins(store, [first]) == 1
+    assert await add_pins(store, [drafts.pin("a", record_id="pin_4", client_key="k"), *twice]) == 1
+    assert await add_pins(store, [drafts.pin("a", record_id="pin_5"), drafts.pin("a", record_id="pin_6")]) == 2
+    assert (await session_of(store)).pin_count == 4
+
+
+async def test_a_pin_and_a_message_may_share_a_client_key(store: Store) -> None:
+    [message] = await append(store, [drafts.message("a", client_key="k")])
+    assert await add_pins(store, [drafts.pin("a", client_key="k")]) == 1
+    assert message.is_new
+
+
+async def test_a_summary_comes_back_with_every_field(store: Store) -> None:
+    [first, last] = await append(store, [drafts.message("one"), drafts.message("two")])
+    draft = drafts.summary(1, 2, text="One and two.", model_id="llama3.2")
+    await add_summaries(store, draft)
+    session = await session_of(store)
+    async with store.read() as view:
+        [summary] = await view.conversations.summaries(session, level=0, after_seq=0)
+        assert await view.conversations.uncovered_summaries(session) == [summary]
+    assert (summary.id, summary.session_id, summary.summary) == (draft.id, "trip", "One and two.")
+    assert (summary.level, summary.start_seq, summary.end_seq, summary.message_count) == (0, 1, 2, 2)
+    assert (summary.start_message_id, summary.end_message_id) == (f"msg_{first.seq}", f"msg_{last.seq}")
+    assert (summary.method, summary.model_id) == (SummaryMethod.MODEL, "llama3.2")
+    assert (summary.importance_score, summary.tokens) == (0.7, draft.tokens)
+    assert (summary.started_at, summary.ended_at, summary.created_at) == (START_MS, START_MS, START_MS)
+
+
+@pytest.mark.parametrize("start", [1, 2, 3, 5, 0, -1])
+async def test_a_summary_that_does_not_begin_right_after_the_last_is_refused(store: Store, start: int) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(9)])
+    await add_summaries(store, drafts.summary(1, 3))
+    before = await session_of(store)
+    with pytest.raises(SummaryRangeConflict, match="4"):
+        await add_summaries(store, drafts.summary(start, 8, record_id="other"))
+    assert await session_of(store) == before
+    await add_summaries(store, drafts.summary(4, 8))
+    assert (await session_of(store)).summarized_seq == 8
+
+
+async def test_the_first_summary_of_a_level_begins_at_the_first_message(store: Store) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(4)])
+    with pytest.raises(SummaryRangeConflict):
+        await add_summaries(store, drafts.summary(2, 3))
+    await add_summaries(store, drafts.summary(1, 2), drafts.summary(3, 4))
+    with pytest.raises(SummaryRangeConflict):
+        await add_summaries(store, drafts.summary(3, 4, level=1))
+
+
+async def test_a_level_covers_the_one_below_in_its_range_and_only_that(store: Store) -> None:
+    await append(store, [drafts.message(f"m{n}") for n in range(8)])
+    await add_summaries(store, *(drafts.summary(seq, seq + 1) for seq in (1, 3, 5, 7)))
+    await add_summaries(store, drafts.summary(1, 4, level=1))
+    session = await session_of(store)
+    async with store.read() as view:
+        uncovered = [(s.level, s.start_seq, s.end_seq) for s in await view.conversations.uncovered_summaries(session)]
+        in_view = [(s.level, s.start_seq) for s in (await view.conversations.view(session, tail=0, pins=0)).summaries]
+        of_level_0 = [s.start_seq for s in await view.conversations.summaries(session, level=0, after_seq=0)]
+        later = [s.start_seq for s in await view.conversations.summaries(session, level=0, after_seq=3)]
+    assert uncovered == [(1, 1, 4), (0, 5, 6), (0, 7, 8)]
+    assert in_view == [(1, 1), (0, 5), (0, 7)]
+    assert of_level_0 == [1, 3, 5, 7]
+    assert later == [5, 7]
+    assert session.summarized_seq == 8
+
+
+async def test_importance_is_replaced_for_the_messages_of_the_session_and_nothing_else(store: Store) -> None:
+    [mine, kept] = await append(store, [drafts.message("a"), drafts.message("b")])
+    [other] = await append(store, [drafts.message("c")], Scope(session="other"))
+    await add_pins(store, [drafts.pin("pin", importance=0.8)])
+    session = await session_of(store)
+    async with store.write() as transaction:
+        scores = [(mine.id, 1.0), (other.id, 1.0), (other.id + 1, 0.1), (other.id + 99, 1.0)]
+        await transaction.conversations.set_importance(session, scores, now_ms=START_MS)
+    async with store.read() as view:
+        found = {m: await view.conversations.message(Scope(), m) for m in (mine.id, kept.id, other.id)}
+        session = await view.sessions.get(TRIP) or session
+        [pin] = (await view.conversations.view(session, tail=0, pins=1)).pins
+    assert [m and m.importance_score for m in found.values()] == [1.0, 0.5, 0.5]
+    assert pin.importance_score == 0.8
+    assert session.importance_sum == pytest.approx(1.5)
+
+
+async def candidates(store: Store, scope: Scope, filters: SearchFilters) -> list[str]:
+    async with store.read() as view:
+        return sorted(c.text for c in await view.search.candidates(scope, range(0, 50), filters))
+
+
+async def test_candidates_are_those_that_every_filter_admits(store: Store) -> None:
+    await append(store, [drafts.message("old user", created_at=START_MS - 10)])
+    await append(store, [drafts.message("assistant", role=Role.ASSISTANT), drafts.message("system", role=Role.SYSTEM)])
+    await add_pins(store, [drafts.pin("pin", created_at=START_MS + 10)])
+    await add_summaries(store, drafts.summary(1, 3, text="summary"))
+    for filters, expected in [
+        (SearchFilters(), ["assistant", "old user", "pin", "summary", "system"]),
+        (SearchFilters(types=frozenset({RecordType.PIN, RecordType.SUMMARY})), ["pin", "summary"]),
+        (SearchFilters(roles=frozenset({Role.USER})), ["old user"]),
+        (SearchFilters(roles=frozenset({Role.USER, Role.SYSTEM})), ["old user", "system"]),
+        (SearchFilters(types=frozenset({RecordType.PIN}), roles=frozenset({Role.USER})), []),
+        (SearchFilters(since=START_MS), ["assistant", "pin", "summary", "system"]),
+        (SearchFilters(until=START_MS), ["assistant", "old user", "summary", "system"]),
+        (SearchFilters(since=START_MS, until=START_MS), ["assistant", "summary", "system"]),
+        (SearchFilters(since=START_MS + 1, until=START_MS), []),
+    ]:
+        assert await candidates(store, TRIP, filters) == expected, filters
+
+
+async def test_candidates_are_filtered_by_who_spoke_by_tags_by_trust_and_by_importance(store: Store) -> None:
+    tagged = drafts.message("tagged", name="Zoë", details={"tags": ["trip", "ferry"]}, importance=0.8)
+    await append(store, [tagged, drafts.message("other", name="Ann", details={"tags": ["Trip"]}, importance=0.2)])
+    answer = drafts.message("answer", role=Role.ASSISTANT, importance=0.4)
+    copied = drafts.message("copied", origin=Origin.DOCUMENT, importance=0.4)
+    await append(store, [answer, copied, drafts.message("told", role=Role.SYSTEM, importance=0.4)])
+    await add_pins(store, [drafts.pin("pin", importance=1.0), drafts.pin("her pin", origin=Origin.USER)])
+    for filters, expected in [
+        (SearchFilters(names=frozenset({"ZOË"})), ["tagged"]),
+        (SearchFilters(names=frozenset({"ann", "zoë"})), ["other", "tagged"]),
+        (SearchFilters(names=frozenset({"zo"})), []),
+        (SearchFilters(names=frozenset({""})), []),
+        (SearchFilters(tags=frozenset({"trip"})), ["tagged"]),
+        (SearchFilters(tags=frozenset({"ferry", "Trip"})), ["other", "tagged"]),
+        (SearchFilters(tags=frozenset({"tri"})), []),
+        (SearchFilters(origins=frozenset({Origin.USER})), ["her pin", "other", "tagged"]),
+        (SearchFilters(origins=frozenset({Origin.ASSISTANT})), ["answer", "pin"]),
+        (SearchFilters(origins=frozenset({Origin.TOOL, Origin.DOCUMENT})), ["copied", "told"]),
+        (SearchFilters(origins=frozenset({Origin.IMPORT})), []),
+        (SearchFilters(min_importance=0.8), ["her pin", "pin", "tagged"]),
+        (SearchFilters(min_importance=1.0), ["pin"]),
+        (SearchFilters(names=frozenset({"zoë"}), tags=frozenset({"Trip"})), []),
+        (SearchFilters(names=frozenset({"zoë"}), tags=frozenset({"trip"}), min_importance=0.5), ["tagged"]),
+    ]:
+        assert await candidates(store, TRIP, filters) == expected, filters
+
+
+async def test_an_origin_admits_the_records_that_say_they_have_it(store: Store) -> None:
+    roles = [drafts.message(role, role=role, origin=origin) for role in Role for origin in (None, *Origin)]
+    await append(store, roles)
+    async with store.read() as view:
+        everything = await view.search.candidates(TRIP, range(50), SearchFilters())
+        for origin in Origin:
+            found = await view.search.candidates(TRIP, range(50), SearchFilters(origins=frozenset({origin})))
+            assert found == [candidate for candidate in everything if candidate.origin is origin]
+            assert found
+
+
+async def test_a_candidate_carries_what_decides_about_it(store: Store) -> None:
+    [appended] = await append(store, [drafts.message("hello", name="Ann", client_key="k")])
+    await add_pins(store, [drafts.pin("pinned", record_id="pin_1")])
+    async with store.read() as view:
+        found = await view.search.candidates(Scope(), [appended.id, appended.id + 1], SearchFilters())
+        [message, pin] = sorted(found, key=lambda candidate: candidate.key)
+    assert (message.key, message.record_id, message.type) == (appended.id, f"msg_{appended.id}", RecordType.MESSAGE)
+    assert (message.role, message.name, message.session_id) == (Role.USER, "Ann", "trip")
+    assert (message.text, message.created_at, message.seq, message.client_key) == ("hello", START_MS, 1, "k")
+    assert (pin.record_id, pin.type, pin.role, pin.seq) == ("pin_1", RecordType.PIN, None, None)
+
+
+async def test_candidates_are_those_of_the_session_or_of_the_agent_or_of_the_default_agent(store: Store) -> None:
+    for owner, agent, name in [
+        ("local", None, "home"),
+        ("local", None, "trip"),
+        ("local", "coach", "gym"),
+        ("ann", None, "home"),
+        ("ann", "coach", "gym"),
+    ]:
+        await append(store, [drafts.message(f"{owner} {name}")], Scope(owner=owner, agent=agent, session=name))
+    for scope, expected in [
+        (Scope(), ["local home", "local trip"]),
+        (Scope(agent="default"), ["local home", "local trip"]),
+        (Scope(agent="coach"), ["local gym"]),
+        (Scope(session="gym"), ["local gym"]),
+        (Scope(agent="coach", session="gym"), ["local gym"]),
+        (Scope(agent="default", session="gym"), []),
+        (Scope(owner="ann"), ["ann home"]),
+        (Scope(owner="ann", session="trip"), []),
+        (Scope(owner="bob", agent="coach"), []),
+    ]:
+        assert await candidates(store, scope, SearchFilters()) == expected, scope
+
+
+async def test_candidates_of_no_keys_are_none_and_of_repeated_keys_are_one(store: Store) -> None:
+    [one] = await append(store, [drafts.message("a")])
+    async with store.read() as view:
+        assert list(await view.search.candidates(Scope(), [], SearchFilters())) == []
+        assert len(await view.search.candidates(Scope(), [one.id] * 3, SearchFilters())) == 1
+
+
+async def places(
+    store: Store,
+    scope: Scope = TRIP,
+    keys: Sequence[int] = (),
+    centres: Sequence[int] = (),
+    *,
+    reach: int = 2,
+    filters: SearchFilters | None = None,
+) -> dict[int, CandidateStub]:
+    async with store.read() as view:
+        found = await view.search.candidate_stubs(scope, keys, centres, reach=reach, filters=filters or SearchFilters())
+    assert len({place.key for place in found}) == len(found)
+    return {place.key: place for place in found}
+
+
+async def test_a_place_says_where_a_record_stands_and_has_no_text(store: Store) -> None:
+    [message] = await append(store, [drafts.message("hello there", name="Ann", role=Role.ASSISTANT)])
+    await add_pins(store, [drafts.pin("pinned")])
+    await add_summaries(store, drafts.summary(1, 1, text="what was said"))
+    found = await places(store, keys=range(50))
+    assert len(found) == 3
+    one = found[message.id]
+    assert (one.seq, one.tokens, one.name, one.is_admitted) == (1, 11, "Ann", True)
+    others = [place for key, place in found.items() if key != message.id]
+    assert all(place.seq is None and place.session_key == one.session_key for place in others)
+    assert "hello there" not in map(str, one)
+
+
+async def test_the_places_around_a_message_are_those_of_its_session_within_reach(store: Store) -> None:
+    mine = [a.id for a in await append(store, [drafts.message(f"m{n}") for n in range(3)])]
+    await append(store, [drafts.message(f"x{n}") for n in range(5)], Scope(session="other"))
+    mine += [a.id for a in await append(store, [drafts.message(f"m{n}") for n in range(3, 9)])]
+    await add_pins(store, [drafts.pin("pin")])
+    assert set(await places(store, Scope(), centres=[mine[3]])) == set(mine[1:6])
+    assert set(await places(store, Scope(), centres=[mine[0]], reach=1)) == set(mine[:2])
+    assert set(await places(store, Scope(), centres=[mine[8]], reach=0)) == {mine[8]}
+    assert set(await places(store, Scope(), keys=[mine[8]], centres=[mine[0], mine[1]], reach=1)) == {
+        *mine[:3],
+        mine[8],
+    }
+
+
+async def test_around_a_pin_or_a_summary_there_is_nothing_and_of_nothing_there_are_no_places(store: Store) -> None:
+    [first] = await append(store, [drafts.message("one")])
+    await add_pins(store, [drafts.pin("pin")])
+    await add_summaries(store, drafts.summary(1, 1))
+    others = set(await places(store, keys=range(50))) - {first.id}
+    assert len(others) == 2
+    assert await places(store, centres=sorted(others)) == {}
+    assert await places(store) == {}
+    assert await places(store, keys=[10**9], centres=[10**9]) == {}
+
+
+async def test_what_a_filter_does_not_admit_still_has_its_place_and_says_so(store: Store) -> None:
+    said = [
+        drafts.message("a", name="Zoë", importance=0.9, details={"tags": ["trip"]}),
+        drafts.message("b", role=Role.ASSISTANT, created_at=START_MS + 10, origin=Origin.TOOL),
+        drafts.message("c", name="Ann", created_at=START_MS - 10),
+    ]
+    ids = [a.id for a in await append(store, said)]
+    for filters, admitted in [
+        (SearchFilters(), ids),
+        (SearchFilters(names=frozenset({"zoË"})), ids[:1]),
+        (SearchFilters(roles=frozenset({Role.ASSISTANT})), ids[1:2]),
+        (SearchFilters(since=START_MS), ids[:2]),
+        (SearchFilters(until=START_MS), [ids[0], ids[2]]),
+        (SearchFilters(tags=frozenset({"trip"})), ids[:1]),
+        (SearchFilters(origins=frozenset({Origin.TOOL})), ids[1:2]),
+        (SearchFilters(min_importance=0.9), ids[:1]),
+        (SearchFilters(types=frozenset({RecordType.PIN})), []),
+    ]:
+        found = await places(store, centres=[ids[1]], filters=filters)
+        assert set(found) == set(ids)
+        assert [key for key in ids if found[key].is_admitted] == admitted, filters
+        assert [c.key for c in await candidates_of(store, ids, filters)] == admitted
+
+
+async def candidates_of(store: Store, keys: Sequence[int], filters: SearchFilters) -> list[Candidate]:
+    async with store.read() as view:
+        return sorted(await view.search.candidates(TRIP, keys, filters), key=lambda candidate: candidate.key)
+
+
+async def test_a_place_is_not_told_outside_its_scope(store: Store) -> None:
+    home, gym = Scope(session="home"), Scope(agent="coach", session="gym")
+    [here] = await append(store, [drafts.message("here")], home)
+    [there] = await append(store, [drafts.message("there")], gym)
+    for scope, expected in [
+        (Scope(), {here.id}),
+        (home, {here.id}),
+        (gym, {there.id}),
+        (Scope(agent="coach"), {there.id}),
+        (TRIP, set()),
+        (Scope(owner="bob"), set()),
+        (Scope(owner="bob", session="home"), set()),
+    ]:
+        assert set(await places(store, scope, keys=range(50), centres=[here.id, there.id])) == expected, scope
+
+
+async def test_what_is_forgotten_has_no_place_and_those_beside_it_keep_theirs(store: Store) -> None:
+    ids = [a.id for a in await append(store, [drafts.message(text) for text in ("one", "two", "three")])]
+    async with store.write() as transaction:
+        record = await transaction.records.record(TRIP, f"msg_{ids[1]}")
+        assert record is not None
+        forgotten = drafts.edit(record, {DELETED_AT: START_MS + 1}, edit_type=EditType.DELETE)
+        await transaction.records.change(record, forgotten)
+    found = await places(store, keys=ids, centres=[ids[0]])
+    assert {key: place.seq for key, place in found.items()} == {ids[0]: 1, ids[2]: 3}
+
+
+async def test_the_last_key_of_a_time_is_that_of_the_sessions_that_had_ended(store: Store) -> None:
+    ended = {}
+    for day in range(3):
+        said = [drafts.message(f"day {day}, {n}", created_at=START_MS + day * 1_000 + n) for n in range(2)]
+        ended[day] = (await append(store, said, scope=Scope(session=f"day{day}")))[-1].id
+    async with store.read() as view:
+        assert await view.search.last_key(Scope(), START_MS) is None
+        assert await view.search.last_key(Scope(), START_MS + 1) == ended[0]
+        assert await view.search.last_key(Scope(), START_MS + 1_500) == ended[1]
+        assert await view.search.last_key(Scope(), START_MS + 9_000) == ended[2]
+        assert await view.search.last_key(Scope(session="day0"), START_MS + 9_000) == ended[0]
+        assert await view.search.last_key(Scope(agent="nobody"), START_MS + 9_000) is None
