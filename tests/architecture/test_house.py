@@ -89,9 +89,12 @@ def test_broad_excepts_raise_again_except_where_work_must_go_on() -> None:
 
 
 def test_every_exported_name_can_be_imported() -> None:
-    assert set(kalito_mcp.__all__) == {*kalito_mcp._HOMES, "__version__"}
+    assert set(kalito_mcp.__all__) == set(kalito_mcp._HOMES)
     for name in kalito_mcp.__all__:
         assert getattr(kalito_mcp, name) is not None
+    stub = Path(kalito_mcp.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {name: module for module, name in re.findall(r"from kalito_mcp\.([\w.]+) import (\w+) as \2", stub)}
+    assert homes == kalito_mcp._HOMES
     with pytest.raises(AttributeError, match="nothing_like_it"):
         _ = kalito_mcp.nothing_like_it
 
