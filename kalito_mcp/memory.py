@@ -1,4 +1,4 @@
-"""`Memory`: one verb per tool. It joins the services and holds no rule of its own."""
+"""`Memory`: one verb per tool. It hands each call to the service that does it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -44,11 +44,16 @@ from kalito_mcp.upkeep.vector_worker import VectorWorker
 _MESSAGE: Final = "msg_"
 _NOTE: Final = "note"
 PROGRAM: Final = Editor(EditorType.AGENT, "python")
-"""Who edits unless the caller says otherwise: a program, whose words are not the user's own."""
+"""The editor unless the caller names one: a program, whose words are not the user's."""
 
 
 class Memory:
-    """An opened memory. Get one from `open_memory`."""
+    """An opened memory of one owner. Get one from `open_memory`.
+
+    Every method that changes something is durable when it returns. Methods that take ids of sessions, agents or records
+    raise `InvalidInput` for an id that is empty, too long or looks like a secret. Without `agent_id` the agent is
+    `default`, or the one that the session belongs to.
+    """
 
     def __init__(
         self,
@@ -102,7 +107,16 @@ class Memory:
         agent_id: str | None = None,
         client: str | None = None,
     ) -> Recorded:
-        """Append messages to a session. They are on disk when this returns; what they owe is done afterwards."""
+        """Append messages to a session, all of them or none; a new session is created.
+
+        They are on disk when this returns. Pins, summaries and the graph follow in the background. A message whose
+        `client_key` was recorded before is not stored again. Secrets are removed first; `Recorded.redacted` says which.
+
+        Raises:
+            InvalidInput: no message, too many, or one that cannot be stored; nothing was recorded.
+            SessionFinalized: the session is closed.
+            ClientKeyReused: a known `client_key` with another role or text.
+        """
         recorded = await self._recorder.record(self._scope(session_id, agent_id), messages, client=client)
         self._owed.nudge(self._scope(session_id))
         return recorded
@@ -116,7 +130,19 @@ class Memory:
         pending_input: bool = False,
         include: Collection[Include] = (),
     ) -> MemoryContext:
-        """See `MemoryManager.build_context`."""
+        """What a session remembers, as text to read, within `max_tokens` tokens (`context.token_limit` if absent).
+
+        It has the newest messages, the most important pins and the summaries. With `query`, it also has older messages
+        of the agent's sessions that match, with the turns around them, as far as there is room. `pending_input` leaves
+        out the newest message if it is the user's, because the model gets it anyway. `include` asks for what is
+        otherwise left out, such as untrusted texts.
+
+        A session without messages has only what matches the query. The records in the context count as used.
+
+        Raises:
+            SessionNotFound: no such session, and no query.
+            BudgetTooSmall: even an empty context is larger; says the minimum.
+        """
         context = await self.manager.build_context(
             session_id, max_tokens, query=query, pending_input=pending_input, include=include
         )
@@ -130,25 +156,56 @@ class Memory:
         return context
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
-        """See `MemoryManager.create_semantic_pin`."""
+        """Pin a text in a session; a new session is created. A known `client_key` returns its pin.
+
+        Raises:
+            InvalidInput: the text, an id or the importance is not acceptable.
+            ClientKeyReused: a known `client_key` with another text.
+            RecordNotFound: `source_message_id` is not a message of the session.
+            Conflict: the source message is not in the user's or the assistant's own words, and `is_confirmed` is not
+                set.
+            SessionFinalized: the session is closed.
+        """
         return await self.manager.create_semantic_pin(request)
 
     async def summarize_session(self, session_id: str) -> Sequence[ConversationSummary]:
-        """Summarise every message that has no summary yet, the newest included, and fold what is due."""
+        """Summarise all messages without a summary, including the newest, and fold what is due; the new summaries.
+
+        Raises:
+            SessionNotFound: no such session.
+        """
         return await self._summaries.summarize_all(self._scope(session_id))
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
-        """See `MemoryManager.create_summary`."""
+        """Summarise a range of messages: with the caller's text, or else with the session's model or without one.
+
+        Raises:
+            InvalidInput: the range is reversed, or does not have `message_count` messages.
+            RecordNotFound: an end of the range is not a message of the session.
+            SummaryRangeConflict: the range does not begin right after the last summary; says where that is.
+            SessionNotFound: no such session.
+            SessionFinalized: the session is closed.
+        """
         return await self.manager.create_summary(request)
 
     async def adopt_summary(self, session_id: str, summary: str) -> ConversationSummary | None:
-        """Store the caller's summary of all messages that have none; None when every message has one."""
+        """Store the caller's summary of all messages without one; None if every message has a summary.
+
+        Raises:
+            InvalidInput: the text is empty or too long.
+            SessionNotFound: no such session.
+            SessionFinalized: the session is closed.
+        """
         return await self._summaries.adopt(self._scope(session_id), summary)
 
     async def search_memory(
         self, request: SearchRequest, *, session_id: str | None = None, agent_id: str | None = None
     ) -> SearchPage:
-        """Find what was said: in one session, or in all of an agent's (`default` unless given)."""
+        """Find records that match a query, best first: in one session, or in all of an agent's. The hits count as used.
+
+        Raises:
+            InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.
+        """
         page = await self._searcher.search(Scope(self._owner, agent_id, session_id), request)
         self._usage.used(hit.record_id for hit in page.hits)
         return page
@@ -161,8 +218,11 @@ class Memory:
         agent_id: str | None = None,
         current_session_id: str | None = None,
     ) -> Sequence[PastAnswer]:
-        """Similar questions that were asked before, with their answers and how they were liked: in one session, or in
-        what the agent keeps (`default` unless given) and in its current session. An unknown session has none."""
+        """Similar questions that were asked before, with their answers and the feedback on them.
+
+        With `session_id`, those of that session; an unknown session has none. Else those of the agent's long-term graph
+        and of `current_session_id`.
+        """
         session = await self._session(session_id or current_session_id or "")
         if session is not None and agent_id is not None and session.agent != agent_id:
             session = None
@@ -186,8 +246,10 @@ class Memory:
         """Remember what the user thought of a question or an answer, named by its message or its node.
 
         Raises:
-            RecordNotFound: it is in no graph. InvalidInput: another label than up, down or retry, or another agent's
-            session. Conflict: the graph is switched off.
+            RecordNotFound: no graph has it.
+            InvalidInput: the label is not up, down or retry, or the session belongs to another agent.
+            Conflict: the graph is switched off.
+            SessionNotFound: no such session.
         """
         note, redacted = cleaned(note)
         if not self._observer.policy.enabled:
@@ -209,11 +271,11 @@ class Memory:
         return KeptFeedback(await agent.record_feedback(session_id, target_id, label, note), redacted)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
-        """The agent's graphs (`default` unless given); see the specification's `MemoryOrchestrator`."""
+        """The specification's `MemoryOrchestrator` of an agent: its long-term graph and those of its sessions."""
         return self._orchestrators.of(agent_id)
 
     async def graph_overview(self, *, session_id: str | None = None, agent_id: str | None = None) -> dict[str, Any]:
-        """A session's graph, or an agent's (`default` unless given), in short, JSON-ready. Raises SessionNotFound."""
+        """Counts and top nodes of a session's graph, or of an agent's, JSON-ready. Raises SessionNotFound."""
         if session_id is None:
             return await self._orchestrators.of(agent_id).graph_overview()
         session = await self._session(session_id)
@@ -230,13 +292,16 @@ class Memory:
         agent_id: str | None = None,
         editor: Editor = PROGRAM,
     ) -> Sequence[MemoryRecord]:
-        """Keep a thought, a document or a task, in a session or for an agent as a whole (`default` unless given).
+        """Store a note, a thought, a document or a task, in a session or for an agent as a whole.
 
-        A `note` is a short document without a source. See `RecordEditor.remember`. What a person wrote, and nobody
-        else, is kept as the user's own words: send `editor=Editor(EditorType.HUMAN, name)`.
+        A document is stored in parts, one record each. One with a known `source` replaces the former: parts that read
+        the same stay, parts that are gone are forgotten, and parts that were erased for good are left out. A `note` is
+        a short document without a source. With an `editor` of type HUMAN the text counts as the user's own words.
 
         Raises:
-            InvalidInput, Conflict, RecordNotFound: as they say; nothing was written.
+            InvalidInput: an unknown type, or a field that is unknown, missing or wrong; nothing was written.
+            Conflict: the session is closed, or the same text was erased for good; nothing was written.
+            RecordNotFound: `caused_by` names no record; nothing was written.
         """
         given = dict(fields)
         is_note = record_type == _NOTE
@@ -257,7 +322,12 @@ class Memory:
         )
 
     async def record(self, record_id: str) -> MemoryRecord:
-        """One record as it is, forgotten or not. Raises RecordNotFound."""
+        """One record as it is, forgotten or not.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            StorageDamaged: its row is not as it was written.
+        """
         return await self._historian.record(self._scope(None), record_id)
 
     async def records(self, record_id: str) -> Sequence[MemoryRecord]:
@@ -265,27 +335,28 @@ class Memory:
         return await self._historian.records(self._scope(None), record_id)
 
     async def derived_from(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
-        """Pins that were made from a message and say something of their own, and the summaries over it. Raises
-        RecordNotFound."""
+        """Pins made from a message, except automatic ones, and the summaries over it. Raises RecordNotFound."""
         pins, summaries = await self._historian.derived_from(self._scope(None), record_id)
-        # Those that the memory found by itself follow their message.
+        # Automatic pins follow their message by themselves.
         return [pin for pin in pins if not is_found_pin(pin)], summaries
 
     async def update_memory(
         self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PROGRAM
     ) -> MemoryRecord:
-        """Change fields of a record. See `RecordEditor.update`.
+        """Change fields of a record; a field set to None is removed. What was derived from it follows.
 
         Raises:
-            RevisionConflict: it was edited since `expected_revision`; nothing was written.
-            RecordNotFound, InvalidInput, Conflict: as they say.
+            RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
+            RecordNotFound: no such record, or it was erased.
+            InvalidInput: a field that is unknown, fixed or wrong.
+            Conflict: the record is forgotten, or its state does not allow the change.
         """
         return await self._editor.update(
             self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
         )
 
     async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
-        """Take a record, or all parts of a document, out of every context and search. Raises RecordNotFound."""
+        """Hide a record, or all parts of a document, from every context and search. Raises RecordNotFound."""
         return await self._editor.forget(self._scope(None), record_id, editor=editor)
 
     async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
@@ -293,7 +364,13 @@ class Memory:
         return await self._editor.restore(self._scope(None), record_id, editor=editor)
 
     async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
-        """Give a record the content of one of its versions, as a new version. Raises as `update_memory`."""
+        """Give a record the content of an earlier version, as a new version.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            InvalidInput: no such version.
+            Conflict: the state of the record does not allow it.
+        """
         return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
 
     async def history(self, record_id: str) -> list[dict[str, Any]]:
@@ -305,23 +382,26 @@ class Memory:
         return await self._historian.version(self._scope(None), record_id, number)
 
     async def record_as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
-        """A record as memory held it at a moment. Raises RecordNotFound, also where it was not there yet."""
+        """A record as it was at a moment. Raises RecordNotFound, also if it did not exist yet."""
         return await self._historian.as_of(self._scope(None), record_id, moment_ms)
 
     async def diff(self, record_id: str, old: int, new: int) -> list[str]:
-        """What differs between two versions of a record, a line each. Raises RecordNotFound, InvalidInput."""
+        """The differences between two versions, one line each. Raises RecordNotFound, InvalidInput."""
         return await self._historian.diff(self._scope(None), record_id, old, new)
 
     async def tasks(self, *, agent_id: str | None = None, is_done: bool | None = None) -> list[MemoryRecord]:
-        """The agent's tasks (`default` unless given), those that are due first at the top."""
+        """The agent's tasks, those due first at the top. `is_done` narrows them to finished or open ones."""
         return await self._historian.tasks(self._scope(None, agent_id or None), is_done=is_done)
 
     async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
-        """Erase records for good, with everything that was made of them. Without ids it only cleans the file of what
-        was erased before. See `Eraser.purge`.
+        """Erase records and everything made from them, from every file. Ids that were erased before are accepted.
+
+        Without ids it only finishes what an earlier purge could not. `PurgeReport.remaining` names the places that may
+        still hold the words, and `is_owed` says that the memory itself will try again.
 
         Raises:
             RecordNotFound: an id is unknown; nothing was erased.
+            InvalidInput: `record_ids` is a text, not a list.
         """
         if isinstance(record_ids, str):
             raise InvalidInput("record_ids is one text; send a list of ids")
@@ -330,11 +410,19 @@ class Memory:
     async def finalize_session(
         self, session_id: str, options: FinalizeOptions | None = None, progress: Progress | None = None
     ) -> Finalized:
-        """Close a session: last summaries, no more records, and the best of its graph goes into the agent's."""
+        """Close a session: summarise the rest, promote the best of its graph into the agent's, write a snapshot.
+
+        Calling again continues an interrupted call, and changes nothing after a finished one, except that a named
+        snapshot is written each time. `progress` is called with the stages done, their number, and the stage's name.
+
+        Raises:
+            SessionNotFound: no such session.
+            InvalidInput: `checkpoint_name` cannot be a name; nothing was changed.
+        """
         return await self._finalizer.finalize(self._scope(session_id), options, progress)
 
     async def session_stats(self, session_id: str) -> MemoryStats:
-        """See `MemoryManager.memory_stats`."""
+        """Counts, dates and mean importance of a session. Raises SessionNotFound."""
         return await self.manager.memory_stats(session_id)
 
     async def list_sessions(
@@ -345,7 +433,7 @@ class Memory:
             return await view.sessions.list_recent(self._scope(None, agent_id), prefix=prefix, limit=limit)
 
     async def settled(self) -> None:
-        """Wait until the owed work that this memory was told of is done, and no vector can be made for now."""
+        """Wait until the background work for this memory's own calls is done: pins, summaries, graph, uses, vectors."""
         await self._owed.settled()
         await self._usage.flush()
         if self._vectors is not None:

@@ -90,11 +90,12 @@ async def open_memory(
             await memory.record_messages("trip", [NewMessage(Role.USER, "We fly to Oslo on May 3.")])
 
     `database` wins over `settings.database`; without either it is the user's own. `summarizer` sums up the questions
-    that a sleep cycle merges, and `emit` hears of each cycle. Everything that was
-    acknowledged is on disk at any moment; leaving the block only ends the background work.
+    that a sleep cycle merges, and `emit` gets the report of each cycle. What was acknowledged is on disk at any moment;
+    leaving the block only ends the background work.
 
     Raises:
-        ConfigurationError, StorageError: as they say.
+        ConfigurationError: a setting cannot be used, or an extra that it needs is not installed.
+        StorageError: the file cannot be opened, or a newer release wrote it.
     """
     settings = settings or Settings()
     path = Path(database) if database is not None else settings.database
@@ -112,7 +113,15 @@ async def open_memory(
         snapshots = snapshot_folder(path)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
         memory, owed, usage = await _assemble(
-            store, settings, registry, clock, ids or RandomIds(), orchestrators, snapshots, embedder, vectors
+            store,
+            settings,
+            registry=registry,
+            clock=clock,
+            ids=ids or RandomIds(),
+            orchestrators=orchestrators,
+            snapshots=snapshots,
+            embedder=embedder,
+            vectors=vectors,
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:
@@ -124,7 +133,7 @@ async def open_memory(
             tasks.cancel_scope.cancel()
         await usage.flush()
     except BaseExceptionGroup as group:
-        # The worker raises nothing: what the block raised is not to reach its caller wrapped.
+        # The workers raise nothing, so this is what the block raised: pass it on without the group.
         raise group.exceptions[0] from group.exceptions[0].__cause__
     finally:
         with anyio.CancelScope(shield=True):
@@ -144,6 +153,7 @@ def _registry(settings: Settings, clock: Clock) -> ModelRegistry:
 async def _assemble(
     store: Store,
     settings: Settings,
+    *,
     registry: ModelRegistry,
     clock: Clock,
     ids: IdSource,
@@ -269,7 +279,7 @@ async def read_stats(settings: Settings, session_id: str | None) -> dict[str, An
 
 
 async def reindex(settings: Settings) -> int:
-    """Build the text index anew; how many records it has.
+    """Rebuild the text index; the number of records in it.
 
     Raises:
         ConfigurationError: there is no database.
@@ -282,12 +292,13 @@ async def reindex(settings: Settings) -> int:
 
 
 async def reindex_vectors(settings: Settings, progress: Callable[[int, int], None], *, is_anew: bool = False) -> None:
-    """Make the vectors that the configured embedder has not made yet, and serve them when they are complete; all of
-    them, with `is_anew`. `progress` hears how many records have theirs, and of how many. See `VectorWorker.rebuild`.
+    """Make the missing vectors of the configured embedder, or all of them with `is_anew`, and serve them once complete.
+
+    `progress` gets the number of records that have a vector, and of all records.
 
     Raises:
         ConfigurationError: there is no database, or no embedder that can be used.
-        ModelError: the embedder failed; what is made stays, and the next call goes on with it.
+        ModelError: the embedder failed; the vectors made so far stay, and the next call continues.
     """
     registry = _registry(settings, SystemClock())
     try:
@@ -312,7 +323,7 @@ async def _open_existing_store(settings: Settings) -> SqliteStore:
 
 
 def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
-    """What is to be said about the database and its surroundings. Changes nothing, and asks no model."""
+    """The findings of `kalito-mcp doctor`. Changes nothing and calls no model."""
     yield wal_reset_exposure()
     fingerprint = None
     try:
