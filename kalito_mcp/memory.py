@@ -7,25 +7,24 @@ from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
-from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, KeptFeedback, PastAnswer
+from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
     CreatePinRequest,
     CreateSummaryRequest,
     NewMessage,
-    Origin,
     RecordType,
     SemanticPin,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
-from kalito_mcp.domain.validation import message_number
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
-from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
-from kalito_mcp.orchestrator.observer import Observer
+from kalito_mcp.editing.kinds import NOTE, as_record
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.pins.automatic import is_found_pin
@@ -34,15 +33,12 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorded, Recorder
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 
-_MESSAGE: Final = "msg_"
-_NOTE: Final = "note"
 PROGRAM: Final = Editor(EditorType.AGENT, "python")
 """The editor unless the caller names one: a program, whose words are not the user's."""
 
@@ -65,7 +61,7 @@ class Memory:
         searcher: Searcher,
         finalizer: Finalizer,
         orchestrators: Orchestrators,
-        observer: Observer,
+        graphs: AgentGraphs,
         owed: OwedWorker,
         editor: RecordEditor,
         eraser: Eraser,
@@ -85,7 +81,7 @@ class Memory:
         self._searcher = searcher
         self._finalizer = finalizer
         self._orchestrators = orchestrators
-        self._observer = observer
+        self._graphs = graphs
         self._owed = owed
         self._editor = editor
         self._eraser = eraser
@@ -223,16 +219,8 @@ class Memory:
         With `session_id`, those of that session; an unknown session has none. Else those of the agent's long-term graph
         and of `current_session_id`.
         """
-        session = await self._session(session_id or current_session_id or "")
-        if session is not None and agent_id is not None and session.agent != agent_id:
-            session = None
-        if session_id is not None:
-            if session is None:
-                return ()
-            agent = self._orchestrators.of(session.agent)
-            return await agent.past_answers(session.id, query, scope=GraphScope.SESSION)
-        agent = self._orchestrators.of(session.agent if session is not None else agent_id)
-        return await agent.past_answers(session.id if session is not None else None, query)
+        scope = self._scope(session_id, agent_id)
+        return await self._graphs.past_answers(scope, query, current_session_id=current_session_id)
 
     async def record_feedback(
         self,
@@ -251,24 +239,7 @@ class Memory:
             Conflict: the graph is switched off.
             SessionNotFound: no such session.
         """
-        note, redacted = cleaned(note)
-        if not self._observer.policy.enabled:
-            raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
-        if session_id is None and target_id.startswith(_MESSAGE):
-            session_id = await self._session_of(target_id)
-        if session_id is None:
-            agent = self._orchestrators.of(agent_id)
-            return KeptFeedback(await agent.record_feedback(None, target_id, label, note), redacted)
-        session = await self._session(session_id)
-        if session is None:
-            raise SessionNotFound(session_id)
-        if agent_id is not None and session.agent != agent_id:
-            raise InvalidInput(
-                f"session {session_id!r} belongs to agent {session.agent!r}, not {agent_id!r}; leave agent_id out"
-            )
-        await self._observer.observe(self._scope(session_id))
-        agent = self._orchestrators.of(session.agent)
-        return KeptFeedback(await agent.record_feedback(session_id, target_id, label, note), redacted)
+        return await self._graphs.record_feedback(self._scope(session_id, agent_id), target_id, label, note)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
         """The specification's `MemoryOrchestrator` of an agent: its long-term graph and those of its sessions."""
@@ -276,12 +247,7 @@ class Memory:
 
     async def graph_overview(self, *, session_id: str | None = None, agent_id: str | None = None) -> dict[str, Any]:
         """Counts and top nodes of a session's graph, or of an agent's, JSON-ready. Raises SessionNotFound."""
-        if session_id is None:
-            return await self._orchestrators.of(agent_id).graph_overview()
-        session = await self._session(session_id)
-        if session is None:
-            raise SessionNotFound(session_id)
-        return await self._orchestrators.of(session.agent).graph_overview(session_id)
+        return await self._graphs.overview(self._scope(session_id, agent_id))
 
     async def remember(
         self,
@@ -303,23 +269,13 @@ class Memory:
             Conflict: the session is closed, or the same text was erased for good; nothing was written.
             RecordNotFound: `caused_by` names no record; nothing was written.
         """
-        given = dict(fields)
-        is_note = record_type == _NOTE
-        if is_note:
-            given.setdefault("source", f"{_NOTE}:{self._ids.record_id(_NOTE, self.clock.now_ms())}")
-        elif str(record_type) not in set(RecordType):
-            raise InvalidInput(f"type={str(record_type)[:40]!r} is unknown; known are note, task, document, thought")
-        kind = RecordType.DOCUMENT if is_note else RecordType(record_type)
-        is_read = kind is RecordType.DOCUMENT and not is_note
-        own = Origin.USER if editor.type is EditorType.HUMAN else Origin.ASSISTANT
-        return await self._editor.remember(
-            self._scope(session_id, agent_id),
-            kind,
-            given,
-            editor=editor,
-            # A document was read somewhere; a note was not.
-            origin=Origin.DOCUMENT if is_read else own,
+        kind, given, origin = as_record(
+            str(record_type),
+            fields,
+            editor,
+            new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
         )
+        return await self._editor.remember(self._scope(session_id, agent_id), kind, given, editor=editor, origin=origin)
 
     async def record(self, record_id: str) -> MemoryRecord:
         """One record as it is, forgotten or not.
@@ -438,16 +394,6 @@ class Memory:
         await self._usage.flush()
         if self._vectors is not None:
             await self._vectors.settled()
-
-    async def _session(self, session_id: str) -> Session | None:
-        async with self._store.read() as view:
-            return await view.sessions.get(self._scope(session_id))
-
-    async def _session_of(self, message_id: str) -> str | None:
-        async with self._store.read() as view:
-            number = message_number(message_id, "target_id")
-            message = await view.conversations.message(self._scope(None), number)
-        return message.session_id if message is not None else None
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
         return Scope(owner=self._owner, agent=agent_id, session=session_id)

@@ -22,6 +22,7 @@ from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
+from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
@@ -213,7 +214,7 @@ async def _assemble(
         searcher=searcher,
         finalizer=Finalizer(store, summaries, pins, observer, orchestrators, clock),
         orchestrators=orchestrators,
-        observer=observer,
+        graphs=AgentGraphs(store, orchestrators, observer),
         owed=owed,
         editor=editor,
         eraser=eraser,

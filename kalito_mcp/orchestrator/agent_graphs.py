@@ -1,0 +1,86 @@
+"""The graphs that a call means: it names a session, a message or an agent, or nothing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, KeptFeedback, PastAnswer
+from kalito_mcp.domain.records import MESSAGE_ID_PREFIX
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.validation import message_number
+from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
+from kalito_mcp.orchestrator.observer import Observer
+from kalito_mcp.orchestrator.orchestrators import Orchestrators
+from kalito_mcp.ports.store import Store
+from kalito_mcp.safety.redaction import cleaned
+
+
+class AgentGraphs:
+    """Answers calls from the graphs that they mean. In a scope, a session wins over the agent."""
+
+    def __init__(self, store: Store, orchestrators: Orchestrators, observer: Observer) -> None:
+        self._store = store
+        self._orchestrators = orchestrators
+        self._observer = observer
+
+    async def past_answers(
+        self, scope: Scope, query: str, *, current_session_id: str | None = None
+    ) -> Sequence[PastAnswer]:
+        """See `Memory.past_answers`."""
+        session = await self._session(scope.of_session(scope.session or current_session_id or ""))
+        if session is not None and scope.agent is not None and session.agent != scope.agent:
+            session = None
+        if scope.session is not None:
+            if session is None:
+                return ()
+            agent = self._orchestrators.of(session.agent)
+            return await agent.past_answers(session.id, query, scope=GraphScope.SESSION)
+        agent = self._orchestrators.of(session.agent if session is not None else scope.agent)
+        return await agent.past_answers(session.id if session is not None else None, query)
+
+    async def record_feedback(
+        self, scope: Scope, target_id: str, label: FeedbackLabel | str, note: str | None
+    ) -> KeptFeedback:
+        """See `Memory.record_feedback`."""
+        note, redacted = cleaned(note)
+        if not self._observer.policy.enabled:
+            raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
+        session = await self._session_of_feedback(scope, target_id)
+        if session is not None:
+            await self._observer.observe(scope.of_session(session.id))
+        agent = self._orchestrators.of(scope.agent if session is None else session.agent)
+        node_id = await agent.record_feedback(None if session is None else session.id, target_id, label, note)
+        return KeptFeedback(node_id, redacted)
+
+    async def overview(self, scope: Scope) -> dict[str, Any]:
+        """See `Memory.graph_overview`."""
+        if scope.session is None:
+            return await self._orchestrators.of(scope.agent).graph_overview()
+        session = await self._known_session(scope)
+        return await self._orchestrators.of(session.agent).graph_overview(session.id)
+
+    async def _session_of_feedback(self, scope: Scope, target_id: str) -> Session | None:
+        """The named session, or that of the message; None if feedback goes to the agent's graph alone."""
+        if scope.session is None and target_id.startswith(MESSAGE_ID_PREFIX):
+            number = message_number(target_id, "target_id")
+            async with self._store.read() as view:
+                message = await view.conversations.message(Scope(owner=scope.owner), number)
+            scope = scope.of_session(message.session_id) if message is not None else scope
+        if scope.session is None:
+            return None
+        session = await self._known_session(scope)
+        if scope.agent is not None and session.agent != scope.agent:
+            raise InvalidInput(
+                f"session {session.id!r} belongs to agent {session.agent!r}, not {scope.agent!r}; leave agent_id out"
+            )
+        return session
+
+    async def _session(self, scope: Scope) -> Session | None:
+        async with self._store.read() as view:
+            return await view.sessions.get(Scope(owner=scope.owner, session=scope.session))
+
+    async def _known_session(self, scope: Scope) -> Session:
+        session = await self._session(scope)
+        if session is None:
+            raise SessionNotFound(scope.session or "")
+        return session
