@@ -236,7 +236,7 @@ async def test_what_answers_a_forgotten_question_is_no_answer_to_the_one_before_
         memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # paid when this says so
         await memory.record_messages("trip", said("How do I bake bread?", "With flour."))
         await memory.forget("msg_2")
-        await memory._observer.observe(Scope(session="trip"))
+        await memory._graphs._observer.observe(Scope(session="trip"))
         assert answers(await graph_of(memory), ASKED) == []
         await memory.restore("msg_2")
         assert answers(await graph_of(memory), "How do I bake bread?") == ["With flour."]

@@ -219,7 +219,7 @@ async def test_a_finalized_session_is_not_observed(database: Path, store: Sqlite
         assert session is not None
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=START_MS)
     async with open_memory(database) as memory:
-        assert await memory._observer.observe(TRIP) == 0
+        assert await memory._graphs._observer.observe(TRIP) == 0
         assert (await graph_of(memory)).stats().nodes == 0
 
 
