@@ -1,4 +1,4 @@
-"""Where tests end a process, to see that what was begun is resumed. Off unless KALITO_CRASH_POINT names one."""
+"""Points where a test can kill the process, to check that its work is resumed. Off unless KALITO_CRASH_POINT is set."""
 
 import os
 import signal
@@ -8,6 +8,6 @@ VARIABLE: Final = "KALITO_CRASH_POINT"
 
 
 def crash_point(name: str) -> None:
-    """End this process as `kill -9` does where the environment names this point."""
+    """Kill this process as `kill -9` does, if the environment variable names this point."""
     if os.environ.get(VARIABLE) == name:
         os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))

@@ -1,33 +1,33 @@
-"""What can go wrong, as one tree. Every class has a stable `code`; every message says what to do next.
+"""Every error that kalito raises, as one tree. Each class has a stable `code`; each message says what to do next.
 
     KalitoError
-    ├── InvalidInput            the caller's argument; nothing was read or written
+    ├── InvalidInput            an argument of the caller is wrong; nothing was read or written
     │   ├── BudgetTooSmall      the context frame does not fit; says the minimum
     │   └── TextTooLarge        over `limits.max_text_bytes`; says the limit
     ├── NotFound                no such thing in this owner's memory
     │   ├── SessionNotFound
     │   └── RecordNotFound
-    │       └── RecordErased    it was there, and was erased for good
+    │       └── RecordErased    it existed, and was erased for good
     ├── Conflict                the state of the memory does not allow it; nothing was written
     │   ├── SessionFinalized
     │   ├── ClientKeyReused
-    │   ├── RevisionConflict    somebody else has edited the record meanwhile
+    │   ├── RevisionConflict    the record was edited since it was read
     │   ├── SummaryRangeConflict
     │   └── GraphFull           everything in the graph is protected from eviction
     ├── ConfigurationError      a setting, an environment variable or a missing extra
-    ├── StorageError            the database file
+    ├── StorageError            a problem with the database file
     │   ├── StorageFull
     │   ├── StorageBusy
     │   ├── StorageReadOnly
     │   ├── StorageDamaged
     │   ├── StorageReplaced     another file is in its place; restart the server
     │   └── SchemaTooNew
-    └── ModelError              a model of texts or vectors; memory goes on without it, so no tool's caller sees it
+    └── ModelError              a language or embedding model failed; memory works without it, so no tool reports it
         ├── ModelUnavailable
         └── ModelReplyInvalid
 
-`InvalidInput`, `NotFound` and `Conflict` are the caller's to mend and reach it as they are; so do the
-storage errors, whose words are written for the person at the keyboard.
+`InvalidInput`, `NotFound` and `Conflict` are for the caller to fix and reach it unchanged. So do the storage errors,
+whose words are written for the person at the keyboard.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class InvalidInput(KalitoError):
 
 
 class BudgetTooSmall(InvalidInput):
-    """The token budget cannot hold the frame of a context.
+    """The token budget is too small for even the frame of a context.
 
     `minimum` is the smallest budget, in tokens, that would have been accepted.
     """
@@ -66,7 +66,7 @@ class TextTooLarge(InvalidInput):
 
 
 class NotFound(KalitoError):
-    """Nothing by that name in this owner's memory."""
+    """Nothing in this owner's memory has that name."""
 
     code = "not_found"
 
@@ -89,7 +89,7 @@ class RecordNotFound(NotFound):
 
 
 class RecordErased(RecordNotFound):
-    """The record of this id was erased for good."""
+    """The record with this id was erased for good."""
 
     def __init__(self, record_id: str, day: str) -> None:
         super().__init__(f"{record_id} was erased for good on {day}")
@@ -112,7 +112,7 @@ class SessionFinalized(Conflict):
 
 
 class ClientKeyReused(Conflict):
-    """One `client_key` came with two different messages, or two different pins."""
+    """One `client_key` was sent with two different messages, or two different pins."""
 
     code = "client_key_reused"
 
@@ -131,8 +131,8 @@ class RevisionConflict(Conflict):
     def __init__(self, record_id: str, expected: int, current: int) -> None:
         super().__init__(
             f"{record_id} is at revision {current}, not {expected}: "
-            f"{'somebody has edited it meanwhile' if expected < current else 'no such revision is there yet'}. "
-            f"Read it again, and send what is still wanted with expected_revision={current}"
+            f"{'it was edited since you read it' if expected < current else 'that revision does not exist yet'}. "
+            f"Read it again, then repeat the edit if still needed with expected_revision={current}"
         )
         self.current = current
 
@@ -144,13 +144,13 @@ class SummaryRangeConflict(Conflict):
 
 
 class GraphFull(Conflict):
-    """A graph has no room, and nothing in it may go."""
+    """A graph is full, and everything in it is protected from eviction."""
 
     code = "graph_full"
 
 
 class ConfigurationError(KalitoError):
-    """A setting, an environment variable or a missing optional dependency."""
+    """A setting or an environment variable is wrong, or an optional dependency is missing."""
 
     code = "configuration"
 
@@ -162,7 +162,7 @@ class StorageError(KalitoError):
 
 
 class StorageFull(StorageError):
-    """No room on the disk."""
+    """The disk is full."""
 
     code = "storage_full"
 
@@ -185,8 +185,8 @@ class StorageDamaged(StorageError):
     code = "storage_damaged"
 
 
-def damage(record_ids: Sequence[str]) -> str:
-    """What is said of records that are not as they were written."""
+def damage_note(record_ids: Sequence[str]) -> str:
+    """The words of a note or an error about records that fail their checks."""
     return f"damaged on the disk: {', '.join(record_ids)}; run kalito-mcp doctor --deep"
 
 
@@ -203,18 +203,18 @@ class SchemaTooNew(StorageError):
 
 
 class ModelError(KalitoError):
-    """A language model did not give a usable answer."""
+    """A language or embedding model gave no usable answer."""
 
     code = "model"
 
 
 class ModelUnavailable(ModelError):
-    """Not reachable, too slow, refused, or its circuit breaker is open."""
+    """The model is unreachable or too slow, refused the request, or its circuit breaker is open."""
 
     code = "model_unavailable"
 
 
 class ModelReplyInvalid(ModelError):
-    """It answered with something else than what it was asked for: a text, or a usable vector for each text."""
+    """The model did not return what it was asked for: a text, or a usable vector for each text."""
 
     code = "model_reply_invalid"

@@ -1,5 +1,5 @@
-"""Python's cyclic collector, paused while many objects are made that stay: it would walk through all of them again and
-again, and find nothing."""
+"""Pauses Python's cyclic garbage collector while many lasting objects are created: it would scan them all, again and
+again, and free nothing."""
 
 import gc
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """No collection within the block, nor in other threads; as it was afterwards."""
+    """Run the block without cyclic collection, in every thread; restore the earlier state afterwards."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,10 +1,9 @@
-"""What of a message is worth keeping in sight: facts, dates, decisions, preferences, definitions, code. Pure.
+"""Finds the parts of a message worth pinning: facts, dates, decisions, preferences, definitions, code. Pure.
 
-High precision before recall: a sentence is pinned by the shape of what it says, never for a word alone, and a pin
-that is missed is still a message that search finds. The rules read English; code they know in any language.
-Questions, conditions, quotations, doubts and sentences that may carry a secret are never pinned.
-Source: `autoExtractSemanticPins` of the memory manager's reference, which names the idea; the rules are in
-`pin_shapes`.
+Precision comes before recall. A sentence is pinned for its shape, never for a single word. Search still finds the
+message of a missed pin. The rules (`pins.english`) read English; code is recognised in any common language.
+Questions, conditions, quotations, doubts and sentences that may contain a secret are never pinned.
+Source: the idea is `autoExtractSemanticPins` of the memory manager's reference.
 """
 
 import re
@@ -25,7 +24,7 @@ from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_ope
 
 @dataclass(frozen=True, slots=True)
 class AutoPinPolicy(Policy):
-    """Whether messages are searched, how many pins one may give, and the characters that a pin may have."""
+    """Whether messages are searched, the most pins of one message, and the most characters of a pin."""
 
     enabled: bool = True
     max_per_message: int = 2
@@ -37,7 +36,7 @@ DEFAULT_AUTO_PINS: Final = AutoPinPolicy()
 
 @dataclass(frozen=True, slots=True)
 class FoundPin:
-    """A pin to be. `client_key` is the same for the same thing said again, in whatever case or punctuation."""
+    """A pin to create. Repeating the same words, in any case and punctuation, gives the same `client_key`."""
 
     content: str
     pin_type: PinType
@@ -63,18 +62,18 @@ _SECRET_VALUE: Final = lazy(
     re.IGNORECASE,
 )
 _QUOTES: Final = '"“”«»'
-# Of a longer message this much is searched, in characters: it is a paste.
+# Only so many characters are searched: a longer message is probably a paste.
 _MAX_READ: Final = 20_000
 _MIN_SENTENCE: Final = 12
 _KEY_BYTES: Final = 16
 
 
 def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AUTO_PINS) -> list[FoundPin]:
-    """The pins of one message, in the order in which it says them; most have none.
+    """The pins of one message, in the order of its text; most messages have none.
 
-    Of more than `max_per_message` the most important stay, ties the earlier. Of an assistant's message only
-    decisions, definitions and code count; of a system's, nothing, and nothing of words that are neither the user's nor
-    the assistant's: a pin is in every context.
+    Only the `max_per_message` most important are returned; ties go to the earlier. An assistant's message yields only
+    decisions, definitions and code. System messages, and words of tools, documents and imports, yield nothing,
+    because a pin is in every context.
     """
     if not policy.enabled or message.role == Role.SYSTEM or message.origin.distrust > Origin.ASSISTANT.distrust:
         return []
@@ -92,16 +91,15 @@ def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AU
 
 
 def pin_key(content: str) -> str:
-    """`auto:` and a digest of the content's words: case, punctuation and white space do not count.
+    """`auto:` and a digest of the content's words. Case, punctuation and white space do not change it.
 
-    Numbers, signs, negations and names do: a number changed is another key. Not for code, where every sign counts.
+    Numbers, signs, negations and names do. Not for code, where every character counts.
     """
     return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN().findall(content)))
 
 
 def is_found_pin(pin: MemoryRecord) -> bool:
-    """Whether the memory found the pin, and it says what was found: one that somebody has put in other words is
-    theirs."""
+    """Whether the pin is automatic and still has its original words. A pin that somebody reworded is theirs."""
     return pin.is_automatic and pin.client_key in (pin_key(pin.text), _code_key(pin.text))
 
 
@@ -120,7 +118,7 @@ def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoP
             pin = _pin_of(sentence, name, rules, policy)
             if pin:
                 yield pin
-        # One block for a message: an answer with five listings is one thing, shown in parts.
+        # At most one block per message: an answer with five listings is one thing, shown in parts.
         if block and not has_code:
             content = _code_content(block, policy.max_chars)
             has_code = bool(content)
@@ -147,7 +145,7 @@ def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: A
 
 
 def _from_clause(said: str, start: int, max_chars: int) -> str:
-    """The sentence, or where it is too long for a pin, from the clause on in which the match begins."""
+    """The whole sentence if it fits; otherwise from the clause in which the match begins."""
     if len(said) <= max_chars:
         return said
     position = 0
@@ -169,7 +167,7 @@ def _without_quoted_lines(prose: str) -> str:
 
 
 def _code_content(block: CodeBlock, max_chars: int) -> str:
-    """`python: def parse_date(text):` and the lines after it, as many whole ones as there is room for."""
+    """`python: def parse_date(text):` and as many whole lines after it as fit; empty if it may contain a secret."""
     definitions = block.definitions()
     if not definitions:
         return ""

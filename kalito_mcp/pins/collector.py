@@ -1,4 +1,4 @@
-"""Searches recorded messages for what deserves a pin, as owed work: after the acknowledgement, from what is stored."""
+"""Makes pins from stored messages, as owed work: after the call that recorded them was acknowledged."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -28,9 +28,9 @@ class PinCollector:
         self._policy = policy
 
     async def collect(self, scope: Scope) -> int:
-        """Search the messages that were not searched yet; how many pins that made.
+        """Search the messages that were not searched yet, and return how many pins that made.
 
-        Switched off, it only moves the mark: messages of that time are never searched.
+        If automatic pins are off, the messages only count as searched: turning them on later does not search them.
         """
         made = 0
         while True:
@@ -54,12 +54,12 @@ class PinCollector:
                         session, first_seq=messages[0].seq, last_seq=messages[-1].seq
                     )
                     if list(now) != list(messages):
-                        continue  # one was changed or forgotten meanwhile, and its pins with it
+                        continue  # a message was edited or forgotten meanwhile, so its drafts are out of date
                     made += await transaction.conversations.add_pins(session, drafts)
                 await transaction.sessions.set_pinned_seq(session, last)
 
     def drafts(self, messages: Sequence[MessageWithImportance]) -> list[PinDraft]:
-        """The pins that the messages deserve."""
+        """The pins to make from the messages."""
         now_ms = self._clock.now_ms()
         return [
             PinDraft(

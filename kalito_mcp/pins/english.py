@@ -1,7 +1,7 @@
-"""The shapes of sentences that are worth a pin, in order of importance. Pure.
+"""The shapes of English sentences that are worth a pin, in order of importance. Pure.
 
-Patterns read one sentence and see `'` for every apostrophe. Every repetition in them is bounded, so that a sentence
-is read in linear time, however it is made.
+Patterns read one sentence, in which every apostrophe is `'`. Every repetition in them is bounded, so that any
+sentence is read in linear time.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """Rules that find what is worth a pin, and the cheap test of which of them to try. Pure.
 
-A rule is tried where one of its words, its phrase or its opening stands in the message; it holds where its pattern
-matches a sentence and, where it has one, its second pattern matches too. The first rule that holds decides. The
-rules themselves are in `pin_shapes`.
+A rule is tried if the message contains one of its words, its phrase or its opening. It applies to a sentence that
+its pattern matches, and its second pattern too if it has one. The first rule that applies decides. The rules
+themselves are in `pins.english`.
 """
 
 import re
@@ -28,7 +28,7 @@ class PinKind(StrEnum):
     CONCEPT = "concept"
 
 
-# All below the 0.8 of a pin that somebody asked for; what harms when it is forgotten comes first.
+# All below the 0.8 of a pin that somebody asked for. What does most harm when it is forgotten comes first.
 IMPORTANCE: Final[Mapping[PinKind, float]] = {
     PinKind.HEALTH: 0.78,
     PinKind.IDENTITY: 0.76,
@@ -44,7 +44,7 @@ IMPORTANCE: Final[Mapping[PinKind, float]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PinRule:
-    """One shape, tried where a message has one of its words, its phrase or its opening; empty ones are in none."""
+    """One shape, tried on a message with one of its words, its phrase or its opening. Empty ones match no message."""
 
     kind: PinKind
     words: tuple[str, ...]
@@ -56,10 +56,10 @@ class PinRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules for one role, found by what a message has.
+    """The rules for one role, looked up by the words, phrases and openings in a message.
 
-    Most messages have nothing: the test must cost next to nothing, so words are compared as they are written, in
-    small letters or with a capital, and phrases and openings are few.
+    Most messages match no rule, so the lookup must cost next to nothing. That is why words are compared as written,
+    in lower case or capitalised, and phrases and openings are few.
     """
 
     rules: tuple[PinRule, ...]
@@ -68,10 +68,10 @@ class RuleSet:
     by_opening: tuple[tuple[Callable[[], re.Pattern[str]], PinRule], ...]
 
     def worth_trying(self, text: str) -> list[PinRule]:
-        """The rules that may hold in the message, in their order; most often none."""
+        """The rules that may apply to the message, in their order; usually none."""
         flat = text.replace("’", "'")
         spaced = flat.replace(",", " ").replace(".", " ").replace("!", " ").replace('"', " ").replace("(", " ")
-        # An instruction is told by its capital, and a message that begins without one begins a sentence too.
+        # An instruction is recognised by its capital, so the first word of the message is given one.
         words = (spaced[:1].upper() + spaced[1:]).split()
         found: list[PinRule] = []
         if not self.by_word.keys().isdisjoint(words):
@@ -89,7 +89,7 @@ class RuleSet:
 def shape(
     kind: PinKind, pattern: str, *, words: str = "", phrase: str = "", opening: str = "", also: str = ""
 ) -> PinRule:
-    """A rule whose words in small letters also stand for their capitalised forms."""
+    """A rule. Its words in lower case also match their capitalised forms."""
     forms = tuple(dict.fromkeys(form for word in words.split() for form in (word, word[0].upper() + word[1:])))
     return PinRule(
         kind,
@@ -102,7 +102,7 @@ def shape(
 
 
 def rule_set(rules: tuple[PinRule, ...]) -> RuleSet:
-    """The rules, indexed."""
+    """Index the rules by their words, phrases and openings."""
     by_word: dict[str, tuple[PinRule, ...]] = {}
     for rule in rules:
         for word in rule.words:

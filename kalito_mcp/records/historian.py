@@ -9,7 +9,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, StorageDamaged, damage
+from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, StorageDamaged, damage_note
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.diffs import diff
@@ -116,7 +116,7 @@ class Historian:
 async def _intact(reader: RecordReader, scope: Scope, record_id: str) -> MemoryRecord:
     record = await get_record(reader, scope, record_id)
     if damaged := await reader.damaged([record.id]):
-        raise StorageDamaged(damage(damaged))
+        raise StorageDamaged(damage_note(damaged))
     return record
 
 

@@ -15,7 +15,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.validation import checked_moment
-from kalito_mcp.errors import InvalidInput, ModelError, damage
+from kalito_mcp.errors import InvalidInput, ModelError, damage_note
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import ReadView, Store
@@ -119,7 +119,7 @@ class Searcher:
             note = "; ".join(filter(None, (why, note))) or None
         if damaged:
             hits = [one for one in hits if one.candidate.record_id not in damaged]
-            note = "; ".join(filter(None, (f"left out, {damage(damaged)}", note)))
+            note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
         return SearchPage(
             hits=tuple(_hit(scored, found.same_ids(scored), is_explained=request.explain) for scored in hits),
             next_cursor=f"{offset + request.k}-{fingerprint}" if found.is_enough else None,
