@@ -1,1 +1,1 @@
-"""Language: words and terms, spelling, sentences, code blocks, and times in words."""
+"""Language: words and index terms, spelling, sentences, code blocks, and times in words."""

@@ -1,9 +1,9 @@
 """How a text becomes the terms of the text index. Pure.
 
-The same function analyses what is written and what is asked, on every backend, so an index can be rebuilt equal
-from the records. Terms are lower case, without diacritics, lightly stemmed (plural, -ing, -ed, -ly, final e);
-scripts without spaces become character bigrams, and every Han character is a term as well. Nothing is dropped at
-index time: `query_terms` drops function words, and keeps them where nothing else is left.
+Records and queries are analysed by the same function on every backend, so a rebuilt index equals the old one. Terms
+are lower case, without diacritics, lightly stemmed (plural, -ing, -ed, -ly, final e). Scripts without spaces become
+character bigrams, and every Han character is a term as well. Nothing is dropped at index time. `query_terms` drops
+function words, unless the query has nothing else.
 
 Source: dropping function words from the query is worth +6 R@10 on LoCoMo, light stemming +2 (own measurements).
 """
@@ -17,18 +17,18 @@ from typing import Final
 from kalito_mcp.text.irregular_forms import base_form, irregular_heads
 
 ANALYSIS_VERSION: Final = 2
-"""Stored with an index: one of an older version is built anew when the database is opened."""
+"""Stored with an index. Opening a database with an older version rebuilds its index."""
 
 _MAX_TERM_LENGTH: Final = 48
-# A short ending stays with its word, don't and we'll; what is longer is a word itself, O'Brien and all'aperto.
+# A short ending stays with its word (don't, we'll); a longer one is a word of its own (O'Brien, all'aperto).
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]+(?:'[a-z]{1,2}(?![a-z0-9]))?")
-# Vowel signs are no letters to `re`: without them, a word of an Indic script falls apart into its consonants.
+# `re` does not count vowel signs as letters: without these ranges, Indic words would be split into consonants.
 _WORD: Final = re.compile(
     r"[\w\u0900-\u0963\u0971-\u0df3\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84"
     r"\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u109a-\u109d"
     r"\u17b4-\u17d3]+(?:['’][^\W\d_]{1,2}(?!\w))?"
 )
-# Latin, Greek and Cyrillic accents; Hebrew and Arabic vowel points, which are seldom written, and the tatweel.
+# Latin, Greek and Cyrillic accents; Hebrew and Arabic vowel points, which are rarely written; the tatweel.
 _DIACRITICS: Final = re.compile(
     "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
     "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]"
@@ -39,11 +39,11 @@ _UNSPACED: Final = re.compile(
     "\U00020000-\U0003ffff]+"
 )
 
-# Letters up to which a word keeps its final e.
+# A word of at most so many letters keeps its final e.
 _KEEPS_E: Final = 5
-# Short roots that had a final e before -ing or -ed: after one vowel the consonant would be doubled else (hop, hopping).
+# Short roots that had a final e before -ing or -ed. Without the e, the consonant would be doubled (hop, hopping).
 _LOST_E: Final = re.compile(r"[vcu]$|[^s]s$|[dr]g$|^[^aeiou]*[aeiouy][^aeiouwxy]$")
-# What is neither letter nor digit, as spaces: splitting takes half the time of matching.
+# Turns all except letters and digits into spaces: splitting takes half the time of matching.
 _ASCII_SPACED: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 _HAN: Final = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -61,7 +61,7 @@ STOP_WORDS: Final = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """The words of the text, folded and in order, not stemmed; unspaced scripts as bigrams."""
+    """The words of the text, in order, folded but not stemmed; bigrams in scripts without spaces."""
     if text.isascii():
         return _ascii_words(text.lower())
     folded = _DIACRITICS.sub("", unicodedata.normalize("NFKD", text).casefold())
@@ -84,7 +84,7 @@ def terms(text: str) -> list[str]:
 
 
 def index_terms(text: str, name: str | None = None) -> tuple[str, ...]:
-    """The distinct terms under which a record is found: those of its text and of its speaker's name."""
+    """The distinct terms by which a record is found, from its text and its speaker's name."""
     found = indexed_words(text)
     if name:
         found += indexed_words(name)
@@ -99,15 +99,15 @@ def query_terms(text: str) -> list[str]:
 
 
 def is_spelled_with_spaces(word: str) -> bool:
-    """Whether its script has spaces between words, so that it is one; else it is a part of a run of characters."""
+    """Whether the script puts spaces between words. If not, the 'word' is only a piece of a longer run."""
     return _UNSPACED.search(word) is None
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """The word without its inflection; equal for `plan`, `plans`, `planned` and `planning`, and for `buy` and `bought`.
+    """The word without its inflection: one stem for `plan`, `plans`, `planned`, `planning`, and for `buy`, `bought`.
 
-    Words of fewer than four letters, and words with digits, stay as they are.
+    Words of fewer than four letters and words with digits are returned unchanged, unless they are irregular forms.
     """
     word = base_form(word.partition("'")[0][:_MAX_TERM_LENGTH])
     if len(word) < 4 or not word.isalpha() or not word.isascii():  # noqa: PLR2004 - see the docstring
@@ -116,10 +116,10 @@ def stem(word: str) -> str:
 
 
 def heads_of(stems: Iterable[str]) -> frozenset[str]:
-    """The first two characters of every word that has one of the stems; of other words too, but of few."""
+    """The first two characters of every word with one of these stems, and of a few other words."""
     heads = {one[:2] for one in stems}
     heads.update(*map(irregular_heads, heads))
-    # No other rule changes how a word begins; `i` is the stem of `i'm` too.
+    # No other rule changes the start of a word; `i` is also the stem of `i'm`.
     return frozenset(heads | {f"{head}'" for head in heads if len(head) == 1})
 
 
@@ -134,7 +134,7 @@ def _without_plural(word: str) -> str:
 
 
 def _without_participle(word: str) -> str:
-    if word.endswith("ied") and len(word) > 4:  # noqa: PLR2004 - `died`, `lied` are not of -y
+    if word.endswith("ied") and len(word) > 4:  # noqa: PLR2004 - `died`, `lied` do not come from -y
         return word[:-3] + "y"
     for suffix, shortest in (("ing", 3), ("ed", 3), ("ly", 4)):
         if not word.endswith(suffix):
@@ -152,13 +152,13 @@ def _without_participle(word: str) -> str:
 
 
 def _without_final_e(word: str) -> str:
-    # Of shorter words the e tells them apart: `note` and `not`, `plane` and `plan`, `theme` and `them`.
+    # In shorter words the e makes a difference: `note` and `not`, `plane` and `plan`, `theme` and `them`.
     return word[:-1] if word.endswith("e") and len(word) > _KEEPS_E else word
 
 
 def indexed_words(text: str) -> list[str]:
-    """The words, then every Han character: one of them is often a word, and may be all that a query has. The stems of
-    these are what the text is indexed by."""
+    """The words whose stems are the index terms, then every Han character: a single one is often a word, and may be
+    the whole query."""
     if text.isascii():
         return words(text)
     return words(text) + _HAN.findall(unicodedata.normalize("NFKC", text))

@@ -1,6 +1,6 @@
-"""Fenced code in a message: where it is, what it defines, and one line that stands for it. Pure.
+"""Fenced code in a message: where it is, what it defines, and a one-line label for it. Pure.
 
-It recognises definitions by the shape of a line, in any of the common languages; it never parses or runs code.
+Definitions in any common language are recognised by the shape of a line. Code is never parsed or run.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _COMMENT: Final = ("#", "//", "/*", "*", "--", "<!--", '"""')
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A named thing that a block defines: its name, and the number of the line that says so."""
+    """A named thing that a block defines: its name, and the number of its line, from 0."""
 
     name: str
     line: int
@@ -42,13 +42,13 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """One fenced block. `language` is empty where the fence names none; `lines` are cut at 400."""
+    """One fenced block. `language` is empty if the fence names none; only the first 400 lines are kept."""
 
     language: str
     lines: tuple[str, ...]
 
     def definitions(self) -> list[Definition]:
-        """What the block defines, in order, each name once; nothing where its language is none."""
+        """The definitions in the block, in order, each name once; empty for prose and data such as Markdown or CSV."""
         if self.language in _PROSE:
             return []
         found: dict[str, Definition] = {}
@@ -60,7 +60,7 @@ class CodeBlock:
         return list(found.values())
 
     def label(self) -> str:
-        """`[python code: parse_date]`: the language and the names that it defines; of commands, the first."""
+        """`[python code: parse_date]`: the language and the defined names, or the first of the commands."""
         kind = f"{self.language} code".lstrip()
         what = ", ".join(definition.name for definition in self.definitions()[:_MAX_NAMES])
         if not what and self.language in _COMMANDS:
@@ -71,7 +71,7 @@ class CodeBlock:
         for line in self.lines:
             stripped = " ".join(line[:_MAX_LINE].split())
             if stripped and not stripped.startswith(_COMMENT) and any(map(str.isalnum, stripped)):
-                # A sentence ender or a bracket inside the label would cut the label in two.
+                # A sentence ender or a bracket inside the label would split the label.
                 plain = stripped.translate(_UNBRACKET).replace(". ", " ").replace("? ", " ").replace("! ", " ")
                 if len(plain) <= _MAX_SNIPPET:
                     return plain
@@ -83,9 +83,9 @@ _UNBRACKET: Final = str.maketrans({"[": "(", "]": ")", "`": "'"})
 
 
 def code_blocks(text: str) -> Iterator[tuple[str, CodeBlock | None]]:
-    """The text in order, as pairs: prose, and the block after it, None after the last prose.
+    """The text in order, as pairs of prose and the block after it. The block is None after the last prose.
 
-    A fence that is never closed reaches to the end.
+    A fence that is never closed reaches to the end of the text.
     """
     parts = text.split(FENCE)
     for number in range(0, len(parts), 2):

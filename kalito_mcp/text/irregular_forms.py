@@ -1,12 +1,12 @@
 """Irregular English forms and their base: went is go, children are child. Pure.
 
-Only what `kalito_mcp.text.analysis.stem` cannot join: irregular verbs and nouns, a British doubled l (travelled),
-and regular forms that are too short or too much like another word for its rules (used, dying, seeing, quizzes).
+Only forms that the rules of `kalito_mcp.text.analysis.stem` cannot join: irregular verbs and nouns, a British doubled
+l (travelled), and regular forms too short or too much like another word for its rules (used, dying, seeing, quizzes).
 
-A form that is as often another word is left out, because two words in one term cost more than two terms for one
+A form that is just as often another word is left out, because two words in one term cost more than two terms for one
 word: rose, wound, bore, lay, bit, bound, ground, stuck, shot, dove, sprang, leaves, lives, bases, data, dice, people.
-Kept although they have a second meaning, because the verb is what is mostly meant: found, left, saw, felt, thought,
-met, fell, spoke, won, lit, drunk.
+These are kept despite a second meaning, because the verb is usually meant: found, left, saw, felt, thought, met, fell,
+spoke, won, lit, drunk.
 """
 
 from collections import defaultdict
@@ -16,12 +16,12 @@ from typing import Final
 
 
 def base_form(word: str) -> str:
-    """The base of an irregular form; any other word as it is. The word is lower case and without `'s`."""
+    """The base of an irregular form; any other word unchanged. The word must be lower case and without `'s`."""
     return _BASES.get(word, word)
 
 
 def irregular_heads(head: str) -> Set[str]:
-    """The first two letters of the irregular forms of all words that begin with these two: go has we, of went."""
+    """The first two letters of the irregular forms of all words that begin with `head`: `go` has `we`, from went."""
     return _heads().get(head, frozenset())
 
 

@@ -1,6 +1,6 @@
 """Regular expressions that are compiled at their first use. Pure.
 
-Compiling those of this package takes longer than importing all the rest of it, and most commands use none of them.
+Compiling all of them takes longer than importing the rest of this package, and most commands use none.
 """
 
 import re
@@ -9,7 +9,7 @@ from functools import cache
 
 
 def lazy(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[], re.Pattern[str]]:
-    """A function that gives the compiled pattern, the same one every time."""
+    """A function that returns the compiled pattern, the same object every time."""
 
     @cache
     def compiled() -> re.Pattern[str]:

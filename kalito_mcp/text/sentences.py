@@ -1,10 +1,10 @@
-"""Messages cut into sentences, and sentences cut to a length. Pure.
+"""Splits messages into sentences, and cuts sentences to a length. Pure.
 
-Works for scripts with and without spaces, by the sentence enders that Unicode gives them. It never joins what two
-messages said, and never rewrites: what comes out stood in the text, but for white space, markup, greetings before
-a sentence, code blocks (see `code_blocks`) and the ellipsis where something was cut.
+Works for scripts with and without spaces, by Unicode's sentence enders. It never joins two messages and never
+rewrites: the output is the words of the text. Only white space, markup, greetings before a sentence and code blocks
+(see `code_blocks`) change, and an ellipsis marks a cut.
 
-Every expression here reads a text once, from left to right, so that time grows with length alone.
+Every expression here reads a text once, from left to right, so that time is linear in its length.
 """
 
 import re
@@ -27,18 +27,18 @@ _HEADING: Final = lazy(r"#{1,6}\s")
 _LINK: Final = lazy(r"!?\[([^\[\]]{1,200})\]\((?:[^()\s]{1,400})\)")
 _TABLE_RULE: Final = lazy(r"[|:\-=+ ]+")
 
-# A dot after these ends no sentence...
+# A dot after these never ends a sentence...
 _ABBREVIATIONS: Final = frozenset(
     "dr mr mrs ms prof rev hon gen col lt sgt capt st mt jr fr vs e.g i.e cf ca approx resp incl excl fig figs sec "
     "vol pp ed eds dept univ inc. z.b d.h bzw usw. u.a sr sra sra dra m. mme mlle".split()
 )
-# ... nor after these, where a number follows, or a small letter.
+# ... and after these not if a number, or a lower-case letter, follows.
 _BEFORE_NUMBER: Final = frozenset(
     "no nr nos jan feb mar apr jun jul aug sep sept oct nov dec p ch art par tel ext room rm apt".split()
 )
 _BEFORE_SMALL: Final = frozenset("etc a.m p.m am pm inc ltd co corp bros usw u.s u.k min max avg est hrs yrs".split())
 
-# These may be followed by the name of whom they greet.
+# A name may follow these.
 _GREETINGS: Final = (
     "hey there|hi there|hello there|hey|hi|hello|howdy|greetings|good morning|good afternoon|good evening|"
     "thank you so much|thank you|thanks so much|thanks a lot|thanks again|thanks|thx|cheers|oh wow|wow|whoa|"
@@ -70,14 +70,14 @@ _QUESTION: Final = lazy(
 _MIN_STATEMENT: Final = 16
 _MIN_WRAPPED: Final = 60
 _MAX_LIST_ITEM: Final = 90
-# What is longer is data, or a script without spaces, and may be cut where the room ends.
+# Longer words are data, or of a script without spaces, and may be cut anywhere.
 _MAX_WORD: Final = 40
 _MAX_JOINED: Final = 260
 _MAX_OPENERS: Final = 6
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a message, in order, each on one line; empty where nothing is said."""
+    """Split a message into its sentences, in order, each on one line; empty for a blank text."""
     found: list[str] = []
     for line in _logical_lines(collapse_code(text)):
         found.extend(_split_line(line))
@@ -85,7 +85,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def without_opener(sentence: str) -> str:
-    """The sentence without the greetings, thanks and interjections before it; empty where it is nothing else."""
+    """The sentence without the greetings, thanks and interjections before it; empty if nothing else is left."""
     start = 0
     for _ in range(_MAX_OPENERS):
         match = _OPENER().match(sentence, start)
@@ -96,9 +96,9 @@ def without_opener(sentence: str) -> str:
 
 
 def without_request(sentence: str) -> str:
-    """What a sentence states before it asks: `I fly to Oslo on May 3…`, of `I fly to Oslo on May 3, can you help?`.
+    """The statement before a request: `I fly to Oslo on May 3…` from `I fly to Oslo on May 3, can you help?`.
 
-    The sentence as it is, where it does not ask, or states nothing first.
+    A sentence that asks for nothing, or states nothing first, is returned unchanged.
     """
     asks = _QUESTION() if sentence.endswith(("?", "？")) else _REQUEST()
     match = asks.search(sentence, _MIN_STATEMENT)
@@ -106,7 +106,7 @@ def without_request(sentence: str) -> str:
 
 
 def clauses(sentence: str) -> list[str]:
-    """The sentence at its inner borders; joined again they are the sentence."""
+    """Split the sentence into its clauses; joined again, they are the sentence."""
     parts: list[str] = []
     start = 0
     for match in _CLAUSE().finditer(sentence):
@@ -117,9 +117,9 @@ def clauses(sentence: str) -> list[str]:
 
 
 def cut(text: str, max_chars: int) -> str:
-    """The text, or its beginning up to the end of a word and an ellipsis, in at most `max_chars` characters.
+    """The text if it fits in `max_chars` characters; otherwise its first whole words and an ellipsis.
 
-    A word is cut only where it alone is longer than the room, or where the script has no spaces.
+    A word is only cut if it is very long, or if its script has no spaces.
     """
     if len(text) <= max_chars:
         return text
@@ -147,7 +147,7 @@ def _is_mark(character: str) -> bool:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Paragraphs on one line each: wrapped lines joined, and a list's short items joined to what announces it."""
+    """Each paragraph on one line. Wrapped lines are joined, and short list items follow the line that announces them."""
     pending = ""
     is_list = False
     for raw in text.splitlines():

@@ -1,17 +1,17 @@
-"""Which terms of an index a mistyped word may have meant. Pure.
+"""Finds the index terms that a mistyped word may stand for. Pure.
 
-A term is a word without its ending (`analysis.stem`), and a mistake may stand in the ending: so a word is compared
-with the inflected forms of a term too, and "paintnig" means `paint`. One mistake is forgiven in a word of four letters
-or more, two from eight on (six without the ending); in one of three, only that two neighbours changed places. Words
-with digits mean what they say.
+A term is a word without its ending (`analysis.stem`), and the mistake may be in the ending. So a word is also compared
+with the inflected forms of a term: "paintnig" means `paint`. Words of four or more letters may have one mistake, words
+of eight or more two (six without the ending). A word of three letters may only have two neighbours swapped. Words with
+digits are never corrected.
 
-Where to look is said here as well: a mistake behind the first letters of a word, its `head`, leaves the term among
-those with this head; of a mistake in the head there are some two hundred `spellings`. Two mistakes are found behind
-the head alone.
+This module also says where to look. If the mistake comes after the first letters of a word, its `head`, the term has
+the same head. If it is in the head, the term begins like one of some two hundred `spellings`. Two mistakes are only
+found after the head.
 
 Source: Damerau, CACM 7 (3), 1964: four of five mistakes are one letter lost, added or replaced, or two neighbours
-swapped. What is likely among several, by mistake and by frequency: the noisy channel of Kernighan, Church and Gale,
-COLING 1990, with three weights instead of their tables.
+swapped. Candidates are ranked by mistake and frequency, after the noisy channel of Kernighan, Church and Gale, COLING
+1990, with three weights instead of their tables.
 """
 
 import math
@@ -36,17 +36,17 @@ _ALPHABETS: Final = (
     "αβγδεζηθικλμνξοπρστυφχψω",
 )
 _ROWS: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
-# What a mistake costs, in mistakes: those that fingers make more often cost less, one in the first letter more.
-_LIKELY: Final = 0.7
-_BESIDE: Final = 0.8
+# Costs as a share of one mistake. Common typing mistakes cost less, one in the first letter costs more.
+_COMMON_MISTAKE: Final = 0.7
+_ADJACENT_KEY: Final = 0.8
 _FIRST_LETTER: Final = 0.2
-# One mistake more is believed of a term that is e ** 5 = 150 times as frequent.
+# A term may have one mistake more if it is e ** 5 = 150 times as frequent.
 _FREQUENCY: Final = 0.2
 _COMPARED: Final = 300
 
 
 def _neighbours() -> frozenset[str]:
-    """The pairs of letters whose keys are beside each other."""
+    """The pairs of letters whose keys are next to each other."""
     places = {letter: (x + y / 2, y) for y, row in enumerate(_ROWS) for x, letter in enumerate(row)}
     return frozenset(
         one + other
@@ -60,14 +60,14 @@ _NEIGHBOURS: Final = _neighbours()
 
 
 def is_spellable(word: str) -> bool:
-    """Whether a folded word may be a mistyped one: it has three to forty letters, and nothing else."""
+    """Whether a folded word can be corrected: it has three to forty letters, and nothing else."""
     return _SHORTEST <= len(word) <= _LONGEST and word.isalpha()
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """How many letters must be added, removed, replaced or swapped with the next to make one word of the other.
+    """How many letters must be added, removed, replaced or swapped with the next to turn one word into the other.
 
-    No letter is changed twice (the restricted distance). More than `most`, which is 0 to 2: `most` + 1.
+    No letter is changed twice (the restricted distance). If it exceeds `most`, which is 0 to 2: `most` + 1.
     """
     start, end_one, end_other = _apart(one, other)
     one, other = one[start:end_one], other[start:end_other]
@@ -91,7 +91,7 @@ def distance(one: str, other: str, most: int) -> int:
 
 
 def similarity(word: str, term: str) -> float:
-    """How well a mistyped word, folded and with its ending, fits a term: 1 is the term itself, 0 no fit."""
+    """How well a mistyped word, folded and with its ending, fits a term: 1 for the term itself, 0 for no fit."""
     stemmed = stem(word)
     if stemmed == term:
         return 1.0
@@ -102,10 +102,10 @@ def similarity(word: str, term: str) -> float:
 
 
 def near(word: str, candidates: Iterable[tuple[str, int]], *, limit: int) -> list[tuple[str, int]]:
-    """Those of the terms, each with how many records hold it, that the word may have meant: likeliest first.
+    """The candidates that the word may stand for, likeliest first. Each is a term and its number of records.
 
-    The likelihood is of the mistake and of the term's frequency; equals in alphabetical order. The word's own term is
-    none of them. Two mistakes are looked for where no term fits with one, and among the commonest terms alone.
+    The mistake and the term's frequency make it likely; ties are in alphabetical order. The word's own term is left
+    out. Two mistakes are only tried if no term fits with one, and only among the commonest terms.
     """
     own = stem(word)
     others = [(term, count) for term, count in candidates if count > 0 and term != own]
@@ -113,7 +113,7 @@ def near(word: str, candidates: Iterable[tuple[str, int]], *, limit: int) -> lis
     found = _ranked(word, close)
     if not found:
         letters = set(own)
-        # A mistake takes one letter away and brings another at most.
+        # One mistake removes at most one letter and adds at most one.
         possible = [(-count, term) for term, count in others if len(letters ^ set(term)) <= 2 * _MOST]
         commonest = sorted(possible)[:_COMPARED]
         found = _ranked(word, [(term, -count) for count, term in commonest if _two(own, term) < math.inf])
@@ -121,23 +121,23 @@ def near(word: str, candidates: Iterable[tuple[str, int]], *, limit: int) -> lis
 
 
 def head(word: str) -> str:
-    """The first letters of a word, by which the terms are found that it fits but for a mistake behind them: so many
-    letters that few terms share them, and so few that `spellings` is not long."""
+    """The first letters of a word, shared by every term it fits if the mistake comes later. Enough letters that few
+    terms share them, and so few that `spellings` stays short."""
     return word[:_HEAD]
 
 
 def term_lengths(word: str) -> tuple[int, int]:
-    """The least and the greatest length of a term that the word may fit."""
+    """The shortest and the longest length of a term that the word may fit."""
     most = _MOST if len(word) >= _TWO_MISTAKES else 1
     return max(_SHORTEST, len(word) - most - _LONGEST_ENDING), len(word) + most
 
 
 def spellings(word: str) -> Iterator[str]:
-    """The word with one mistake undone that begins in its `head`, and what may be a term that is shorter than its
-    head; with repeats.
+    """The word with one mistake undone that begins in its `head`, and possible terms shorter than its head; with
+    repeats.
 
-    Letters are put in from the word's own alphabet; where that is not Latin, Greek or Cyrillic, none are. In a word
-    of three letters, neighbours are swapped and nothing else.
+    Letters are only inserted in a Latin, Greek or Cyrillic word, from its own alphabet. In a word of three letters,
+    neighbours are swapped and nothing else.
     """
     is_short = len(word) < _ONE_MISTAKE
     if not is_short:
@@ -166,7 +166,7 @@ def _ranked(word: str, candidates: Iterable[tuple[str, int]]) -> list[tuple[str,
 
 
 def _apart(one: str, other: str) -> tuple[int, int, int]:
-    """Where two words begin to differ, and where each of them ends to."""
+    """The place where two words begin to differ, and the place in each where they stop."""
     start, shorter = 0, min(len(one), len(other))
     while start < shorter and one[start] == other[start]:
         start += 1
@@ -177,14 +177,14 @@ def _apart(one: str, other: str) -> tuple[int, int, int]:
 
 
 def _may_fit(word: str, term: str) -> bool:
-    """Whether the word can have the term's letters but for one mistake, whatever follows. Five times as fast as to
-    find out, and seldom wrong."""
-    term = term.removesuffix("e")  # an ending takes its place
+    """Whether the word may have the term's letters with one mistake, whatever follows. Rarely wrong, and five times as
+    fast as `similarity`."""
+    term = term.removesuffix("e")  # an ending may replace it
     place, shorter = 0, min(len(word), len(term))
     while place < shorter and word[place] == term[place]:
         place += 1
     if place == len(term) or term[-1] == "y":
-        # The mistake may be in the ending, and the y of a term is none in its plural.
+        # The mistake may be in the ending, and a final y is no mistake: the plural replaces it.
         return True
     rest, after = term[place + 1 :], place + 1
     return (
@@ -196,37 +196,37 @@ def _may_fit(word: str, term: str) -> bool:
 
 
 def _cost(typed: str, meant: str) -> float:
-    """What the one mistake costs; infinite where there are more, or where the word is too short for it."""
+    """What the one mistake costs; infinite for more mistakes, or if the word is too short for it."""
     if abs(len(typed) - len(meant)) > 1 or len(typed) < _SHORTEST or len(meant) < _SHORTEST:
         return math.inf
     start, end_typed, end_meant = _apart(typed, meant)
     was, should = typed[start:end_typed], meant[start:end_meant]
     extra = _FIRST_LETTER if start == 0 else 0.0
     if len(was) == len(should) == 2 and was == should[::-1]:  # noqa: PLR2004 - two neighbours
-        return _LIKELY + extra
+        return _COMMON_MISTAKE + extra
     if len(was) > 1 or len(should) > 1 or len(typed) < _ONE_MISTAKE:
         return math.inf
     return _one_mistake(typed, start, was, should) + extra
 
 
 def _two(stemmed: str, term: str) -> float:
-    """What two mistakes cost; infinite where there are more, or fewer, or where the word is too short for them."""
+    """What two mistakes cost; infinite for more or fewer mistakes, or if the word is too short for them."""
     is_long = len(stemmed) >= _TWO_MISTAKES_IN_A_STEM
     return float(_MOST) if is_long and distance(stemmed, term, _MOST) == _MOST else math.inf
 
 
 def _one_mistake(typed: str, start: int, was: str, should: str) -> float:
-    """What one letter costs: `was` instead of `should`, of which either may be none."""
+    """What one letter costs: `was` instead of `should`, either of which may be empty."""
     around = typed[max(0, start - 1) : start] + typed[start + len(was) : start + len(was) + 1]
     if was and should:
-        return _BESIDE if was + should in _NEIGHBOURS else 1.0
+        return _ADJACENT_KEY if was + should in _NEIGHBOURS else 1.0
     if (was or should) in around:
-        return _LIKELY
-    return _BESIDE if was and any(was + letter in _NEIGHBOURS for letter in around) else 1.0
+        return _COMMON_MISTAKE
+    return _ADJACENT_KEY if was and any(was + letter in _NEIGHBOURS for letter in around) else 1.0
 
 
 def _forms(term: str, length: int) -> Iterator[str]:
-    """The words that have this term, as far as they are nearly so long."""
+    """The inflected forms of the term whose length differs from `length` by at most one letter."""
     least, most = length - 1, length + 1
     for ending in _ENDINGS:
         if least <= len(term) + len(ending) <= most:
