@@ -15,19 +15,14 @@ from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, query_terms, stem, words
 from kalito_mcp.text.times.expressions import Dates, Span, asks_when, named_times
+from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
 _NGRAM: Final = 4
 _NGRAM_CHARS: Final = 400
 """Characters of a query whose n-grams are looked for."""
 
 _MAX_HYPONYMS: Final = 60
-_CALENDAR: Final = frozenset(
-    map(
-        stem,
-        """january february march april may june july august september october november december monday tuesday
-        wednesday thursday friday saturday sunday""".split(),
-    )
-)
+_CALENDAR: Final = frozenset(map(stem, MONTH_NAMES | WEEKDAY_NAMES))
 _TIME_TERMS: Final = _CALENDAR.union(
     map(
         stem,

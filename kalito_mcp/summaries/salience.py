@@ -16,6 +16,7 @@ from typing import Final
 
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import UNSPACED
+from kalito_mcp.text.times.vocabulary import MONTH_NAMES, SHORT_MONTHS, WEEKDAY_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,14 @@ FILLER: Final = frozenset(
     "hola gracias nada hallo danke bitte tschüss bonjour merci salut ciao grazie prego olá obrigado obrigada "
     "你好 您好 谢谢 謝謝 再见 好的 こんにちは ありがとう はい ありがとうございます".split()
 )
-_DATE_WORDS: Final = frozenset(
-    "january february march april june july august september october november december jan feb mar apr jun jul aug sep "
-    "sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri today tomorrow "
-    "tonight yesterday weekend fortnight noon midnight annually monthly weekly daily enero febrero marzo abril "
-    "mayo junio julio agosto septiembre octubre noviembre diciembre januar februar märz mai juni juli oktober dezember "
-    "montag dienstag mittwoch donnerstag freitag samstag sonntag janvier février mars avril juin juillet août "
-    "septembre octobre novembre décembre lundi mardi mercredi jeudi vendredi samedi dimanche".split()
+_DATE_WORDS: Final = (MONTH_NAMES - {"may"}).union(
+    SHORT_MONTHS,
+    WEEKDAY_NAMES,
+    "mon tue wed thu fri today tomorrow tonight yesterday weekend fortnight noon midnight annually monthly weekly "
+    "daily enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre januar februar "
+    "märz mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonntag janvier février "
+    "mars avril juin juillet août septembre octobre novembre décembre lundi mardi mercredi jeudi vendredi samedi "
+    "dimanche".split(),
 )
 _TIME_UNITS: Final = frozenset("minute hour day week month year summer winter spring autumn fall semester".split())
 _TIME_LINKS: Final = frozenset("last next this past every ago in for since".split())

@@ -13,6 +13,7 @@ from typing import Final
 
 from kalito_mcp.text.code_blocks import collapse_code
 from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.times.vocabulary import SHORT_MONTHS
 
 ELLIPSIS: Final = "…"
 
@@ -33,9 +34,7 @@ _ABBREVIATIONS: Final = frozenset(
     "vol pp ed eds dept univ inc. z.b d.h bzw usw. u.a sr sra sra dra m. mme mlle".split()
 )
 # ... and after these not if a number, or a lower-case letter, follows.
-_BEFORE_NUMBER: Final = frozenset(
-    "no nr nos jan feb mar apr jun jul aug sep sept oct nov dec p ch art par tel ext room rm apt".split()
-)
+_BEFORE_NUMBER: Final = frozenset("no nr nos p ch art par tel ext room rm apt".split()).union(SHORT_MONTHS)
 _BEFORE_SMALL: Final = frozenset("etc a.m p.m am pm inc ltd co corp bros usw u.s u.k min max avg est hrs yrs".split())
 
 # A name may follow these.
@@ -147,7 +146,7 @@ def _is_mark(character: str) -> bool:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Each paragraph on one line. Wrapped lines are joined, and short list items follow the line that announces them."""
+    """Each paragraph on one line. Wrapped lines are joined; short list items follow the line that announces them."""
     pending = ""
     is_list = False
     for raw in text.splitlines():

@@ -1,9 +1,9 @@
 """Dates as English writes them: October 13, 2023; 13th of October; 10/13/2023; Aug 11-15; May 2023; Q3 2023; in the
 summer; Christmas; 1999. Pure.
 
-In digits the month comes first, unless it is none (13/10/2023) or dots stand between (13.10.2023). Of a day that
-does not exist, 31 June, the month counts. Words that are verbs or people as well (may, march, april) count only where a
-preposition, a day or a year says that a month is meant.
+In digits the month comes first, unless the number is too large for one (13/10/2023) or dots separate the numbers
+(13.10.2023). A day that does not exist, June 31, is read as its month. Words that are also verbs or people (may,
+march, april) count only if a preposition, a day or a year shows that a month is meant.
 """
 
 import re
@@ -14,32 +14,32 @@ from kalito_mcp.text.times.days import Days, Yearly, month_of, on_day, year_of
 
 Found: TypeAlias = Days | Yearly
 Step: TypeAlias = tuple[Found, int] | None
-"""A name, and the place behind it."""
+"""What a name means, and the place after the name."""
 
 
 class DateWords:
-    """The words of a text, and the dates that begin at each. Places are numbers of words, from 0."""
+    """The words of a text, and the date that begins at each. A place is the number of a word, from 0."""
 
     def __init__(self, tokens: list[en.Token], today: int | None, *, is_exact: bool) -> None:
-        """With `is_exact` a month, a season or a weekday needs no word before it, and `weeks ago` are days."""
+        """If `is_exact`, a month, season or weekday needs no word before it, and `two weeks ago` is one day."""
         self.tokens = tokens
         self.today = today
         self.is_exact = is_exact
 
     def at(self, place: int) -> en.Token:
-        """The word there; an empty one of kind `end` outside of the text."""
+        """The word at the place; outside the text, an empty one of kind `end`."""
         return self.tokens[place] if 0 <= place < len(self.tokens) else en.NO_TOKEN
 
     def word(self, place: int) -> str:
-        """What it says, in lower case."""
+        """The word at the place as a string, in lower case."""
         return self.at(place).text
 
     def after_the(self, place: int) -> int:
-        """The place, or the next where a `the` or `of` stands there."""
+        """The place, or the next one if the word there is `the` or `of`."""
         return place + (self.word(place) in {"the", "of"})
 
     def calendar(self, place: int, *, is_sure: bool) -> Step:
-        """The date that begins here. With `is_sure` a bare month or season is one, whatever stands before it."""
+        """The date that begins here. If `is_sure`, a bare month or season is one, whatever comes before it."""
         token = self.at(place)
         found: Found | None = None
         match token.kind:
@@ -61,13 +61,13 @@ class DateWords:
     def _day_first(self, place: int) -> Step:
         """13 October 2023, 13th of October, 11-15 August."""
         first, last, end = self._day_numbers(place)
-        is_told = self.at(place).kind == "ordinal" or self.word(end) == "of"
+        is_clear = self.at(place).kind == "ordinal" or self.word(end) == "of"
         end += self.word(end) == "of"
         month = self.at(end)
         if month.text not in en.MONTHS or not first:
             return None
         year, after = self._year(end + 1)
-        if month.text in en.VERBS and not (month.is_capital or is_told or year or self.is_exact):
+        if month.text in en.VERBS and not (month.is_capital or is_clear or year or self.is_exact):
             return None
         found = on_day(year, en.MONTHS[month.text], first, last)
         return None if found is None else (found, after)
@@ -83,8 +83,8 @@ class DateWords:
         if self.at(day).kind in {"number", "ordinal"}:
             first, last, after = self._day_numbers(day)
             year, behind = self._year(after)
-            is_told = token.is_capital or year or self.at(day).kind == "ordinal" or token.text not in en.VERBS
-            if (is_month or is_told) and first and (found := on_day(year, month, first, last)) is not None:
+            is_clear = token.is_capital or year or self.at(day).kind == "ordinal" or token.text not in en.VERBS
+            if (is_month or is_clear) and first and (found := on_day(year, month, first, last)) is not None:
                 return found, behind
             end = after if year else end
         year, behind = self._year(end)
@@ -93,7 +93,7 @@ class DateWords:
         return (Yearly((month, 1), (month, 31)), place + 1) if is_month else None
 
     def _day_numbers(self, place: int) -> tuple[int, int, int]:
-        """First and last day of the month, and the place behind; 0 where the number is none."""
+        """First and last day of the month, and the place after them; 0 for a number that is no day."""
         first = _day_number(self.at(place))
         joint = self.word(place + 1)
         if joint in en.TO or (joint == "and" and self.word(place - 1) in {"between", *en.MONTHS}):
@@ -104,7 +104,7 @@ class DateWords:
         return first, first, place + 1
 
     def _year(self, place: int) -> tuple[int, int]:
-        """The year that is told here, and the place behind it; 0 where there is none."""
+        """The year that is written here, and the place after it; 0 and the same place if there is none."""
         end = place + (self.word(place) == ",")
         end += self.word(end) in {"of", "in"}
         if self.at(end).kind == "year":
@@ -116,7 +116,7 @@ class DateWords:
         return 0, place
 
     def _is_led(self, place: int) -> bool:
-        """A word before the month says that it is one, or it cannot be anything else."""
+        """Whether a word before the month shows that it is one, or it cannot be anything else."""
         token = self.at(place)
         if token.text in en.SURE_MONTHS:
             return True
@@ -154,7 +154,7 @@ def _day_number(token: en.Token) -> int:
 
 
 def _written(text: str) -> Days | None:
-    """The day, or month, of a date in digits: 2023-10-13, 2023-10, 2023/10/13, 10/13/2023, 13.10.2023."""
+    """The day or month of a date in digits: 2023-10-13, 2023-10, 2023/10/13, 10/13/2023, 13.10.2023."""
     parts = [int(part) for part in re.findall(r"\d+", text.partition("t")[0].partition("T")[0])]
     if len(parts) == 2:  # noqa: PLR2004 - a year and a month
         year, month = parts

@@ -1,7 +1,7 @@
-"""Stretches of days, and what is beside and within them. Pure.
+"""Stretches of days, their neighbours and their parts. Pure.
 
-A day is a proleptic Gregorian ordinal: 1 is the first of January of the year 1, and nothing leads out of the years 1
-to 9999. Weeks begin on Monday.
+A day is a proleptic Gregorian ordinal: 1 is January 1 of the year 1. Every result is within the years 1 to 9999. Weeks
+begin on Monday.
 """
 
 from collections.abc import Callable
@@ -14,27 +14,27 @@ _WEEK: Final = 7
 _SATURDAY: Final = 5
 _MONTHS: Final = 12
 _FEBRUARY: Final = 2
-# Without `calendar`, whose import takes as long as those of all modules about time.
+# Not from `calendar`: importing it takes as long as importing all modules about time.
 _LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _LEAP_YEAR: Final = 2024
 _FURTHEST_LEAP: Final = 8
-"""Years between two 29ths of February, where a century without one is between them."""
+"""The most years between two 29ths of February, as around 1900."""
 
 _IN_A_DAY: Final = {"hour": 24, "minute": 1_440}
 _AROUND: Final = {"week": 3, "month": 15}
-"""Days to either side that `two weeks ago` may mean as well."""
+"""How many days earlier or later `two weeks ago` may also mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """From one day to another, both included; never inverted."""
+    """From one day to another, both included. `first` is never after `last`."""
 
     first: int
     last: int
 
     @classmethod
     def of(cls, first: int, last: int) -> "Days":
-        """From one to the other, whichever comes first, cut to the years 1 to 9999."""
+        """The days between the two, in either order, cut to the years 1 to 9999."""
         first, last = min(first, last), max(first, last)
         return cls(_within(first), _within(last))
 
@@ -45,17 +45,17 @@ class Days:
 
     @property
     def year(self) -> int:
-        """Of its first day."""
+        """The year of the first day."""
         return date.fromordinal(self.first).year
 
     def of_any_year(self) -> "Yearly":
-        """The same days of every year; to be asked of a year at most."""
+        """The same days of every year. The stretch must be no longer than a year."""
         return Yearly(_month_and_day(self.first), _month_and_day(self.last))
 
     def share(self, nth: int, of: int) -> "Days":
-        """The nth, from 0, of so many parts: of a year in whole months, else of about equal length.
+        """The nth, from 0, of `of` parts of about equal length. A year is divided into whole months.
 
-        A single day is each of its parts. A year is cut into 2, 3 or 4.
+        A single day is each of its parts. Divide a year only into 2, 3 or 4.
         """
         if self == year_of(self.year):
             months = _MONTHS // of
@@ -65,7 +65,7 @@ class Days:
         return Days(first, max(first, self.first + length * (nth + 1) // of - 1))
 
     def piece(self, nth: int, length: int) -> "Days":
-        """The nth, from 0, stretch of that length in it; -1 is the last. What would lie beyond its end is cut."""
+        """The nth, from 0, stretch of `length` days; -1 is the last. It is cut at the end."""
         first = self.last - length + 1 if nth < 0 else self.first + nth * length
         first = max(self.first, min(first, self.last))
         return Days(first, min(first + length - 1, self.last))
@@ -73,16 +73,16 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Yearly:
-    """A stretch of every year, from (month, day) to (month, day); past New Year where the end is the smaller.
+    """A stretch of every year, from (month, day) to (month, day). If the end is smaller, it is in the next year.
 
-    A day beyond the end of its month is that month's last, except where it stands alone.
+    A day beyond the end of its month is that month's last day, unless it is the whole stretch.
     """
 
     first: tuple[int, int]
     last: tuple[int, int]
 
     def in_year(self, year: int) -> Days | None:
-        """That year's; None where the year has none, as the 29th of February, or is not one of 1 to 9999."""
+        """The stretch in that year; None if the year lacks it (February 29) or is not within 1 to 9999."""
         month, day = self.first
         if not 1 <= year <= date.max.year or (self.first == self.last and day > _length(year, month)):
             return None
@@ -90,12 +90,12 @@ class Yearly:
         return Days(_ordinal(year, month, day), LAST_DAY if end > date.max.year else _ordinal(end, *self.last))
 
     def in_leap_year(self) -> Days:
-        """Of a year that has every day."""
+        """The stretch in a leap year, which has every day."""
         last = _ordinal(_LEAP_YEAR + (self.last < self.first), *self.last)
         return Days(_ordinal(_LEAP_YEAR, *self.first), last)
 
     def latest(self, today: int, *, is_over: bool = False) -> Days | None:
-        """The last that began by today, or with `is_over` ended before it; None before the first there was."""
+        """The last one that began by today or, if `is_over`, ended before it; None before the first one."""
         year = Days.one(today).year
         for candidate in range(year, year - _FURTHEST_LEAP - 2, -1):
             days = self.in_year(candidate)
@@ -104,7 +104,7 @@ class Yearly:
         return None
 
     def earliest(self, after: int) -> Days | None:
-        """The first that begins after this day; None after the last there is."""
+        """The first one that begins after this day; None after the last one."""
         year = Days.one(after).year
         for candidate in range(year, year + _FURTHEST_LEAP + 1):
             days = self.in_year(candidate)
@@ -113,14 +113,14 @@ class Yearly:
         return None
 
     def beside(self, today: int, step: int) -> Days | None:
-        """The last that is over (-1), this year's (0) or the next (1)."""
+        """The last one that is over (-1), this year's (0) or the next one (1)."""
         if step == 0:
             return self.in_year(Days.one(today).year)
         return self.latest(today, is_over=True) if step < 0 else self.earliest(today)
 
 
 def reduced(found: Days | Yearly, cut: Callable[[Days], Days]) -> Days | Yearly:
-    """What `cut` makes of the days; of a yearly stretch, the same of every year."""
+    """Apply `cut` to the days, or to a yearly stretch in every year."""
     if isinstance(found, Days):
         return cut(found)
     return cut(found.in_leap_year()).of_any_year()
@@ -137,7 +137,7 @@ def month_of(year: int, month: int) -> Days:
 
 
 def on_day(year: int, month: int, first: int, last: int) -> Days | Yearly | None:
-    """From one day of a month to another; of every year where `year` is 0. None where there are no such days."""
+    """From one day of a month to another, in every year if `year` is 0. None if there are no such days."""
     if not 1 <= month <= _MONTHS or not 1 <= first <= last <= _length(year or _LEAP_YEAR, month):
         return None
     if not year:
@@ -146,7 +146,7 @@ def on_day(year: int, month: int, first: int, last: int) -> Days | Yearly | None
 
 
 def unit_of(day: int, unit: str, step: int) -> Days:
-    """The day's week, month or year, or the one so many further."""
+    """The week, month or year of the day, or the one `step` units later (earlier if negative)."""
     day = _within(day)
     if unit == "week":
         first = day - (day - 1) % _WEEK + step * _WEEK
@@ -158,10 +158,10 @@ def unit_of(day: int, unit: str, step: int) -> Days:
 
 
 def shifted(days: Days, span: tuple[int, int], unit: str, *, is_exact: bool) -> Days:
-    """What is so many units, from the smaller number to the larger, before (negative) or after the days.
+    """The stretch from the smaller to the larger number of units before (negative) or after the days.
 
-    Measured from their first day where it lies before, from their last where after. Unless `is_exact`, weeks and
-    months reach some days to either side, and years are whole: so exactly nobody speaks.
+    Units before count from the first day, units after from the last. Unless `is_exact`, weeks and months reach some
+    days to either side and years are whole, because nobody speaks so exactly.
     """
     low, high = span
     origin = days.first if low < 0 else days.last
@@ -172,19 +172,19 @@ def shifted(days: Days, span: tuple[int, int], unit: str, *, is_exact: bool) -> 
 
 
 def beside(days: Days, unit: str, *, is_before: bool) -> Days:
-    """The day, week, month or year that ends before the days, or begins behind them."""
+    """The day, week, month or year that ends before the days, or begins after them."""
     if is_before:
         return Days.of(_moved(days.first, -1, unit), days.first - 1)
     return Days.of(days.last + 1, _moved(days.last, 1, unit))
 
 
 def weekday_before(day: int, weekday: int) -> Days:
-    """The last such day of the week (0 is Monday) before the day."""
+    """The last such weekday (0 is Monday) before the day."""
     return Days.one(day - 1 - (day - 2 - weekday) % _WEEK)
 
 
 def weekday_after(day: int, weekday: int) -> Days:
-    """The first such day of the week after the day."""
+    """The first such weekday (0 is Monday) after the day."""
     return Days.one(day + 1 + (weekday - day) % _WEEK)
 
 
@@ -212,14 +212,14 @@ def _ordinal(year: int, month: int, day: int) -> int:
 
 
 def _month_and_day(day: int) -> tuple[int, int]:
-    told = date.fromordinal(day)
-    return told.month, told.day
+    when = date.fromordinal(day)
+    return when.month, when.day
 
 
 def _month_number(day: int) -> int:
     """Months since the beginning of the year 0."""
-    told = date.fromordinal(day)
-    return told.year * _MONTHS + told.month - 1
+    when = date.fromordinal(day)
+    return when.year * _MONTHS + when.month - 1
 
 
 def _month_at(number: int) -> tuple[int, int]:
@@ -228,7 +228,7 @@ def _month_at(number: int) -> tuple[int, int]:
 
 
 def _moved(day: int, count: int, unit: str) -> int:
-    """The day so many units later; where its month is shorter, that month's last. Hours count where they are a day."""
+    """The day `count` units later; in a shorter month, its last day. Hours and minutes only count in whole days."""
     day = _within(day)
     if unit in _IN_A_DAY:
         return _within(day + int(count / _IN_A_DAY[unit]))

@@ -1,7 +1,7 @@
-"""Time in words: which stretches a text names, how well a moment fits them, `since` and `until`. Pure, English.
+"""Times in words: which stretches a text names, how well a moment fits them, `since` and `until`. Pure, English.
 
-There is no clock: what depends on now (last week) is read against an argument, and left out without it. Everything is
-UTC, weeks begin on Monday, seasons are those of the northern half.
+There is no clock: names that depend on now (last week) need an argument, and are left out without it. Everything is
+UTC, weeks begin on Monday, seasons are those of the northern hemisphere.
 """
 
 import re
@@ -31,7 +31,7 @@ _EPOCH_DAY: Final = 719_163
 """The ordinal of 1970-01-01."""
 
 _MAX_NAMES: Final = 16
-"""Of a query, those that count: matching stays cheap whatever is asked."""
+"""Only so many names of a query count, so that matching stays cheap."""
 
 _MAX_NAME_LENGTH: Final = 200
 _MONTH_LENGTH: Final = 31
@@ -40,7 +40,7 @@ _SLOTS: Final = 31 * 13 + 1
 
 _UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": _DAY_MS, "w": 7 * _DAY_MS}
 
-# What a moment within the named days is worth, by their number: a day says most of when, a year least.
+# The worth of a moment within the named days, by their number: a day is the most precise, a year the least.
 _CEILINGS: Final = ((1, 1.0), (3, 0.9), (10, 0.8), (31, 0.6), (100, 0.4), (366, 0.25))
 _LEAST: Final = 0.1
 _DAYS_AFTER: Final = 10
@@ -49,7 +49,7 @@ _DAYS_BEFORE: Final = 3
 _RIGHT_BEFORE: Final = 0.4
 _SAME_MONTH: Final = 0.25
 _SAME_YEAR: Final = 0.1
-# Who names a year is sometimes wrong about it, and about the month less often.
+# People are sometimes wrong about the year that they name, and less often about the month.
 _WRONG_YEAR: Final = 0.3
 
 
@@ -66,10 +66,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """What dates a query names, prepared for `date_match`; false where it names none.
+    """The dates that a query names, prepared for `date_match`; false if it names none.
 
     `stretches` are (first day, last day, worth, whether nearby days count), days as ordinals. `yearly` is the worth
-    of each day of any year, at 31 * month + day, empty where no day nor month is named.
+    of each day of any year, at 31 * month + day; empty if no day or month is named.
     """
 
     stretches: tuple[_Stretch, ...]
@@ -81,10 +81,10 @@ class Dates:
 
 @dataclass(frozen=True, slots=True)
 class NamedTimes:
-    """What times a query names, from one parse: `spans` to look up what was said then, `dates` to rank by.
+    """The times that a query names, from one parse: `spans` to look up what was said then, `dates` to rank by.
 
     `spans` has each stretch once, in the order of the text. A name without a year (in May) is the last one that began
-    by now. `since` reaches until now, `until` and `before` from the year 1.
+    by now. `since` ends now; `until` and `before` begin in the year 1.
     """
 
     spans: tuple[Span, ...]
@@ -98,7 +98,7 @@ def named_times(text: str, now_ms: int | None = None) -> NamedTimes:
     today = None if now_ms is None else _day(now_ms)
     named = named_days(tokens, today)
     timeless = named if today is None else named_days(tokens, None)
-    # The day in "two weeks before 5 May" was in the asker's mind too, so it counts.
+    # In "two weeks before 5 May" the asker also thought of 5 May, so it counts.
     written = timeless + [found for found in written_dates(tokens) if found not in timeless]
     return NamedTimes(_spans(named, today), _dates(list(dict.fromkeys(named + written)), written))
 
@@ -116,7 +116,7 @@ def _dates(named: list[Found], written: list[Found]) -> Dates:
             _mark(yearly, name, 1.0)
             continue
         stretches.extend(_stretches(name))
-        # Yesterday has no year that could be wrong.
+        # `yesterday` names no year that could be wrong.
         if name in written and name.last - name.first < _MONTH_LENGTH:
             _mark(yearly, name.of_any_year(), _WRONG_YEAR)
     return Dates(
@@ -125,13 +125,13 @@ def _dates(named: list[Found], written: list[Found]) -> Dates:
 
 
 def date_match(dates: Dates, moment_ms: int) -> float:
-    """How well the date of a message fits the dates that a query names, in [0, 1]; 0 where it names none.
+    """How well the date of a message fits the dates that a query names, in [0, 1]; 0 if it names none.
 
-    The best of the named stretches counts. Within one: 1 for a day, 0.9 for up to 3 days, 0.8 for up to 10, 0.6 for a
-    month, 0.4 for a season, 0.25 for a year, 0.1 for longer ones, whether or not the year is named. After its end 0.7
-    of that, falling to nothing within 11 days: things are told some days later. Before its beginning 0.4 of it,
-    falling within 4 days. The month of a named day at least 0.25, the year of a named day or month at least 0.1. The
-    right day or month of a year that is not the named one: 0.3 of its worth.
+    The best of the named stretches counts, whether or not the year is named. A date within a stretch is worth 1 for a
+    day, 0.9 for up to 3 days, 0.8 for up to 10, 0.6 for a month, 0.4 for a season, 0.25 for a year, 0.1 for longer
+    ones. After its end a date is worth 0.7 of that, falling to 0 within 11 days, because people report things some
+    days later. Before its beginning it is worth 0.4, falling to 0 within 4 days. The month of a named day is worth at
+    least 0.25, the year of a named day or month 0.1. The right day or month of a wrong year is worth 0.3 of its value.
     """
     day = moment_ms // _DAY_MS + _EPOCH_DAY
     best = 0.0
@@ -145,21 +145,21 @@ def date_match(dates: Dates, moment_ms: int) -> float:
         if match > best:  # noqa: PLR1730 - a call of max() takes as long as all the rest of it
             best = match
     if dates.yearly and best < 1.0:
-        told = date.fromordinal(day)
-        best = max(best, dates.yearly[31 * told.month + told.day])
+        when = date.fromordinal(day)
+        best = max(best, dates.yearly[31 * when.month + when.day])
     return best
 
 
 def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool) -> int:
-    """The first millisecond of what the text names, for `since`; with `is_last` the last one, for `until`.
+    """The first millisecond of the named time, for `since`, or the last one if `is_last`, for `until`.
 
-    ISO 8601 as `domain.time` reads it; `45m`, `12h`, `7d`, `2w` or `7 days`, that long before now to the
-    millisecond; `now`; and names in any case: today, Monday, last March, two weeks ago (that day), May 2023, the
-    beginning of the year, Christmas. Without a year, `this` or `next` it is the last one that began by now. The last
-    millisecond is never before the first, and neither is outside the years 1 to 9999.
+    The text may be ISO 8601 (see `domain.time`), `now`, or `45m`, `12h`, `7d`, `2w` or `7 days`, which is exactly that
+    long before now. It may also be a name in any case: today, Monday, last March, two weeks ago (that day), May 2023,
+    the beginning of the year, Christmas. Without a year, `this` or `next`, the last one that began by now is meant.
+    The last millisecond is never before the first, and both are within the years 1 to 9999.
 
     Raises:
-        InvalidInput: none of these, with examples of what can be written.
+        InvalidInput: the text is none of these; the message has examples.
     """
     asked = text.strip().lower()
     if asked in {"now", "right now"}:
@@ -190,12 +190,12 @@ def asks_when(text: str) -> bool:
 
 
 def tells_time(text: str) -> bool:
-    """Whether a message has an expression of time in it: yesterday, on Friday, in June, 3pm, two days ago, a date."""
+    """Whether a message mentions a time: yesterday, on Friday, in June, 3pm, two days ago, a date."""
     return _telling().search(text.lower()) is not None
 
 
 def _stretches(days: Days) -> list[_Stretch]:
-    """The days themselves, and, worth less, the month and the year that they are in."""
+    """The days themselves, and the month and the year around them, which are worth less."""
     length = days.last - days.first + 1
     found = [(days.first, days.last, _ceiling(length), True)]
     if length <= _MONTH_LENGTH:
@@ -208,15 +208,15 @@ def _stretches(days: Days) -> list[_Stretch]:
 
 
 def _mark(yearly: dict[int, float], name: Yearly, factor: float) -> None:
-    """Enter what each day of a year is worth, for a stretch that comes every year."""
+    """Enter the worth of each day of any year, for a yearly stretch."""
     for first, last, worth, is_near_enough in _stretches(name.in_leap_year()):
         if worth <= _SAME_YEAR:
             continue
         before, after = (_DAYS_BEFORE, _DAYS_AFTER) if is_near_enough else (0, 0)
         for day in range(first - before, last + after + 1):
             match = worth if first <= day <= last else worth * _nearness(day - last if day > last else day - first)
-            told = date.fromordinal(day)
-            slot = 31 * told.month + told.day
+            when = date.fromordinal(day)
+            slot = 31 * when.month + when.day
             yearly[slot] = max(yearly.get(slot, 0.0), factor * match)
 
 
@@ -225,7 +225,7 @@ def _ceiling(length: int) -> float:
 
 
 def _nearness(distance: int) -> float:
-    """Of a day so many days behind a stretch, or (negative) before it."""
+    """The share of its worth that a stretch has `distance` days after it, or (negative) before it."""
     if distance > 0:
         return _RIGHT_AFTER * max(0, _DAYS_AFTER + 1 - distance) / _DAYS_AFTER
     return _RIGHT_BEFORE * max(0, _DAYS_BEFORE + 1 + distance) / _DAYS_BEFORE
@@ -271,25 +271,25 @@ def _asking() -> re.Pattern[str]:
 
 @cache
 def _telling() -> re.Pattern[str]:
-    """Alternatives by their first letter: a word that begins with another one costs next to nothing."""
+    """Alternatives are grouped by first letter, so that words with other first letters cost next to nothing."""
     units = "minute hour day night week weekend month year decade".split()
     unit = "|".join(units)
     month = "|".join(MONTHS)
     of_day = "morning|afternoon|evening|spring|summer|autumn|fall|winter"
     some = r"(?:(?:few|couple|[a-z]+|\d+) (?:of )?)?"
-    told = [r"yesterday", r"today", r"tonight", r"tomorrow", r"weekend", r"fortnight", r"noon", r"midnight"]
-    told += [name for name in WEEKDAYS if name.endswith("day")]
-    told += [name for name in MONTHS if name in SURE_MONTHS or name == "april"]
-    told += [name.split()[0] for name in FEASTS if " " not in name]
-    told += [f"{name}[.]? \\d\\d?(?:st|nd|rd|th)?(?!\\d)" for name in MONTHS]
-    told += [f"{lead} {some}(?:(?:{unit})s?|{of_day}|{month})" for lead in (*BESIDE_TODAY, "every", "each")]
-    told += [f"{name}s? (?:ago|back|earlier|later|before|after|from now)" for name in units]
-    told += [f"{lead}[ -](?:{month})" for lead in MONTH_LEADS]
-    told += [rf"in (?:an?|a few|a couple of|{'|'.join(COUNTS)}|\d+) (?:{unit})s?"]
+    patterns = [r"yesterday", r"today", r"tonight", r"tomorrow", r"weekend", r"fortnight", r"noon", r"midnight"]
+    patterns += [name for name in WEEKDAYS if name.endswith("day")]
+    patterns += [name for name in MONTHS if name in SURE_MONTHS or name == "april"]
+    patterns += [name.split()[0] for name in FEASTS if " " not in name]
+    patterns += [f"{name}[.]? \\d\\d?(?:st|nd|rd|th)?(?!\\d)" for name in MONTHS]
+    patterns += [f"{lead} {some}(?:(?:{unit})s?|{of_day}|{month})" for lead in (*BESIDE_TODAY, "every", "each")]
+    patterns += [f"{name}s? (?:ago|back|earlier|later|before|after|from now)" for name in units]
+    patterns += [f"{lead}[ -](?:{month})" for lead in MONTH_LEADS]
+    patterns += [rf"in (?:an?|a few|a couple of|{'|'.join(COUNTS)}|\d+) (?:{unit})s?"]
     groups: dict[str, list[str]] = {}
-    for pattern in told:
+    for pattern in patterns:
         groups.setdefault(pattern[0], []).append(pattern[1:])
     words = "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in sorted(groups.items()))
     clock = r"(?::\d\d(?: ?[ap]\.?m)?| ?[ap]\.?m| o['’]clock)"
-    date_told = rf"(?:/\d\d?/\d+|(?:st|nd|rd|th)? (?:of )?(?:{month}))"
-    return re.compile(rf"\b(?:{words}|\d\d?(?:{clock}|{date_told})|(?:19|20)\d\d(?:-\d\d)*)\b")
+    date_rest = rf"(?:/\d\d?/\d+|(?:st|nd|rd|th)? (?:of )?(?:{month}))"
+    return re.compile(rf"\b(?:{words}|\d\d?(?:{clock}|{date_rest})|(?:19|20)\d\d(?:-\d\d)*)\b")

@@ -1,8 +1,8 @@
 """Which days an English text names. Pure: no clock, today is an argument.
 
-Beside dates (`date_names`) these are names that depend on today (yesterday, last week, two weeks ago), parts (early
-June, the second week of May), what is beside a name (the Sunday before 25 October 2022), ranges, and open ends (since
-March). Weeks begin on Monday, seasons are those of the northern half.
+In addition to dates (`dates`) it reads names that depend on today (yesterday, last week, two weeks ago), parts (early
+June, the second week of May), neighbours of a name (the Sunday before 25 October 2022), ranges, and open ends (since
+March). Weeks begin on Monday, seasons are those of the northern hemisphere.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from kalito_mcp.text.times.days import (
 
 
 def named_days(tokens: list[en.Token], today: int | None) -> list[Found]:
-    """What the text names, in its order; names do not overlap.
+    """The days that the text names, in its order; names do not overlap.
 
     `today` is the ordinal of a day. Without it, names that depend on it are left out. A name without a year is
     `Yearly`, with or without `today`, unless a word says which year is meant (last March).
@@ -41,7 +41,7 @@ def written_dates(tokens: list[en.Token]) -> list[Found]:
 
 
 def _all(words: DateWords, name_at: Callable[[int], Step]) -> list[Found]:
-    """What begins at each word that is not within a name found before."""
+    """The name that begins at each word, skipping the words of the names found before."""
     found = []
     place = 0
     while place < len(words.tokens):
@@ -55,7 +55,7 @@ def _all(words: DateWords, name_at: Callable[[int], Step]) -> list[Found]:
 
 
 def whole_name(text: str, today: int) -> Days | None:
-    """The days that the whole text is a name of; None where it is not one.
+    """The days that the whole text names; None if it is not one name.
 
     A name without a year is the last one that began by `today`. `two weeks ago` is that day.
     """
@@ -69,14 +69,14 @@ def whole_name(text: str, today: int) -> Days | None:
 
 
 _Part: TypeAlias = tuple[Callable[[Days], Days], int]
-"""How a stretch is cut, and the place behind the words that say so."""
+"""How to cut a stretch, and the place after the words that say so."""
 
 
 class _TimeWords(DateWords):
-    """Finds names in a list of words. Each method takes a place and gives a name and the place behind it, or None."""
+    """Finds names in a list of words. Most methods take a place, and return a name and the place after it, or None."""
 
     def any_name(self, place: int) -> Step:
-        """What begins at this word."""
+        """The name that begins at this word."""
         word = self.word(place)
         if word in en.OPEN:
             return self._open(place)
@@ -113,7 +113,7 @@ class _TimeWords(DateWords):
         return self._joined(first, other[0]), other[1]
 
     def _joined(self, first: Found, last: Found) -> Found:
-        """From one to the other; who has no year has that of the other."""
+        """From one to the other. A name without a year takes the year of the other."""
         if isinstance(first, Yearly):
             if isinstance(last, Yearly):
                 return Yearly(first.first, last.last)
@@ -137,10 +137,10 @@ class _TimeWords(DateWords):
 
     def _part(self, place: int) -> Step:
         """A third, a half, a week of something longer."""
-        told = self._third(place) or self._nth(place)
-        if told is None:
+        part = self._third(place) or self._nth(place)
+        if part is None:
             return None
-        cut, end = told
+        cut, end = part
         end = self.after_the(self.after_the(end))
         if self.word(end) in {"week", "month", "year"} and self.today is not None:
             return cut(unit_of(self.today, self.word(end), 0)), end + 1
@@ -198,7 +198,7 @@ class _TimeWords(DateWords):
         return reduced(step[0], lambda days: _near(days, word, side)), step[1]
 
     def _side(self, place: int) -> tuple[str, int]:
-        """Before, after or of, or nothing; and the place behind it."""
+        """`before`, `after`, `of` or nothing; and the place after it."""
         word = self.word(place)
         if word == "prior" and self.word(place + 1) == "to":
             return "before", place + 2
@@ -207,7 +207,7 @@ class _TimeWords(DateWords):
         return (word, place + 1) if word in {"before", "after", "of"} else ("", place)
 
     def _count(self, place: int) -> tuple[int, int, int] | None:
-        """From how many to how many, and the place behind."""
+        """From how many to how many, and the place after the number."""
         token = self.at(place)
         if token.kind in {"number", "year"}:
             return int(token.text), int(token.text), place + 1
@@ -217,7 +217,7 @@ class _TimeWords(DateWords):
         count = en.COUNTS.get(token.text)
         return None if count is None else (count, count, place + 1)
 
-    # --- beside today
+    # --- names that depend on today
 
     def _relative(self, place: int) -> Step:
         today = self.today
@@ -254,7 +254,7 @@ class _TimeWords(DateWords):
             _, high, place = count
             unit = en.UNITS.get(self.word(place))
             days = None if unit is None else _until(today, step * high, unit)
-            # Behind the unit, as behind the word of the others.
+            # The place after the unit, once 2 is added below.
             place -= 1
         else:
             return self._named_beside_today(place + 1, step, today)
@@ -273,7 +273,7 @@ class _TimeWords(DateWords):
 
 
 def _near(days: Days, word: str, side: str) -> Days:
-    """The week(day, end), month or year beside the days, or (`of`) the week or weekend of their beginning."""
+    """The week, weekday, weekend, month or year next to the days; for `of`, the week or weekend of their start."""
     if word == "weekend":
         return weekend_near(days, side)
     if side == "of":
@@ -284,6 +284,6 @@ def _near(days: Days, word: str, side: str) -> Days:
 
 
 def _until(today: int, count: int, unit: str) -> Days:
-    """From so many units away until today, or where they are still to come, from today."""
+    """From `count` units ago (negative) until today, or from today until `count` units ahead."""
     far = shifted(Days.one(today), (count, count), unit, is_exact=True).first
     return Days.of(far, today)

@@ -1,7 +1,7 @@
-"""The words and numbers that English names of time are made of, and how a text falls into them. Pure.
+"""The English words that name times, and the split of a text into words, numbers and signs. Pure.
 
-No name is read here. Where a number is glued to other signs (2022ms, $2022, v1.2022, 12:30) it is `rest` or `other`,
-which no name is made of.
+Names are not read here. A number attached to other signs (2022ms, $2022, v1.2022, 12:30) becomes `rest` or `other`,
+which are never part of a name.
 """
 
 import re
@@ -11,26 +11,20 @@ from typing import Final, NamedTuple
 
 from kalito_mcp.text.times.days import Yearly
 
-MONTHS: Final = {
-    name: number
-    for number, names in enumerate(
-        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|"
-        "october oct|november nov|december dec".split("|"),
-        start=1,
-    )
-    for name in names.split()
-}
+_MONTHS: Final = (
+    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|"
+    "october oct|november nov|december dec"
+).split("|")
+MONTHS: Final = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()}
+MONTH_NAMES: Final = frozenset(names.split()[0] for names in _MONTHS)
+SHORT_MONTHS: Final = MONTHS.keys() - MONTH_NAMES
 SURE_MONTHS: Final = frozenset("january february july september october november december".split())
 VERBS: Final = frozenset(("may", "march"))
-WEEKDAYS: Final = {
-    name: number
-    for number, names in enumerate(
-        "monday mon|tuesday tue tues|wednesday wed|thursday thu thur thurs|friday fri|saturday sat|sunday sun".split(
-            "|"
-        )
-    )
-    for name in names.split()
-}
+_WEEKDAYS: Final = (
+    "monday mon|tuesday tue tues|wednesday wed|thursday thu thur thurs|friday fri|saturday sat|sunday sun"
+).split("|")
+WEEKDAYS: Final = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
+WEEKDAY_NAMES: Final = frozenset(names.split()[0] for names in _WEEKDAYS)
 SEASONS: Final = {
     "spring": Yearly((3, 1), (5, 31)),
     "summer": Yearly((6, 1), (8, 31)),
@@ -38,7 +32,7 @@ SEASONS: Final = {
     "fall": Yearly((9, 1), (11, 30)),
     "winter": Yearly((12, 1), (2, 29)),
 }
-# Longest first: the first that fits is taken. Possessives have lost their 's.
+# Longest first, because the first that fits is used. Possessives have lost their 's.
 FEASTS: Final = {
     "christmas eve": Yearly((12, 24), (12, 24)),
     "christmas day": Yearly((12, 25), (12, 25)),
@@ -78,12 +72,12 @@ FEAST_LEADS: Final = frozenset("on at over since until till before after".split(
 SEASON_LEADS: Final = frozenset(("in", "during", "over", "since", "until", "till", "before", "after"))
 TO: Final = frozenset(("to", "through", "until", "till", "-", "–", "—"))
 DASHES: Final = frozenset(("-", "–", "—"))
-# After a number of four digits: it counts them, and is no year.
+# If one of these follows a number of four digits, it is a count and not a year.
 COUNTED: Final = frozenset(
     "bytes calories characters dollars euros files kcal kg km lines messages meters metres miles people pounds records "
     "requests rows steps times tokens units users words".split()
 )
-# Before it: it is a name's number.
+# If one of these precedes it, it numbers something.
 NUMBERED: Final = frozenset("error exchange no number office port python room server version windows".split())
 SILENT: Final = frozenset(("the", ",", "."))
 LEADS: Final = frozenset("at by during in on over".split())
@@ -97,11 +91,11 @@ STARTS: Final = (
 """Words that a name of time may begin with, besides numbers."""
 
 _MAX_TOKENS: Final = 1_000
-"""What a text of any length may cost is bounded: nobody names a time behind a thousand words of a question."""
+"""Bounds the cost of a long text: nobody names a time after a thousand words of a question."""
 
 
 class Token(NamedTuple):
-    """A word in lower case, without a possessive s, or a number, or a sign."""
+    """A word in lower case without a possessive s, a number, or a sign."""
 
     kind: str
     text: str
@@ -131,7 +125,7 @@ def _token() -> re.Pattern[str]:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The text's words, numbers and signs, in order."""
+    """The words, numbers and signs of the text, in order; at most the first 1,000."""
     found = []
     for match in islice(_token().finditer(text), _MAX_TOKENS):
         word = match.group()
