@@ -1,4 +1,4 @@
-"""Remembered text as data: nothing invisible in it, no line that could be one of ours, and no marker of ours. Pure."""
+"""Makes remembered text safe to quote: no invisible characters, no line or marker that looks like ours. Pure."""
 
 import re
 from typing import Final
@@ -10,21 +10,21 @@ _INVISIBLE: Final = re.compile(
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-# Joiners and selectors that emoji and some scripts need after one of their characters.
+# Joiners and selectors that emoji and some scripts need after a character.
 _JOINING: Final = frozenset([*"\u200c\u200d\ufe0e\ufe0f\u180b\u180c\u180d\u180e\u2800", "\ufe0f\u200d"])
 _KEYCAPS: Final = frozenset("#*0123456789©®")
 _FIRST_JOINED: Final = "\u0590"
-"""Hebrew. The scripts before it (Latin, Greek, Cyrillic, Armenian) need nothing invisible."""
+"""Where Hebrew begins. The scripts before it (Latin, Greek, Cyrillic, Armenian) need nothing invisible."""
 
-# The markers around remembered text, and whatever a model may read as one.
+# The markers around remembered text, and anything that a model may read as one.
 _MARKER: Final = re.compile(r"[<＜﹤‹〈](?=[\s/／\\]{0,16}kalito[\W_]{0,8}memory)", re.IGNORECASE)
 
 
 def as_data(text: str) -> str:
-    """The text as it may stand between our markers.
+    """The text in a form that is safe between our markers.
 
-    Lines after the first are indented, invisible characters are escaped (see `visible`), and so is the first character
-    of everything that reads like one of our markers: no text can close or open the fence.
+    Lines after the first are indented. Invisible characters are escaped (see `visible`), and so is the first character
+    of anything that reads like one of our markers. So no text can open or close the fence.
     """
     if "\n" in text or "\r" in text:
         text = "\n  ".join(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
@@ -32,10 +32,10 @@ def as_data(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""The text with invisible characters as escapes (`\u{200b}`): control, zero-width and bidirectional ones, and
-    those that can carry hidden text.
+    r"""The text with invisible characters escaped (`\u{200b}`): control, zero-width and bidirectional characters, and
+    those that can hide text.
 
-    Tabs and line feeds stay, and so does a single joiner or emoji selector after a character that may need it.
+    Tabs and line feeds stay. So does a single joiner or emoji selector after a character that may need it.
     """
     return _INVISIBLE.sub(_escape_unless_joining, text)
 

@@ -1,6 +1,6 @@
-"""The shapes of texts that tell an assistant what to do, in other languages than English. Pure.
+"""The shapes of texts that tell an assistant what to do, in languages other than English. Pure.
 
-Only the commonest, in German, French, Spanish, Italian, Portuguese, Russian, Chinese and Japanese.
+Only the most common ones, in German, French, Spanish, Italian, Portuguese, Russian, Chinese and Japanese.
 """
 
 from typing import Final

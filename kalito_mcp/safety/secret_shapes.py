@@ -1,7 +1,7 @@
-"""Secrets that are known by their shape: tokens with a prefix, private keys, the passwords of URLs, cards. Pure.
+"""Finds secrets by their shape: tokens with a prefix, private keys, passwords in URLs, cards. Pure.
 
-Every pattern is linear: a repeat that may fail is bounded, or begins only where a run of its characters begins. Each is
-tried only where the text has what every secret of its kind has, and compiled then.
+Every pattern is linear: a repeat that may fail is bounded, or only begins at the start of a run of its characters. A
+pattern is compiled and tried only if the text contains what every secret of its kind contains.
 """
 
 import base64
@@ -21,10 +21,10 @@ class Found(NamedTuple):
     kind: str
 
 
-# Not within a word; an escaped line feed before it is none.
+# Not within a word. An escaped line feed before it does not count as a letter.
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _NOT_HTTP: Final = r"(?<!http)(?<!https)://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}[/?#])"
-# Kind, what a text with one contains, and the pattern; its group `secret` is what is taken out, or all of it.
+# Kind, what a text with one contains, and the pattern. Its group `secret` is removed, or the whole match.
 _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{30,}"),
     ("github_token", ("github_pat_",), r"github_pat_\w{22,}"),
@@ -63,7 +63,7 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("service_token", ("key-",), _START + r"key-[0-9a-f]{32}(?![0-9a-f])"),
     ("discord_token", (".",), r"\b[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}"),
     ("azure_signature", ("sig=",), r"[?&;]sig=(?P<secret>[\w%+/-]{30,}={0,2})"),
-    # Of 64 bytes; behind a minus it is a checksum, sha512-...
+    # Of 64 bytes. After a minus it is a checksum, sha512-...
     ("azure_key", ("==",), r"(?<![A-Za-z0-9+/-])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])"),
     ("login", ("auth",), r"\"auth\\?\"\s{0,3}:\s{0,3}\\?\"(?P<secret>[A-Za-z0-9+/]{8,}={0,2})\\?\""),
     (
@@ -73,7 +73,7 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
         r"(?P<secret>[\w.-]{1,64}=[^\s;\"']{6,}(?:; ?[\w.%-]{1,64}=[^\s;\"']{1,500}){0,20})",
     ),
     ("private_key", ("client-key-data",), r"client-key-data[\"']?: {0,4}[\"']?(?P<secret>[A-Za-z0-9+/]{40,}={0,2})"),
-    # "-----BEGIN" in base64, but of no certificate nor public key.
+    # "-----BEGIN" in base64, except of certificates and public keys.
     ("private_key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi(?!BDRVJU|BQVUJM|BSU0EgUFVC)[A-Za-z0-9+/]{40,}={0,2}"),
     (
         "seed_phrase",
@@ -96,7 +96,7 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("password", ("jdbc:oracle:",), r"jdbc:oracle:\w{1,8}:[^\s/@]{1,64}/(?P<secret>[^\s@]{1,128})@"),
     ("private_key", ("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{40,}"),
     ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}\?)(?P<secret>[^\s/\"'<>]{1,256})@(?=[\w.\[%$-])"),
-    # A slash in a password is no valid URL, and common: other schemes than HTTP's seldom have an @ behind their host.
+    # A slash in a password is invalid but common. Only HTTP URLs often have an @ after the host.
     ("password", ("://",), _NOT_HTTP + r"(?P<secret>[^\s\"'<>?]{1,256})@(?=[\w\[])"),
 )
 _ANCHORS: Final = tuple((anchor, place) for place, (_, anchors, _) in enumerate(_TOKENS) for anchor in anchors)
@@ -113,7 +113,7 @@ _KEY_LINES: Final = (
 
 _JWT: Final = r"(?:(?<![\w-])|(?<=\\[nrt]))(eyJ[\w-]{8,})(?:\.[\w-]+){1,4}"
 
-# Drawn characters that only what stands before them marks: kind, pattern, least bits a character, what stands before.
+# Random characters that only the text before them marks: kind, pattern, fewest bits a character, words before.
 _NEARBY: Final[tuple[tuple[str, str, float, tuple[str, ...]], ...]] = (
     (
         "aws_secret_key",
@@ -136,13 +136,13 @@ _NEARBY: Final[tuple[tuple[str, str, float, tuple[str, ...]], ...]] = (
 )
 _NEARBY_CHARS: Final = 160
 _HEX_BITS: Final = 4
-"""The most bits that a hexadecimal digit can have."""
+"""The most bits of a hexadecimal digit."""
 _LONGEST_PIN: Final = 5
 _LONGEST_CVC: Final = 3
 _IBAN: Final = r"\b[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"
 
 _DIGITS: Final = r"[0-9](?:[ -]?[0-9]){12,}"
-# The groups that cards are written in. Not behind a letter or a fraction's point, nor among more groups, as an IBAN.
+# The groups that cards are written in. Not after a letter or a decimal point, and not among more groups, as in IBANs.
 _CARD: Final = (
     r"(?:(?<![\w.-])(?<!\d,)|(?<=\\[nrt]))(?<![A-Z]{2}\d\d )(?<!\d{4} )(?<!\d{4}-)(?:"
     r"(?P<grouped>\d{4}([ -])\d{4}\2\d{4}\2\d{4})(?P<more>\2\d{3}(?!\d))?(?![ -]\d{4}(?!\d))"
@@ -171,12 +171,12 @@ _WORDS: Final = frozenset(
 _LONG_VALUE: Final = 16
 _MOST_LETTERS_A_CAPITAL: Final = 3
 _FEW_TURNS: Final = 2
-# Letters beside digits, or anything but those and what joins words.
+# A letter next to a digit, or a character that does not join words.
 _NO_WORDS: Final = r"[^\W\d_]\d|\d[^\W\d_]|[^\w./:+~=-]"
 
 
 def shaped_secrets(text: str) -> Iterator[Found]:
-    """Every such secret of the text, those of a kind in order; they may overlap."""
+    """Find every such secret in the text, those of a kind in order; they may overlap."""
     for place in dict.fromkeys(place for anchor, place in _ANCHORS if anchor in text):
         yield from _tokens(text, place)
     if "-----BEGIN " in text or "Private-Lines:" in text:
@@ -195,7 +195,7 @@ def shaped_secrets(text: str) -> Iterator[Found]:
 
 @cache
 def compiled(pattern: str, flags: re.RegexFlag = re.ASCII) -> re.Pattern[str]:
-    """The pattern, compiled at its first use: all of them take longer than importing this package."""
+    """The pattern, compiled at its first use: compiling all takes longer than importing this package."""
     return re.compile(pattern, flags)
 
 
@@ -214,14 +214,14 @@ def _tokens(text: str, place: int) -> Iterator[Found]:
         elif kind == "seed_phrase":
             is_one = len(set(secret.split())) >= _FEW_CHARACTERS
         else:
-            # What is written as sk-xxxxxxxx is no key, nor is a long name of small letters.
+            # sk-xxxxxxxx is not a key, and neither is a long name in lower case.
             is_one = len(set(secret[-20:])) >= _FEW_CHARACTERS and compiled("[0-9A-Z]").search(secret, 4) is not None
         if is_one:
             yield Found(*match.span(group), kind)
 
 
 def _private_keys(text: str) -> Iterator[Found]:
-    """Whole blocks; of an unfinished one, up to the end of its base64."""
+    """Whole blocks; an unfinished one up to the end of its base64."""
     lines = compiled(_KEY_HEADERS + _KEY_LINES)
     dashes = 0
     for match in compiled(_PRIVATE_KEY_BEGIN).finditer(text):
@@ -229,7 +229,7 @@ def _private_keys(text: str) -> Iterator[Found]:
         if body is None:
             continue
         end = body.end()
-        # Looked for once for all blocks: a search for each that has no end would be quadratic.
+        # The dashes are shared by all blocks: one search for each unfinished block would be quadratic.
         if 0 <= dashes < end:
             dashes = text.find("-----", end)
         if dashes >= 0 and text.startswith("-----END ", dashes):
@@ -244,7 +244,7 @@ def _json_web_tokens(text: str) -> Iterator[Found]:
         try:
             fields = json.loads(base64.urlsafe_b64decode(header + "=" * (-len(header) % 4)))
         except (ValueError, RecursionError):
-            continue  # another thing with dots, or one that was made to hurt
+            continue  # something else with dots, or hostile JSON
         if isinstance(fields, dict) and "alg" in fields:
             yield Found(*match.span(), "jwt")
 
@@ -273,7 +273,7 @@ def _cards(text: str) -> Iterator[Found]:
     card = compiled(_CARD)
     for digits in compiled(_DIGITS).finditer(text):
         for match in card.finditer(text, digits.start(), digits.end() + 2):
-            # Three digits more are a long number's end, or the code that stands behind a number.
+            # Three more digits are the end of a long number, or the security code after a card number.
             for group in (0, "grouped"):
                 if match[group] and is_card_number(match[group].replace(" ", "").replace("-", "")):
                     yield Found(*match.span(group), "payment_card")
@@ -281,24 +281,24 @@ def _cards(text: str) -> Iterator[Found]:
 
 
 def is_card_number(digits: str) -> bool:
-    """Whether a card may have this number: its first digits, its length and its check digit are those of one."""
+    """Whether a card may have this number: its first digits, its length and its check digit fit."""
     length = len(digits)
     if not any(length in lengths and prefix.match(digits) for prefix, lengths in _CARD_LENGTHS):
         return False
     values = [int(digit) for digit in reversed(digits)]
     if (sum(values[::2]) + sum(2 * value - 9 * (value > 4) for value in values[1::2])) % 10:  # noqa: PLR2004 - Luhn's
         return False
-    # Article numbers have 13 digits as well, and a check digit of their own.
+    # Article numbers also have 13 digits, with their own check digit.
     return length != _ARTICLE_NUMBER_LENGTH or (sum(values[::2]) + 3 * sum(values[1::2])) % 10 != 0
 
 
 def is_iban(account: str) -> bool:
-    """Whether its check digits are right: the number that it makes is 1 modulo 97."""
+    """Whether the check digits are right: the account as a number must be 1 modulo 97."""
     return int("".join(str(int(one, 36)) for one in account[4:] + account[:4])) % 97 == 1
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether the value stands for a secret that is not there: <key>, ${TOKEN}, xxxx, changeme, password."""
+    """Whether the value only marks the place of a secret: <key>, ${TOKEN}, xxxx, changeme, password."""
     return value.lower() in _WORDS or compiled(_PLACEHOLDER, re.IGNORECASE).match(value) is not None
 
 
@@ -308,14 +308,14 @@ def entropy(value: str) -> float:
 
 
 def is_slug(value: str) -> bool:
-    """Whether it is words and numbers, joined: us-east-1, v2.0.1, settings, EventLoopPolicy.
+    """Whether the value is joined words and numbers: us-east-1, v2.0.1, settings, EventLoopPolicy.
 
-    A long value without digits inside its parts is no words where a third are capitals, among small letters.
+    A long value is not if a third of it are capitals mixed with lower case (see `is_drawn`).
     """
     return not compiled(_NO_WORDS, re.NOFLAG).search(value) and not (len(value) >= _LONG_VALUE and is_drawn(value))
 
 
 def is_drawn(value: str) -> bool:
-    """Whether a third of the letters are capitals, among small ones: no words, but base64 of a few."""
+    """Whether a third of the characters are capitals mixed with lower case, as in base64 and unlike words."""
     capitals = sum(map(str.isupper, value))
     return len(value) <= _MOST_LETTERS_A_CAPITAL * capitals and len(compiled("[a-z][A-Z]").findall(value)) >= _FEW_TURNS

@@ -1,8 +1,8 @@
-"""What is kept out of a context because of where it came from. Pure.
+"""Keeps text out of a context because of its origin. Pure.
 
-Words of tools, documents and imports that read like an instruction to the assistant are withheld unless they are asked
-for. That is hygiene and no defence: what a clever text hides, no filter finds, which is why everything remembered is
-fenced, named by its origin and never called an instruction.
+Words of tools, documents and imports that read like an instruction to the assistant are withheld unless somebody asks
+for them. This is hygiene, not a defence: no filter finds what a clever text hides. That is why all remembered text is
+fenced, labelled with its origin and never called an instruction.
 """
 
 from collections.abc import Iterable
@@ -22,12 +22,12 @@ Part = TypeVar("Part", bound=_Remembered)
 
 
 def is_withheld(origin: Origin, text: str) -> bool:
-    """Whether a context leaves this text out: not the user's words nor the assistant's, and like an instruction."""
+    """Whether a context leaves this text out: it reads like an instruction, and neither user nor assistant wrote it."""
     return origin.distrust >= Origin.TOOL.distrust and is_instruction_like(text)
 
 
 def trusted(view: SessionView) -> tuple[SessionView, int]:
-    """The view without what is withheld, and how much that was."""
+    """The view without the withheld parts, and how many those are."""
     tail = _kept(view.tail, (message.text for message in view.tail))
     pins = _kept(view.pins, (pin.content for pin in view.pins))
     summaries = _kept(view.summaries, (summary.summary for summary in view.summaries))
