@@ -11,7 +11,7 @@ import pytest
 from kalito_mcp import CreatePinRequest, CreateSummaryRequest, Memory, MemoryContext, NewMessage, Role
 from kalito_mcp.inference.tokens import CalibratedCounter, CharsCounter
 from kalito_mcp.records.recorder import Recorder
-from kalito_mcp.storage.sqlite import records as sql
+from kalito_mcp.storage.sqlite import conversations as sql
 from tests.spec.talk import SESSION, numbers, say, say_elsewhere, turns
 
 pytestmark = pytest.mark.anyio

@@ -60,7 +60,9 @@ def configured(memory: Memory, folder: Path, **config: Any) -> MemoryOrchestrato
             agent_id, settings, store=memory._store, cache=cache, snapshots=SnapshotFolder(folder), clock=memory.clock
         ),
     )
-    Finalizer(memory._store, memory._summaries, memory._finalizer._pins, memory._graphs._observer, orchestrators, memory.clock)
+    Finalizer(
+        memory._store, memory._summaries, memory._finalizer._pins, memory._graphs._observer, orchestrators, memory.clock
+    )
     return orchestrators.of(None)
 
 
