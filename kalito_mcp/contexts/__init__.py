@@ -1,1 +1,1 @@
-"""What `build_context` does: read, recall, pack into the budget, render. Home of the specification's memory manager."""
+"""Builds contexts: read, recall, pack into the budget, render. Contains the specification's memory manager."""

@@ -1,4 +1,4 @@
-"""A cache that is never stale: a value is served while it is young and no process has written since it was read."""
+"""A cache that is never stale: it returns a value only while it is young and no process has written since its read."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class CachePolicy(Policy):
-    """`ttl_s` is the longest a value is served; 0 turns the cache off. `max_entries`: the least recently used go."""
+    """`ttl_s` limits a value's age; 0 turns the cache off. Above `max_entries`, the least recently used is dropped."""
 
     ttl_s: float = 5.0
     max_entries: int = 256
@@ -27,14 +27,14 @@ class _Entry(Generic[Value]):
 
 
 class RevisionCache(Generic[Key, Value]):
-    """Values by key, each with the store's revision at which it was read."""
+    """Values by key, each with the store's revision at the time of its read."""
 
     def __init__(self, policy: CachePolicy) -> None:
         self._policy = policy
         self._entries: OrderedDict[Key, _Entry[Value]] = OrderedDict()
 
     def get(self, key: Key, *, revision: int, now_s: float) -> Value | None:
-        """The value, unless it is older than the TTL or was read at another revision."""
+        """Return the value, or None if it is too old or was read at another revision."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -45,14 +45,14 @@ class RevisionCache(Generic[Key, Value]):
         return entry.value
 
     def put(self, key: Key, value: Value, *, revision: int, now_s: float) -> None:
-        """Keep the value. `revision` was taken before the value was read, so it can only be too old."""
+        """Keep the value. Read `revision` before the value, so that it can only be too old."""
         self._entries[key] = _Entry(value, revision, now_s)
         self._entries.move_to_end(key)
         while len(self._entries) > self._policy.max_entries:
             self._entries.popitem(last=False)
 
     def drop(self, key: Key) -> None:
-        """Forget the key; unknown keys are fine."""
+        """Remove the key. An unknown key is no error."""
         self._entries.pop(key, None)
 
     def __len__(self) -> int:

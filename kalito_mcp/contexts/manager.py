@@ -1,7 +1,7 @@
 """`MemoryManager`: the specification's memory manager, method by method.
 
-Recent messages, semantic pins and summaries of a session inside a token budget. It never holds a conversation in
-memory beyond a cache whose entries are served only while no process has written (`contexts/cache.py`).
+It builds contexts from a session's recent messages, pins and summaries, inside a token budget. It keeps no
+conversation in memory, except in a cache that is valid only until any process writes (`contexts/cache.py`).
 """
 
 import logging
@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.cache import CachePolicy, RevisionCache
 from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
@@ -51,18 +51,28 @@ from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.safety.trust import trusted
-from kalito_mcp.summaries.keeper import SummaryKeeper
+from kalito_mcp.summaries.keeper import SummaryKeeper, find_session
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.analysis import index_terms
 
 _log: Final = logging.getLogger("kalito.manager")
-_INCLUDES: Final = tuple(frozenset(some) for count in range(len(Include) + 1) for some in combinations(Include, count))
-_View = tuple[Session, SessionView, int, int]
+_INCLUDES: Final = tuple(
+    frozenset(chosen) for count in range(len(Include) + 1) for chosen in combinations(Include, count)
+)
+
+
+class _View(NamedTuple):
+    """What a context is built from. `shown` newest messages are shown; `withheld` counts the untrusted records."""
+
+    session: Session
+    parts: SessionView
+    shown: int
+    withheld: int
 
 
 class MemoryManager:
-    """The memory of one owner's sessions. Safe to share between tasks."""
+    """Works on the sessions of one owner. Safe to share between tasks."""
 
     def __init__(
         self,
@@ -106,32 +116,31 @@ class MemoryManager:
         pending_input: bool = False,
         include: Collection[Include] = (),
     ) -> MemoryContext:
-        """What the session remembers, within `max_tokens` tokens (`context.token_limit` unless given).
+        """Return what the session remembers, in at most `max_tokens` tokens. Default: `context.token_limit`.
 
-        With a query, older messages of the agent's sessions that match it come in where there is room, with the turns
-        right before and after them.
-        `pending_input` says that the newest message is the user's own, not yet answered: it is left out, because
-        the model gets it anyway. `include` asks for what is otherwise left out.
-
-        A session that is not there yet has nothing but what matches the query.
+        If there is room, a query adds older records of the agent that match it, and the messages around them.
+        With `pending_input`, a newest message of the user is left out, because the model gets it anyway.
+        `include` adds kinds of records that are left out by default.
+        An unknown session contains only what matches the query.
 
         Raises:
-            SessionNotFound: no such session, and no query.
-            BudgetTooSmall: the frame does not fit; says the minimum.
+            InvalidInput: `max_tokens` is out of range.
+            SessionNotFound: the session does not exist, and there is no query.
+            BudgetTooSmall: the smallest context does not fit; the message says the minimum.
         """
         budget = self._context.token_limit if max_tokens is None else max_tokens
         if not 1 <= budget <= MOST_TOKENS:
             raise InvalidInput(
                 f"max_tokens={budget} is outside 1 to {MOST_TOKENS:,}; the default is {self._context.token_limit}"
             )
-        asked = frozenset(include)
+        included = frozenset(include)
         has_query = bool(query and query.strip())
         try:
-            session, view, shown, withheld = await self._view(session_id, asked)
+            session, view, shown, withheld = await self._view(session_id, included)
         except SessionNotFound:
             if not has_query:
                 raise
-            # The first turn of a conversation: others may have what is asked for.
+            # The first turn of a conversation: other sessions may answer the query.
             session = unrecorded_session(self._owner, checked_name(session_id, "session_id"), self._clock.now_ms())
             view, shown, withheld = SessionView(tail=(), pins=(), summaries=()), 0, 0
         recent = list(view.tail)
@@ -139,8 +148,8 @@ class MemoryManager:
         recent = recent[-shown:]
         found = Recalled()
         if query and has_query:
-            in_sight = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in view.pins}
-            found = await self._recaller.recall(session, query, in_sight, asked)
+            already_shown = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in view.pins}
+            found = await self._recaller.recall(session, query, already_shown, included)
             withheld += found.withheld
         parts = ContextParts(
             session_id=session.id,
@@ -156,32 +165,32 @@ class MemoryManager:
         return replace(context, left_out=left_out, note=found.note)
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
-        """Summarise a range of messages: with the caller's text, the session's model, or neither.
+        """Summarise a range of messages with the caller's text, with a model, or without one.
 
         Raises:
-            InvalidInput, RecordNotFound, SessionNotFound, SummaryRangeConflict, SessionFinalized: as they say.
+            InvalidInput: the text is too long, the range is reversed, or `message_count` is wrong.
+            RecordNotFound, SessionNotFound: an end of the range is not in the session, or there is no such session.
+            SummaryRangeConflict, SessionFinalized: the range does not follow the last summary; the session is closed.
         """
         return await self._summaries.create(self._scope(request.session_id), request)
 
     async def create_semantic_pin(self, request: CreatePinRequest) -> SemanticPin:
-        """Pin a text to the session, which is opened where it is new. A known `client_key` gives its pin back.
+        """Pin a text to the session; a new session is opened. A known `client_key` returns the pin it made before.
 
         Raises:
             InvalidInput: the text, an id or the importance is not acceptable.
-            ClientKeyReused: the `client_key` came before with another content.
+            ClientKeyReused: the `client_key` was used before with other content.
             RecordNotFound: `source_message_id` is not a message of the session.
-            Conflict: that message is not the user's or the assistant's own words, and nobody has confirmed the pin.
+            Conflict: that message is not the user's or assistant's and nobody confirmed; or the pin was erased.
             SessionFinalized: the session is closed.
         """
         checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
         checked_handle(request.session_id, "session_id")
-        if request.client_key is not None:
-            checked_name(request.client_key, "client_key")
-            if request.client_key.startswith(AUTO_KEY):
-                raise InvalidInput(
-                    f"client_key {request.client_key!r} begins with {AUTO_KEY!r}, which is kept for the memory's own "
-                    "pins; choose another"
-                )
+        key = request.client_key
+        if key is not None and checked_name(key, "client_key").startswith(AUTO_KEY):
+            raise InvalidInput(
+                f"client_key {key!r} begins with {AUTO_KEY!r}, reserved for the memory's own pins; choose another"
+            )
         request, redacted = cleaned(request)
         content = request.content
         importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
@@ -189,7 +198,7 @@ class MemoryManager:
         draft = PinDraft(
             id=self._ids.record_id("pin", now_ms),
             content=content,
-            source_message_id=_record_id(request.source_message_id),
+            source_message_id=_to_record_id(request.source_message_id),
             importance=clamp_importance(importance),
             tokens=self._counter.count(as_data(content)),
             pin_type=request.pin_type,
@@ -213,23 +222,20 @@ class MemoryManager:
                     )
                 if source.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
                     raise Conflict(
-                        f"{draft.source_message_id} has the words of a {source.origin}, not the user's: ask the user, "
-                        "then pin it with confirmed=true"
+                        f"{draft.source_message_id} is not the user's own text (origin: {source.origin}); "
+                        "ask the user, then call again with confirmed=true"
                     )
                 draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
             added = await transaction.conversations.add_pins(session, [draft])
             if not added:
-                before = (
-                    await transaction.conversations.pin_by_client_key(session, draft.client_key)
-                    if draft.client_key
-                    else None
-                )
+                key = draft.client_key
+                before = await transaction.conversations.pin_by_client_key(session, key) if key else None
                 if before is None:
                     raise Conflict(
-                        "this pin was erased for good, so it is not taken again; put it in other words if it is wanted"
+                        "this pin was permanently erased and is not stored again; rephrase it if it should be kept"
                     )
                 if before.content != content:
-                    raise ClientKeyReused(draft.client_key or "")
+                    raise ClientKeyReused(key or "")
                 return replace(before, redacted=redacted)
         return SemanticPin(
             id=draft.id,
@@ -245,23 +251,22 @@ class MemoryManager:
         )
 
     async def needs_summarization(self, session_id: str) -> bool:
-        """Whether a whole window of messages has no summary yet: `window.threshold`, or `window.dense_threshold` where
-        they are long or technical."""
+        """Whether a full window of messages has no summary: `threshold` of them, or `dense_threshold` dense ones."""
         return await self._summaries.is_due(self._scope(session_id))
 
     async def auto_summarize_session(self, session_id: str) -> ConversationSummary | None:
-        """Summarise the oldest window without a summary; None when none is due. A backlog takes several calls."""
+        """Summarise the oldest full window without a summary; None if there is none. A backlog takes several calls."""
         return await self._summaries.summarize_due(self._scope(session_id))
 
     def score_message_importance(self, message: MessageWithImportance) -> float:
-        """The message's importance by its text and role, in [0, 1]."""
+        """Score the message's importance by its text and role, in [0, 1]."""
         return score_importance(message.role, message.text, self._importance)
 
     async def update_message_importance(self, message_id: int | str, importance_score: float) -> None:
         """Store a message's importance, clamped to [0, 1].
 
         Raises:
-            RecordNotFound: no such message. InvalidInput: NaN.
+            RecordNotFound, InvalidInput: no such message; not a message id, or NaN.
         """
         number = message_number(message_id)
         importance = clamp_importance(importance_score)
@@ -269,15 +274,15 @@ class MemoryManager:
             message = await transaction.conversations.message(self._scope(None), number)
             session = message and await transaction.sessions.get(self._scope(message.session_id))
             if not session:
-                raise RecordNotFound(f"no message {message_record_id(number)}")
+                raise RecordNotFound(
+                    f"message {message_record_id(number)} does not exist; use the id of a recorded message"
+                )
             await transaction.conversations.set_importance(session, [(number, importance)], now_ms=self._clock.now_ms())
 
     async def score_session_messages(self, session_id: str) -> int:
-        """Score every message of the session anew; how many scores changed."""
+        """Score all visible messages of the session again. Return how many scores changed."""
         async with self._store.write() as transaction:
-            session = await transaction.sessions.get(self._scope(session_id))
-            if session is None:
-                raise SessionNotFound(session_id)
+            session = await find_session(transaction, self._scope(session_id))
             messages = await transaction.conversations.messages(session, first_seq=1, last_seq=session.message_count)
             shown = [message for message in messages if not message.is_hidden]
             scored = [(message, self.score_message_importance(message)) for message in shown]
@@ -287,34 +292,34 @@ class MemoryManager:
         return len(changed)
 
     def invalidate_session_cache(self, session_id: str) -> None:
-        """Read the session anew next time. Never needed after a write: those invalidate by themselves."""
+        """Read the session from the store next time. Not needed after a write, which empties the cache by itself."""
         for include in _INCLUDES:
             self._views.drop((session_id, include))
 
     async def get_session_model(self, session_id: str) -> str | None:
-        """The model of the session's newest message that named one; None where none did."""
+        """Return the model named by the session's newest message that names one, else None."""
         return (await self._session(session_id)).model
 
     def is_local_model(self, model_id: str) -> bool:
-        """Whether the model's configured server is on this machine or network; an unknown model is not local."""
+        """Whether the model's configured server is on this machine or network. An unknown model is not local."""
         return self._summarizer.is_local_model(model_id)
 
     async def get_summarization_model(self, session_id: str) -> str:
-        """The session's model where it is local, else the configured cloud model."""
+        """Return the session's model if it is local, else the configured cloud model."""
         return self._summarizer.summarization_model(await self.get_session_model(session_id))
 
     def extract_topics(self, messages: Sequence[MessageWithImportance]) -> list[str]:
-        """Up to three topics of the user's messages, by the specification's keywords."""
+        """Return up to three topics of the user's messages, found by the specification's keywords."""
         return extract_topics(messages)
 
     async def find_relevant_messages(
         self, session_id: str, query: str, limit: int = 10
     ) -> Sequence[MessageWithImportance]:
-        """The session's messages that match the query, best first, however old they are.
+        """Return the session's messages that match the query, best first, whatever their age.
 
         Raises:
             SessionNotFound: no such session.
-            InvalidInput: an empty or overlong query, or a limit that a search does not accept.
+            InvalidInput: the query is empty or too long, or a search does not accept the limit.
         """
         session = await self._session(session_id)
         filters = SearchFilters(types=frozenset({RecordType.MESSAGE}))
@@ -327,7 +332,7 @@ class MemoryManager:
         return sorted(found, key=lambda message: keys.index(message.id))
 
     async def memory_stats(self, session_id: str) -> MemoryStats:
-        """The session's memory in numbers.
+        """Return the session's statistics.
 
         Raises:
             SessionNotFound: no such session.
@@ -336,13 +341,10 @@ class MemoryManager:
 
     async def _session(self, session_id: str) -> Session:
         async with self._store.read() as view:
-            session = await view.sessions.get(self._scope(session_id))
-        if session is None:
-            raise SessionNotFound(session_id)
-        return session
+            return await find_session(view, self._scope(session_id))
 
     async def _view(self, session_id: str, include: frozenset[Include]) -> _View:
-        """What a context is made of, how many of the newest messages it shows, and how much is withheld from it."""
+        """Return what the session's context is built from, cached until a process writes."""
         revision = await self._store.revision()
         now_s = self._clock.steady_s()
         cached = self._views.get((session_id, include), revision=revision, now_s=now_s)
@@ -351,47 +353,43 @@ class MemoryManager:
         shown = self._context.recent_messages
         try:
             async with self._store.read() as view:
-                session = await view.sessions.get(self._scope(session_id))
-                if session is None:
-                    raise SessionNotFound(session_id)
+                session = await find_session(view, self._scope(session_id))
                 parts = await view.conversations.view(
                     session,
-                    # One more than is shown: the newest may be the pending input.
+                    # One more than shown, because the newest may be the pending input.
                     tail=shown + 1,
                     pins=self._context.pins,
                     include_internal=Include.INTERNAL in include,
                 )
         except StorageDamaged:
-            # A conversation must go on over a damaged page of pins or summaries; `doctor --deep` names it.
+            # A damaged page of pins or summaries must not stop a conversation; `doctor --deep` names the page.
             _log.exception("session %s: only its newest messages could be read", session_id)
             return await self._newest(session_id)
         withheld = 0
         if Include.UNTRUSTED not in include:
             parts, withheld = trusted(parts)
-        found = (session, parts, shown, withheld)
+        found = _View(session, parts, shown, withheld)
         self._views.put((session_id, include), found, revision=revision, now_s=now_s)
         return found
 
     async def _newest(self, session_id: str) -> _View:
-        """The newest messages alone, for when the rest cannot be read."""
+        """Return only the newest messages, for a session whose other parts cannot be read."""
         shown = self._context.fallback_messages
         async with self._store.read() as view:
-            session = await view.sessions.get(self._scope(session_id))
-            if session is None:
-                raise SessionNotFound(session_id)
+            session = await find_session(view, self._scope(session_id))
             newest = session.message_count
             tail = await view.conversations.messages(session, first_seq=newest - shown, last_seq=newest)
         parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
-        return session, parts, shown, withheld
+        return _View(session, parts, shown, withheld)
 
     def _scope(self, session_id: str | None) -> Scope:
         return Scope(owner=self._owner, session=session_id)
 
     def _fence(self, session: Session) -> str:
-        """What no remembered text can contain: it depends on a secret of the database, and not on the time, so
-        that a host's prompt cache keeps working."""
+        """Return a marker that no remembered text can predict: it depends on a secret of the database. It never
+        changes, so that a host's prompt cache keeps working."""
         return blake2b(f"{session.owner}\x1f{session.id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
 
 
-def _record_id(message_id: str | None) -> str | None:
+def _to_record_id(message_id: str | None) -> str | None:
     return None if message_id is None else message_record_id(message_number(message_id, "source_message_id"))

@@ -1,11 +1,10 @@
-"""What of a session goes into a context of so many tokens. Pure.
+"""Chooses which parts of a session fit into a context's token budget. Pure.
 
-In this order, each while it fits: the frame; the newest `min_recent` messages, which always stay, and are shortened
-in the middle where they are too long or would leave the pins less than a fifth; pins, most important first; summaries,
-newest first; further recent messages, newest first and without gaps; older messages that match the query, best first,
-then the turns beside them (see `passages`).
-The result is rendered and counted whole, so that the budget holds for the text as it is given out, its frame and
-headings included.
+The order of choice, each part while it fits: the frame; the newest `min_recent` messages; pins, most important first;
+summaries, newest first; further recent messages, newest first and without gaps; older messages that match the query,
+best first; then the turns next to these (see `passages`).
+The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
+less than a fifth. The final text is counted whole, so the budget includes its frame and headings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,20 +23,20 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
 
 _PINS_SHARE: Final = 0.2
-_CHARS_PER_TOKEN_AT_MOST: Final = 16
-"""No text that is worth keeping has longer tokens: where the search for a shortened message begins."""
+_MAX_CHARS_PER_TOKEN: Final = 16
+"""No useful text has longer tokens. The search for a shortened message begins here."""
 
-_LABELS_KEPT: Final = 4096
+_MAX_CACHED_LABELS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPolicy(Policy):
-    """How much of what goes into a context. The specification's numbers."""
+    """The most of each part that goes into a context. Defaults are the specification's."""
 
     recent_messages: int = bounded(8, least=1)
     pins: int = 5
     summaries: int = bounded(3, least=1)
-    """Summaries of one level. A fourth folds the four into one of the next level."""
+    """Summaries of one level. One more, and all of them are folded into one summary of the next level."""
     min_recent: int = bounded(3, least=1)
     token_limit: int = bounded(3000, least=1, most=MOST_TOKENS)
     fallback_messages: int = bounded(10, least=1)
@@ -46,8 +45,8 @@ class ContextPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class ContextParts:
-    """All that could go in. `recent` and `summaries` oldest first, `pins` and `hits` best first. `neighbours` are the
-    messages around the hits, and `query` is what these were found by."""
+    """Everything that could go in. `recent` and `summaries` are oldest first, `pins` and `hits` best first.
+    `neighbours` are the messages around the hits, and `query` is what found the hits."""
 
     session_id: str
     recent: Sequence[MessageWithImportance]
@@ -60,8 +59,8 @@ class ContextParts:
 
 @dataclass(slots=True)
 class _Packing:
-    """One attempt: what was taken, by its place in the parts, and the tokens left. Of the hits the first `hits` were,
-    and `history` are their passages' lines."""
+    """One attempt: the pieces taken, by their place in the parts, and the tokens left. The first `hits` hits were
+    taken, and `history` has the lines of their passages."""
 
     left: int
     recent: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
@@ -71,7 +70,7 @@ class _Packing:
     history: list[str] = field(default_factory=list[str])
 
     def take(self, part: dict[int, render.Piece], place: int, piece: render.Piece, cost: int) -> bool:
-        """Take the piece when its cost is left."""
+        """Take the piece if its cost is left. Return whether it was taken."""
         if cost > self.left:
             return False
         part[place] = piece
@@ -85,8 +84,8 @@ class Packer:
     def __init__(self, counter: TokenCounter, policy: ContextPolicy) -> None:
         self._counter = counter
         self._policy = policy
-        # A label comes back in every context of its session, and is as dear to count as a short message.
-        self._label_tokens = lru_cache(maxsize=_LABELS_KEPT)(counter.count)
+        # A label is in every context of its session, and costs as much to count as a short message.
+        self._label_tokens = lru_cache(maxsize=_MAX_CACHED_LABELS)(counter.count)
         self._newline = counter.count("\n")
         self._headings = {
             heading: counter.count(heading) + self._newline
@@ -99,10 +98,10 @@ class Packer:
         }
 
     def pack(self, parts: ContextParts, *, max_tokens: int, fence: str) -> MemoryContext:
-        """The context, never more than `max_tokens` tokens as counted.
+        """Return the context, at most `max_tokens` tokens by this packer's counter.
 
         Raises:
-            BudgetTooSmall: the frame and the stub of the newest message do not fit; says the minimum.
+            BudgetTooSmall: the frame and the stub of the newest message do not fit; the message says the minimum.
         """
         frame = (render.opening(parts.session_id, fence), render.closing(fence))
         frame_tokens = self._counter.count("\n".join(frame))
@@ -110,40 +109,38 @@ class Packer:
         older = turns(parts.hits, parts.neighbours, parts.query)
         is_recounted = False
         while True:
-            packing = self._packed(parts, older, allowance)
+            packing = self._try_pack(parts, older, allowance)
             if packing is not None:
-                context = self._rendered(parts, packing, frame, max_tokens)
+                context = self._render(parts, packing, frame, max_tokens)
                 if context.total_tokens <= max_tokens:
                     return context
-                # Counts that do not add up: give way by what was over.
+                # The counter does not add up over lines: reduce the allowance by the excess.
                 allowance -= context.total_tokens - max_tokens if is_recounted else 0
             elif is_recounted:
-                raise BudgetTooSmall(max_tokens, max_tokens - allowance + self._smallest(parts))
-            # Stored counts are another counter's where that setting changed: once more, by this one.
-            parts, is_recounted = self._recounted(parts), True
+                raise BudgetTooSmall(max_tokens, max_tokens - allowance + self._smallest_body(parts))
+            # After a change of that setting, stored counts are another counter's: count again with this one.
+            parts, is_recounted = self._recount(parts), True
 
-    def _recounted(self, parts: ContextParts) -> ContextParts:
-        """The parts as this counter counts them."""
+    def _recount(self, parts: ContextParts) -> ContextParts:
+        """Return the parts with this counter's counts."""
         return replace(
             parts,
-            recent=[replace(one, tokens=self._shown(one.text)) for one in parts.recent],
-            pins=[replace(one, tokens=self._shown(one.content)) for one in parts.pins],
-            summaries=[replace(one, tokens=self._shown(one.summary)) for one in parts.summaries],
+            recent=[replace(one, tokens=self._count(one.text)) for one in parts.recent],
+            pins=[replace(one, tokens=self._count(one.content)) for one in parts.pins],
+            summaries=[replace(one, tokens=self._count(one.summary)) for one in parts.summaries],
         )
 
-    def _shown(self, text: str) -> int:
+    def _count(self, text: str) -> int:
         return self._counter.count(as_data(text))
 
-    def _rendered(
-        self, parts: ContextParts, packing: _Packing, frame: tuple[str, str], max_tokens: int
-    ) -> MemoryContext:
-        """The context of what was taken, its text counted whole."""
-        text = render.assembled(
+    def _render(self, parts: ContextParts, packing: _Packing, frame: tuple[str, str], max_tokens: int) -> MemoryContext:
+        """Return the context of the pieces taken, with its text counted whole."""
+        text = render.assemble(
             frame,
-            summaries=_in_order(packing.summaries),
-            pins=_in_order(packing.pins),
+            summaries=_ordered_lines(packing.summaries),
+            pins=_ordered_lines(packing.pins),
             hits=packing.history,
-            recent=_in_order(packing.recent),
+            recent=_ordered_lines(packing.recent),
         )
         left_out = {
             "recent_messages": len(parts.recent) - len(packing.recent),
@@ -163,9 +160,9 @@ class Packer:
             left_out={part: count for part, count in left_out.items() if count},
         )
 
-    def _packed(self, parts: ContextParts, older: Sequence[Turn], allowance: int) -> _Packing | None:
+    def _try_pack(self, parts: ContextParts, older: Sequence[Turn], allowance: int) -> _Packing | None:
         packing = _Packing(left=allowance)
-        if not self._take_protected(packing, parts.recent, reserved=self._reserve(parts.pins, allowance)):
+        if not self._take_protected(packing, parts.recent, reserved=self._pin_tokens(parts.pins, allowance)):
             return None
         self._take_each(
             packing,
@@ -181,14 +178,14 @@ class Packer:
         )
         for place in reversed(range(len(parts.recent) - len(packing.recent))):
             piece = render.message_piece(parts.recent[place])
-            # A gap in the conversation would mislead: what does not fit ends it.
+            # A gap in the conversation would mislead, so stop at the first that does not fit.
             if not packing.take(packing.recent, place, piece, self._cost(piece)):
                 break
         self._take_passages(packing, older, parts.session_id)
         return packing
 
     def _take_passages(self, packing: _Packing, older: Sequence[Turn], session_id: str) -> None:
-        """Take the passages of the most turns that fit, from the first: what does not fit ends it."""
+        """Take the passages of the first turns, as many turns as fit."""
         tokens = cache(self._counter.count)
         for kept in range(len(older), 0, -1):
             lines = [line for one in passages(older[:kept]) for line in render.passage_lines(one, session_id)]
@@ -210,26 +207,26 @@ class Packer:
         for place, piece in pieces:
             packing.take(part, place, piece, self._cost(piece) + (0 if part else self._headings[heading]))
 
-    def _reserve(self, pins: Sequence[SemanticPin], allowance: int) -> int:
-        """What the pins need, at most `_PINS_SHARE` of the allowance: three long messages must not push out an
-        allergy."""
+    def _pin_tokens(self, pins: Sequence[SemanticPin], allowance: int) -> int:
+        """Return the tokens that the pins need, at most `_PINS_SHARE` of the allowance. Three long messages must not
+        push out an allergy."""
         if not pins:
             return 0
         needed = self._headings[render.PINS_HEADING] + sum(self._cost(render.pin_piece(pin)) for pin in pins)
         return min(needed, int(allowance * _PINS_SHARE))
 
     def _take_protected(self, packing: _Packing, recent: Sequence[MessageWithImportance], *, reserved: int) -> bool:
-        """Take the newest `min_recent` messages, shortened where they are too long together for what is left beside
-        `reserved`; fewer, at least one, where not even their stubs fit. False when that one does not."""
+        """Take the newest `min_recent` messages, shortened if they do not fit into what `reserved` leaves. Take fewer
+        if their stubs do not fit. Return False if not even one fits."""
         if not recent:
             return packing.left >= 0
         room = packing.left - self._headings[render.RECENT_HEADING]
-        # The newest message comes before any pin: what its stub needs is not reserved.
+        # The newest message comes before any pin: its stub may use the reserved tokens.
         room = max(room - reserved, min(room, self._smallest_message(recent[-1])))
         places = range(len(recent) - 1, max(-1, len(recent) - 1 - self._policy.min_recent), -1)
         pieces = {place: render.message_piece(recent[place]) for place in places}
         while pieces:
-            fitted = self._fitted(pieces, room)
+            fitted = self._fit(pieces, room)
             if fitted is not None:
                 packing.left -= self._headings[render.RECENT_HEADING]
                 for place, piece in fitted.items():
@@ -238,37 +235,37 @@ class Packer:
             del pieces[min(pieces)]
         return False
 
-    def _fitted(self, pieces: dict[int, render.Piece], room: int) -> dict[int, render.Piece] | None:
-        """The pieces within `room` tokens: the short ones whole, the long ones cut to equal shares of the rest."""
+    def _fit(self, pieces: dict[int, render.Piece], room: int) -> dict[int, render.Piece] | None:
+        """Keep short pieces whole and cut long ones to equal shares of the `room` left. None if they do not fit."""
         fitted: dict[int, render.Piece] = {}
         costs = {place: self._cost(piece) for place, piece in pieces.items()}
         for place in sorted(costs, key=lambda place: (costs[place], -place)):
             share = room // (len(pieces) - len(fitted))
             piece = pieces[place]
             if costs[place] > share:
-                piece = self._shortened(piece, share)
+                piece = self._shorten(piece, share)
                 if self._cost(piece) > share:
                     return None
             fitted[place] = piece
             room -= self._cost(piece)
         return fitted
 
-    def _shortened(self, piece: render.Piece, share: int) -> render.Piece:
-        return render.shortened(
+    def _shorten(self, piece: render.Piece, share: int) -> render.Piece:
+        return render.shorten(
             piece,
-            at_most=_CHARS_PER_TOKEN_AT_MOST * max(0, share),
+            at_most=_MAX_CHARS_PER_TOKEN * max(0, share),
             fits=lambda shorter: self._cost(shorter) <= share,
         )
 
-    def _smallest(self, parts: ContextParts) -> int:
-        """Tokens beyond the frame that the smallest context takes."""
+    def _smallest_body(self, parts: ContextParts) -> int:
+        """Return the tokens that the smallest context needs beyond its frame."""
         if not parts.recent:
             return 0
         return self._headings[render.RECENT_HEADING] + self._smallest_message(parts.recent[-1])
 
     def _smallest_message(self, message: MessageWithImportance) -> int:
         piece = render.message_piece(message)
-        return min(self._cost(piece), self._cost(self._shortened(piece, share=0)))
+        return min(self._cost(piece), self._cost(self._shorten(piece, share=0)))
 
     def _cost(self, piece: render.Piece) -> int:
         if piece.tokens is None:
@@ -276,5 +273,5 @@ class Packer:
         return self._label_tokens(piece.label) + piece.tokens + self._newline
 
 
-def _in_order(part: dict[int, render.Piece]) -> list[str]:
+def _ordered_lines(part: dict[int, render.Piece]) -> list[str]:
     return [part[place].label + part[place].text for place in sorted(part)]

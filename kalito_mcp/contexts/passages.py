@@ -1,9 +1,9 @@
-"""What was found, among the turns it was said in. Pure.
+"""Groups search hits and the messages around them into passages. Pure.
 
-A turn is a hit, or a neighbour: the message right before or after one. A passage is a run of turns of one session
-without a gap, so hits that are neighbours, or share one, become one passage. What does not fit into a context is
-dropped from the end of one list, in which every neighbour comes after every hit: so what is left out never ranks above
-what is in, and no hit gives way to a neighbour.
+A turn is a hit or a neighbour. A neighbour is the message directly before or after a hit. A passage is a run of turns
+of one session without a gap, so adjacent hits, and hits that share a neighbour, are in one passage.
+A context drops turns from the end of one list, in which all hits come before all neighbours. So it never drops a
+turn for one that ranks lower, nor a hit for a neighbour.
 """
 
 import re
@@ -18,7 +18,7 @@ from kalito_mcp.text.analysis import indexed_words, query_terms, stem, terms
 _HIT_CHARS: Final = 400
 _NEIGHBOUR_CHARS: Final = 160
 _ELLIPSIS: Final = "…"
-# Of a script without spaces, or an address, overlapping slices are compared: any term lies whole in one of them.
+# Scripts without spaces and addresses are compared in overlapping slices: every term is whole in one of them.
 _SLICE: Final = 96
 _STEP: Final = 48
 _RUN: Final = re.compile(r"\S+")
@@ -27,8 +27,8 @@ _BORDER: Final = re.compile(r"[.!?…][\"'”’»)\]]?\s|[。！？]|\n")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn, and what is shown of its text: one line. `rank` is the place of the hit that it is, or stands beside,
-    0 for the best."""
+    """One turn. `text` is the one line shown of it. `rank` is the rank of the hit itself, or of the hit that it
+    neighbours; 0 is the best."""
 
     said: Hit | Candidate
     text: str
@@ -36,13 +36,13 @@ class Turn:
 
     @property
     def is_hit(self) -> bool:
-        """Whether it was found itself."""
+        """Whether the search found this turn itself."""
         return isinstance(self.said, Hit)
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """Where a text has some of the words that are asked for."""
+    """A stretch of a text that contains query terms."""
 
     start: int
     end: int
@@ -50,10 +50,10 @@ class _Match:
 
 
 def turns(hits: Sequence[Hit], messages: Sequence[Candidate], query: str) -> list[Turn]:
-    """The hits, which come best first, then those of the messages that are their neighbours, of the best hit first.
+    """Return the hits, best first, then their neighbours among the messages, those of the best hit first.
 
-    Hits are condensed to 400 characters around what is asked for, neighbours to 160. A message that is a hit, or no
-    hit's neighbour, is left out. Any beginning of the list makes passages.
+    Hits are condensed to 400 characters around the query's terms, neighbours to 160. Messages that are hits, or are
+    next to no hit, are left out. `passages` accepts any beginning of the list.
     """
     if not hits:
         return []
@@ -62,8 +62,8 @@ def turns(hits: Sequence[Hit], messages: Sequence[Candidate], query: str) -> lis
     ranks: dict[tuple[str | None, int], int] = {}
     for rank, hit in enumerate(hits):
         if hit.seq is not None:
-            for beside in (hit.seq - 1, hit.seq + 1):
-                ranks.setdefault((hit.session_id, beside), rank)
+            for adjacent in (hit.seq - 1, hit.seq + 1):
+                ranks.setdefault((hit.session_id, adjacent), rank)
     taken = {hit.key for hit in hits}
     neighbours = [
         Turn(message, excerpt(message.text, asked, _NEIGHBOUR_CHARS), ranks[message.session_id, message.seq])
@@ -74,9 +74,9 @@ def turns(hits: Sequence[Hit], messages: Sequence[Candidate], query: str) -> lis
 
 
 def passages(kept: Sequence[Turn]) -> list[list[Turn]]:
-    """The turns as passages, best first by their best hit, each in the order in which it was said.
+    """Group the turns into passages, ranked by their best hit; the turns of a passage are in order of seq.
 
-    What has no seq stands alone.
+    A turn without a seq is a passage of its own.
     """
     found: list[list[Turn]] = []
     last: Turn | None = None
@@ -90,10 +90,10 @@ def passages(kept: Sequence[Turn]) -> list[list[Turn]]:
 
 
 def excerpt(text: str, asked: Collection[str], at_most: int) -> str:
-    """The part of the text with the most of the terms that are asked for, on one line, in at most `at_most` characters.
+    """Return the part of the text with the most query terms, on one line, in at most `at_most` characters (>= 100).
 
-    It begins with a sentence where it can, and has an ellipsis where something is missing. Equally good parts: the
-    first. A text with none of the terms: its beginning. `at_most` is at least 100.
+    It begins with a sentence if possible, and an ellipsis marks each cut. Ties: the first part. No terms: the
+    beginning of the text.
     """
     lines = (" ".join(line.split()) for line in text.splitlines())
     whole = "\n".join(line for line in lines if line)
@@ -109,8 +109,8 @@ def _follows(turn: Turn, last: Turn) -> bool:
 
 
 def _matches(text: str, asked: Collection[str]) -> Iterator[_Match]:
-    """The runs between spaces, or their slices, that hold any of the terms, in order."""
-    # What the whole text has of them is found at once: of most texts nothing, else a few words to look for.
+    """Yield the words, or slices of long ones, that contain any of the terms, in order."""
+    # One pass over the whole text finds the few words to look for; most texts have none.
     written = [word for word in frozenset(indexed_words(text)) if stem(word) in asked]
     if not written:
         return
@@ -121,15 +121,15 @@ def _matches(text: str, asked: Collection[str]) -> Iterator[_Match]:
             part = text[at : min(at + _SLICE, end)]
             if part not in known:
                 lowered = part.lower()
-                may_hold = not part.isascii() or any(word in lowered for word in written)
-                known[part] = frozenset(terms(part)).intersection(asked) if may_hold else frozenset()
+                may_match = not part.isascii() or any(word in lowered for word in written)
+                known[part] = frozenset(terms(part)).intersection(asked) if may_match else frozenset()
             if known[part]:
                 yield _Match(at, at + len(part), known[part])
 
 
 def _densest(matches: Sequence[_Match], room: int) -> tuple[int, int]:
-    """From where to where the matches stand that have the most different terms within `room` characters, the first
-    such ones; (0, 0) without any."""
+    """Return start and end of the matches with the most distinct terms within `room` characters. Ties: the first.
+    No matches: (0, 0)."""
     best, most = (0, 0), 0
     first = 0
     held: Counter[str] = Counter()
@@ -145,7 +145,7 @@ def _densest(matches: Sequence[_Match], room: int) -> tuple[int, int]:
 
 
 def _cut_out(text: str, start: int, end: int, at_most: int) -> str:
-    """The stretch from `start` to `end` with what stands around it, as much as there is room for."""
+    """Cut out the stretch from `start` to `end`, with as much text around it as there is room for."""
     room = at_most - 2 * len(_ELLIPSIS)
     begin = _beginning(text, start, max(0, end - room), room)
     lead = _ELLIPSIS if begin else ""
@@ -157,8 +157,8 @@ def _cut_out(text: str, start: int, end: int, at_most: int) -> str:
 
 
 def _beginning(text: str, start: int, earliest: int, room: int) -> int:
-    """Where an excerpt begins that has to show `start`: with its sentence, or an earlier one where there is room for
-    all that follows; else with a word, a third of the room before."""
+    """Return where an excerpt that must show `start` begins: at its sentence, or at an earlier one if all that
+    follows fits; else at a word, a third of the room earlier."""
     borders = [border.end() for border in _BORDER.finditer(text, earliest, start)]
     if earliest == 0:
         borders.insert(0, 0)

@@ -1,4 +1,4 @@
-"""Older records that match what the user asks now, and the turns they were said in. Reads only."""
+"""Finds older records that match the user's query, and the messages around them. Reads only."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ _NOTHING: Final = "nothing matches this query"
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """`hits` best first; `neighbours` are the messages right before and after them, in no order. `withheld` is how many
-    hits are left out because of where they came from. `note` says why there is nothing, or what could not be asked."""
+    """`hits` are best first. `neighbours` are the messages directly before and after them, in no order. `withheld`
+    counts hits left out because of their origin. `note` says why there are no hits, or what could not be searched."""
 
     hits: Sequence[Hit] = ()
     neighbours: Sequence[Candidate] = ()
@@ -29,45 +29,47 @@ class Recalled:
 
 
 class Recaller:
-    """Finds what a context shows for a query, up to `wanted` hits."""
+    """Finds up to `wanted` hits for a context's query."""
 
     def __init__(self, store: Store, searcher: Searcher, *, wanted: int) -> None:
         self._store = store
         self._searcher = searcher
         self._wanted = wanted
 
-    async def recall(self, session: Session, query: str, in_sight: Set[str], include: frozenset[Include]) -> Recalled:
-        """What of the session's agent matches the query, without what is `in_sight`, which the model gets anyway."""
+    async def recall(
+        self, session: Session, query: str, already_shown: Set[str], include: frozenset[Include]
+    ) -> Recalled:
+        """Find the agent's records that match the query, without those `already_shown`."""
         if not self._wanted:
             return Recalled()
         scope = Scope(owner=session.owner, agent=session.agent)
-        is_internal_asked = Include.INTERNAL in include
+        include_internal = Include.INTERNAL in include
         found = await self._searcher.search_leniently(
             scope,
             query,
-            wanted=self._wanted + len(in_sight),
+            wanted=self._wanted + len(already_shown),
             filters=SearchFilters(
-                types=_RELEVANT | {RecordType.THOUGHT} if is_internal_asked else _RELEVANT,
-                include_internal=is_internal_asked,
+                types=_RELEVANT | {RecordType.THOUGHT} if include_internal else _RELEVANT,
+                include_internal=include_internal,
             ),
         )
-        older = [hit for hit in found.hits if hit.record_id not in in_sight]
+        older = [hit for hit in found.hits if hit.record_id not in already_shown]
         trusted = [hit for hit in older if _is_shown(hit, include)]
         hits = trusted[: self._wanted]
-        neighbours = await self._neighbours(scope, hits, is_internal_asked=is_internal_asked)
+        neighbours = await self._neighbours(scope, hits, include_internal=include_internal)
         return Recalled(
             hits=hits,
-            neighbours=[one for one in neighbours if one.record_id not in in_sight and _is_shown(one, include)],
+            neighbours=[one for one in neighbours if one.record_id not in already_shown and _is_shown(one, include)],
             withheld=len(older) - len(trusted),
             note=found.note or (None if found.hits else _NOTHING),
         )
 
-    async def _neighbours(self, scope: Scope, hits: Sequence[Hit], *, is_internal_asked: bool) -> Sequence[Candidate]:
+    async def _neighbours(self, scope: Scope, hits: Sequence[Hit], *, include_internal: bool) -> Sequence[Candidate]:
         """The messages directly before and after the hits, excluding the hits. Two statements for all sessions."""
         centres = [hit.key for hit in hits if hit.seq is not None]
         if not centres:
             return ()
-        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}), include_internal=is_internal_asked)
+        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}), include_internal=include_internal)
         async with self._store.read() as view:
             stubs = await view.search.candidate_stubs(scope, (), centres, reach=1, filters=filters)
             neighbours = sorted({stub.key for stub in stubs} - set(centres))

@@ -71,7 +71,7 @@ class SummaryKeeper:
     async def is_due(self, scope: Scope) -> bool:
         """Whether a whole window of messages has no summary yet."""
         async with self._store.read() as view:
-            return bool(await self._next_window(view, await _session(view, scope), is_partial_due=False))
+            return bool(await self._next_window(view, await find_session(view, scope), is_partial_due=False))
 
     async def summarize_due(self, scope: Scope, *, is_partial_due: bool = False) -> ConversationSummary | None:
         """Summarise the oldest window without a summary; None when none is due.
@@ -80,7 +80,7 @@ class SummaryKeeper:
         """
         while True:
             async with self._store.read() as view:
-                session = await _session(view, scope)
+                session = await find_session(view, scope)
                 window = await self._next_window(view, session, is_partial_due=is_partial_due)
             if not window:
                 return None
@@ -103,7 +103,7 @@ class SummaryKeeper:
         """Fold the oldest summaries of the lowest level that has too many; None when none has."""
         while True:
             async with self._store.read() as view:
-                session = await _session(view, scope)
+                session = await find_session(view, scope)
                 parts = self._foldable(await view.conversations.uncovered_summaries(session))
             if not parts:
                 return None
@@ -127,7 +127,7 @@ class SummaryKeeper:
         kept, redacted = cleaned(request)
         text = None if kept.summary is None else kept.summary.strip()
         async with self._store.read() as view:
-            session = await _session(view, scope)
+            session = await find_session(view, scope)
             messages = await self._range(view, session, scope, request)
         if session.state is SessionState.FINALIZED:
             raise SessionFinalized(session.id, session.state)
@@ -160,7 +160,7 @@ class SummaryKeeper:
         """
         while True:
             async with self._store.read() as view:
-                session = await _session(view, scope)
+                session = await find_session(view, scope)
                 if session.summarized_seq >= session.message_count:
                     return None
                 ends = (session.summarized_seq + 1, session.message_count)
@@ -278,7 +278,8 @@ class SummaryKeeper:
         )
 
 
-async def _session(view: ReadView, scope: Scope) -> Session:
+async def find_session(view: ReadView | WriteTransaction, scope: Scope) -> Session:
+    """Return the session of the scope. Raises SessionNotFound if there is none."""
     session = await view.sessions.get(scope)
     if session is None:
         raise SessionNotFound(scope.session or "")

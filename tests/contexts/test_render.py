@@ -82,7 +82,7 @@ def everything(text: str, *, session_id: str = "s") -> str:
     found = turns([hit(text, session_id=session_id, name=name)], [neighbour(text, session_id, name)], "")
     said["hits"] = render.passage_lines(found, "another")
     frame = (render.opening(session_id, FENCE), render.closing(FENCE))
-    return render.assembled(
+    return render.assemble(
         frame, summaries=said["summaries"], pins=said["pins"], hits=said["hits"], recent=said["recent"]
     )
 
@@ -216,13 +216,13 @@ def test_a_turn_is_one_line_whatever_it_says_and_whoever_says_it(text: str, name
 
 def test_a_stored_count_is_of_the_text_as_it_is_shown_and_of_no_part_of_it() -> None:
     assert render.message_piece(message("two\nlines")).tokens == 3
-    assert render.shortened(render.message_piece(message("two\nlines")), at_most=3, fits=lambda _: True).tokens is None
+    assert render.shorten(render.message_piece(message("two\nlines")), at_most=3, fits=lambda _: True).tokens is None
 
 
 @given(st.text(min_size=1, max_size=120), st.integers(0, 150), st.integers(0, 200))
 def test_a_shortened_piece_is_the_longest_that_fits_or_the_note_alone(text: str, at_most: int, room: int) -> None:
     piece = Piece("label: ", text, 5)
-    shorter = render.shortened(piece, at_most=at_most, fits=lambda one: len(one.text) <= room)
+    shorter = render.shorten(piece, at_most=at_most, fits=lambda one: len(one.text) <= room)
     if shorter == piece:
         assert len(text) <= max(room, at_most)
         return
