@@ -1,1 +1,1 @@
-"""Summaries of a session: when they are due, how they are written, and how they stay true after edits."""
+"""Decides when a session needs a summary, writes it, and keeps it true after edits."""

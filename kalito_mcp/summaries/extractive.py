@@ -1,8 +1,8 @@
-"""Summaries without a model: the most informative sentences of a range, with who said them. Pure.
+"""Writes summaries without a model: the most informative sentences of a range, with their speakers. Pure.
 
-The same messages give the same bytes in every process and on every platform. It never writes a sentence of its own,
-but for the head line, and resolves no pronouns. A summary of summaries is made the same way, with a share of the
-room for each part, and can itself be a part again.
+The same messages produce the same bytes in every process and on every platform. The head line is the only sentence it
+writes itself, and it resolves no pronouns. A summary of summaries is made the same way, with a share of the room for
+each part. It can be a part of a higher summary.
 Source: the head line is `createFallbackSummary` of the memory manager's reference; the choice of sentences is greedy
 maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998) by points per character.
 """
@@ -13,23 +13,30 @@ from math import isqrt
 from typing import Final
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Role, SummaryMethod
-from kalito_mcp.summaries.salience import Reading, addressed_names, points, read, tells_something, term_spread
-from kalito_mcp.summaries.selection import Candidate, choose, lines, trimmed
+from kalito_mcp.summaries.salience import (
+    SentenceFeatures,
+    addressed_names,
+    extract_features,
+    group_frequency,
+    is_informative,
+    score,
+)
+from kalito_mcp.summaries.selection import Candidate, choose, lines, trim
 from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
 
 NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
 NOTHING_IN_SIGHT: Final = "What was said here is forgotten or hidden."
-"""The summary of messages that all are: their range keeps its summary."""
+"""The summary of a range in which every message is forgotten or hidden."""
 
 _MAX_TOPICS: Final = 5
 _MAX_SPEAKER: Final = 40
-# Of a message longer than this, the beginning and the end are read: it is a paste, and its middle is seldom news.
+# A longer message is a paste, whose middle is seldom news: only its beginning and end are read.
 _MAX_HEAD_CHARS: Final = 24_000
 _MAX_TAIL_CHARS: Final = 8_000
 
-# An assistant's answer of more sentences than this is an exposition, and each of them worth less.
+# In an assistant's answer of more sentences than this, each sentence is worth less.
 _BRIEF: Final = 3
 _MIN_ROOM: Final = 24
 _MAX_SENTENCE: Final = 240
@@ -43,11 +50,11 @@ _SPOKEN: Final = lazy(rf"([^:]{{1,{_MAX_SPEAKER}}}): (.+)")
 
 
 def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: int) -> str:
-    """The head line with counts and topics, then the best sentences in order of time, a line for each speaker's turn.
+    """Return a head line with counts and topics, then the best sentences in order of time, a line a turn.
 
-    At most `max_chars` characters, whatever that is; from 40 on there is a head line. No messages: the
-    specification's sentence for that. A question is kept only where no sentence of its answer is. Hidden messages
-    do not count; where all are hidden, it says so.
+    The text has at most `max_chars` characters, and a head line if `max_chars` is 40 or more. A question is kept only
+    if no sentence of its answer is. Hidden messages do not count. No messages: NOTHING_TO_SUMMARIZE; all of them
+    hidden: NOTHING_IN_SIGHT.
     """
     if not messages:
         return cut(NOTHING_TO_SUMMARIZE, max_chars)
@@ -59,10 +66,10 @@ def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: 
     if room < _MIN_ROOM:
         return head
     speakers = [_speaker_label(message) for message in messages]
-    spoken = [_readings(split_sentences(_bounded(message.text))) for message in messages]
+    spoken = [_extract_all(split_sentences(_drop_middle(message.text))) for message in messages]
     candidates = _candidates(
         spoken,
-        [[speaker] * len(readings) for speaker, readings in zip(speakers, spoken, strict=True)],
+        [[speaker] * len(sentences) for speaker, sentences in zip(speakers, spoken, strict=True)],
         [message.importance_score for message in messages],
         room,
     )
@@ -71,16 +78,16 @@ def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: 
 
 
 def fold_summaries(summaries: Sequence[ConversationSummary], *, max_chars: int) -> str:
-    """The head line with the range and the parts' topics, then the best of the parts' sentences, in order.
+    """Return a head line with the whole range and the parts' topics, then the best of the parts' sentences, in order.
 
-    At most `max_chars` characters. Every part has its share of the room first, then the best of what is left fill
-    it. The parts' own head lines are dropped. No summaries: as without messages, and where none says anything, as
-    with hidden ones; the range is that of all of them.
+    The text has at most `max_chars` characters. Every part first gets its share of the room; the best other sentences
+    fill the rest. The parts' own head lines are dropped. No summaries: NOTHING_TO_SUMMARIZE; none of them
+    informative: NOTHING_IN_SIGHT.
     """
     if not summaries:
         return cut(NOTHING_TO_SUMMARIZE, max_chars)
     span = summaries
-    summaries = telling(summaries)
+    summaries = keep_informative(summaries)
     if not summaries:
         return cut(NOTHING_IN_SIGHT, max_chars)
     parts = [_parse(summary) for summary in summaries]
@@ -89,7 +96,7 @@ def fold_summaries(summaries: Sequence[ConversationSummary], *, max_chars: int) 
     if room < _MIN_ROOM:
         return head
     candidates = _candidates(
-        [part.readings for part in parts],
+        [part.sentences for part in parts],
         [part.speakers for part in parts],
         [summary.importance_score for summary in summaries],
         room,
@@ -98,83 +105,83 @@ def fold_summaries(summaries: Sequence[ConversationSummary], *, max_chars: int) 
     return "\n".join([head, *lines(choose(candidates, room, share=share))])
 
 
-def telling(summaries: Sequence[ConversationSummary]) -> list[ConversationSummary]:
-    """Those that say something: not forgotten themselves, nor of messages that all are."""
+def keep_informative(summaries: Sequence[ConversationSummary]) -> list[ConversationSummary]:
+    """Return the summaries that are not forgotten and have at least one visible message."""
     return [summary for summary in summaries if summary.summary.strip() and summary.summary != NOTHING_IN_SIGHT]
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A summary taken apart: `speakers` has one for each reading, empty where nobody is credited."""
+    """A parsed summary. `speakers` has one name for each sentence, empty if the summary names none."""
 
     topics: list[str]
     speakers: list[str]
-    readings: list[Reading]
+    sentences: list[SentenceFeatures]
 
 
 def _parse(summary: ConversationSummary) -> _Part:
     if summary.method != SummaryMethod.EXTRACTIVE:
-        readings = _readings(split_sentences(_bounded(summary.summary)))
-        return _Part([], [""] * len(readings), readings)
-    turns = _bounded(summary.summary).split("\n")
+        sentences = _extract_all(split_sentences(_drop_middle(summary.summary)))
+        return _Part([], [""] * len(sentences), sentences)
+    turns = _drop_middle(summary.summary).split("\n")
     topics: list[str] = []
     head = _HEAD().fullmatch(turns[0])
     if head:
         turns = turns[1:]
         topics = [topic for topic in (head.group(1) or "").rstrip(".").split(", ") if topic]
     speakers: list[str] = []
-    said: list[Reading] = []
+    said: list[SentenceFeatures] = []
     for turn in turns:
         match = _SPOKEN().fullmatch(turn)
         speaker, text = match.groups() if match else ("", turn)
-        found = _readings(split_sentences(text))
+        found = _extract_all(split_sentences(text))
         said.extend(found)
         speakers.extend([speaker] * len(found))
     return _Part(topics, speakers, said)
 
 
-def _bounded(text: str) -> str:
+def _drop_middle(text: str) -> str:
     if len(text) <= _MAX_HEAD_CHARS + _MAX_TAIL_CHARS:
         return text
     return f"{text[:_MAX_HEAD_CHARS]}\n{text[-_MAX_TAIL_CHARS:]}"
 
 
-def _readings(sentences: Sequence[str]) -> list[Reading]:
-    openings = map(without_request, map(without_opener, sentences))
-    return [read(text) for text in openings if text]
+def _extract_all(texts: Sequence[str]) -> list[SentenceFeatures]:
+    openings = map(without_request, map(without_opener, texts))
+    return [extract_features(text) for text in openings if text]
 
 
 def _candidates(
-    groups: Sequence[Sequence[Reading]],
+    groups: Sequence[Sequence[SentenceFeatures]],
     speakers: Sequence[Sequence[str]],
     importance: Sequence[float],
     room: int,
 ) -> list[Candidate]:
-    """The sentences in order, trimmed to a length that leaves room for others, with their points."""
-    spread = term_spread(groups)
-    known_names = frozenset(name for group in groups for reading in group for name in reading.names)
+    """Score the informative sentences, in order, trimmed to leave room for others."""
+    frequency = group_frequency(groups)
+    known_names = frozenset(name for group in groups for sentence in group for name in sentence.names)
     addressed = addressed_names(list(dict.fromkeys(name for names in speakers for name in names)), groups)
     limit = min(max(room // 3, _MIN_SENTENCE), _MAX_SENTENCE)
     found: list[Candidate] = []
-    for group, (readings, names, weight) in enumerate(zip(groups, speakers, importance, strict=True)):
+    for group, (sentences, names, weight) in enumerate(zip(groups, speakers, importance, strict=True)):
 
-        def worth(reading: Reading, weight: float = weight) -> int:
-            return points(reading, spread=spread, known_names=known_names, speakers=addressed, importance=weight)
+        def worth(sentence: SentenceFeatures, weight: float = weight) -> int:
+            return score(sentence, frequency=frequency, known_names=known_names, speakers=addressed, importance=weight)
 
-        share = isqrt(_BRIEF * 10_000 // max(_BRIEF, len(readings)))
+        share = isqrt(_BRIEF * 10_000 // max(_BRIEF, len(sentences)))
 
-        for reading, speaker in zip(readings, names, strict=True):
-            if not tells_something(reading, addressed):
+        for sentence, speaker in zip(sentences, names, strict=True):
+            if not is_informative(sentence, addressed):
                 continue
             longest = min(limit, room - len(speaker) - 3)
-            kept = reading
-            if len(reading.text) > longest:
-                kept = read(trimmed(reading.text, longest, worth))
-                # A question without its end is still one; its first clause, left alone, may be a statement.
-                if reading.is_question and len(clauses(reading.text)) == 1:
+            kept = sentence
+            if len(sentence.text) > longest:
+                kept = extract_features(trim(sentence.text, longest, worth))
+                # A question without its end is still a question, but the first of several clauses may be a statement.
+                if sentence.is_question and len(clauses(sentence.text)) == 1:
                     kept = replace(kept, is_question=True)
             value = worth(kept)
-            # A long answer has many sentences, one of which is always striking: share what it can win among them.
+            # One of a long answer's many sentences always scores high: divide the answer's chances among them.
             if speaker == Role.ASSISTANT:
                 value = value * share // 100
             found.append(Candidate(len(found), group, speaker, kept, value))
@@ -182,50 +189,50 @@ def _candidates(
 
 
 def _with_answers(candidates: Sequence[Candidate], speakers: Sequence[str]) -> list[Candidate]:
-    """Each question marked with the next message of another speaker, where that one says something."""
-    telling = {candidate.group for candidate in candidates if not candidate.reading.is_question}
+    """Give each question the next message of another speaker as its answer, if that is informative."""
+    informative = {candidate.group for candidate in candidates if not candidate.sentence.is_question}
     marked: list[Candidate] = []
     for candidate in candidates:
-        if candidate.reading.is_question:
+        if candidate.sentence.is_question:
             later = range(candidate.group + 1, len(speakers))
             answer = next((group for group in later if speakers[group] != candidate.speaker), None)
-            if answer in telling:
+            if answer in informative:
                 candidate = replace(candidate, answer_group=answer)  # noqa: PLW2901
         marked.append(candidate)
     return marked
 
 
 def _speaker_label(message: MessageWithImportance) -> str:
-    """The name on one line, without what would end it when the summary is read again."""
+    """Return the name on one line, without colons, which would end it when the summary is parsed."""
     return " ".join(message.speaker.replace(":", " ").split())[:_MAX_SPEAKER].strip() or str(message.role)
 
 
 def _head_of_messages(messages: Sequence[MessageWithImportance], max_chars: int) -> str:
-    count = _counted(len(messages), "message", "messages")
+    count = _plural(len(messages), "message", "messages")
     users = sum(message.role == Role.USER for message in messages)
     assistants = sum(message.role == Role.ASSISTANT for message in messages)
     whole = f"Conversation with {count} ({users} user, {assistants} assistant)"
     topics = ", ".join(extract_topics(messages))
     about = [f"{whole} about: {topics}."] if topics else []
-    return _longest([*about, f"{whole}.", f"Conversation with {count}.", f"{count}."], max_chars)
+    return _longest_fitting([*about, f"{whole}.", f"Conversation with {count}.", f"{count}."], max_chars)
 
 
 def _head_of_summaries(
-    summaries: Sequence[ConversationSummary], telling_count: int, topics: Sequence[str], max_chars: int
+    summaries: Sequence[ConversationSummary], informative_count: int, topics: Sequence[str], max_chars: int
 ) -> str:
     first, last = summaries[0].start_seq, summaries[-1].end_seq
     span = f"Messages {first}-{last}"
-    whole = f"{span} ({_counted(telling_count, 'summary', 'summaries')})"
-    # What most parts are about comes first; ties as they came up.
+    whole = f"{span} ({_plural(informative_count, 'summary', 'summaries')})"
+    # The most frequent topic comes first. Ties: the earlier one.
     ranked = sorted(dict.fromkeys(topics), key=lambda topic: -topics.count(topic))[:_MAX_TOPICS]
     about = [f"{whole} about: {', '.join(ranked)}."] if ranked else []
-    return _longest([*about, f"{whole}.", f"{span}."], max_chars)
+    return _longest_fitting([*about, f"{whole}.", f"{span}."], max_chars)
 
 
-def _counted(number: int, one: str, many: str) -> str:
+def _plural(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _longest(heads: Sequence[str], max_chars: int) -> str:
-    """The first head that fits, else the beginning of the last."""
+def _longest_fitting(heads: Sequence[str], max_chars: int) -> str:
+    """Return the first head that fits, else the beginning of the last. Heads are longest first."""
     return next((head for head in heads if len(head) <= max_chars), cut(heads[-1], max_chars))

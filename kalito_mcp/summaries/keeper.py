@@ -2,11 +2,11 @@
 
 The summaries of level 0 tile the conversation from its first message, one window each, without gap or overlap. When a
 level has more than `max_per_level` summaries that no higher one covers, its oldest `max_per_level + 1` are folded into
-one of the next level. So what a context has to show grows with the logarithm of the conversation's length.
+one of the next level. So the summaries that a context shows grow with the logarithm of the conversation's length.
 
-Texts are written before the transaction that stores them, because a model may be slow. If another process has stored
-the same range by then, its summary stands and ours is dropped. If a message has changed or was forgotten by then, the
-range is summarised again, so that no summary repeats what is gone.
+Texts are written before the transaction that stores them, because a model may be slow. If another process stored the
+same range meanwhile, its summary stays and ours is dropped. If a message was changed or forgotten meanwhile, the range
+is summarised again, so that no summary repeats what is gone.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ from kalito_mcp.text.analysis import index_terms
 
 
 class SummaryKeeper:
-    """Writes the summaries that are due, and those that a caller asks for."""
+    """Writes the summaries that are due, and those that callers request."""
 
     def __init__(
         self,
@@ -69,14 +69,14 @@ class SummaryKeeper:
         self._limits = limits
 
     async def is_due(self, scope: Scope) -> bool:
-        """Whether a whole window of messages has no summary yet."""
+        """Whether a full window of messages has no summary yet."""
         async with self._store.read() as view:
             return bool(await self._next_window(view, await find_session(view, scope), is_partial_due=False))
 
     async def summarize_due(self, scope: Scope, *, is_partial_due: bool = False) -> ConversationSummary | None:
-        """Summarise the oldest window without a summary; None when none is due.
+        """Summarise the oldest window without a summary; None if none is due.
 
-        `is_partial_due` takes the rest of the conversation too, however short.
+        With `is_partial_due`, a window shorter than the threshold counts too.
         """
         while True:
             async with self._store.read() as view:
@@ -86,7 +86,7 @@ class SummaryKeeper:
                 return None
             written = await self._summarizer.summarize(window, session_model=session.model)
             try:
-                return await self._stored_or_dropped(scope, self._draft_of_messages(window, written), window)
+                return await self._store_or_drop(scope, self._draft_of_messages(window, written), window)
             except Conflict:
                 continue
 
@@ -100,7 +100,7 @@ class SummaryKeeper:
         return made
 
     async def fold_due(self, scope: Scope) -> ConversationSummary | None:
-        """Fold the oldest summaries of the lowest level that has too many; None when none has."""
+        """Fold the oldest summaries of the lowest level that has too many; None if no level has."""
         while True:
             async with self._store.read() as view:
                 session = await find_session(view, scope)
@@ -109,17 +109,17 @@ class SummaryKeeper:
                 return None
             written = await self._summarizer.fold(parts, session_model=session.model)
             try:
-                return await self._stored_or_dropped(scope, self._draft_of_summaries(parts, written), parts)
+                return await self._store_or_drop(scope, self._draft_of_summaries(parts, written), parts)
             except Conflict:
                 continue
 
     async def create(self, scope: Scope, request: CreateSummaryRequest) -> ConversationSummary:
-        """Summarise the range that the request names.
+        """Summarise the requested range, with the caller's text if there is one.
 
         Raises:
-            InvalidInput: the range is reversed, empty of messages, or does not have `message_count` of them.
-            RecordNotFound: an end of the range is not a message of the session.
-            SummaryRangeConflict: it does not begin right after the last summary; says where that is.
+            InvalidInput: the text is blank or too long, the range is reversed, or `message_count` is wrong.
+            RecordNotFound, SessionNotFound: an end of the range is not in the session, or there is no such session.
+            SummaryRangeConflict: it does not begin right after the last summary; the message says where to begin.
             SessionFinalized: the session is closed.
         """
         if request.summary is not None:
@@ -128,13 +128,13 @@ class SummaryKeeper:
         text = None if kept.summary is None else kept.summary.strip()
         async with self._store.read() as view:
             session = await find_session(view, scope)
-            messages = await self._range(view, session, scope, request)
+            messages = await self._read_range(view, session, scope, request)
         if session.state is SessionState.FINALIZED:
             raise SessionFinalized(session.id, session.state)
         if messages[0].seq != session.summarized_seq + 1:
             raise SummaryRangeConflict(
-                f"messages 1 to {session.summarized_seq} of session {session.id!r} have their summaries; the next one "
-                f"begins at message {session.summarized_seq + 1}, this range at message {messages[0].seq}"
+                f"the next summary of session {session.id!r} begins at message {session.summarized_seq + 1}, but this "
+                f"range begins at message {messages[0].seq}; change start_message_id"
             )
         if text is not None:
             written = WrittenSummary(text, SummaryMethod.CALLER, None, None)
@@ -142,21 +142,22 @@ class SummaryKeeper:
             written = await self._summarizer.summarize(messages, session_model=session.model)
         draft = self._draft_of_messages(messages, written)
         async with self._store.write() as transaction:
-            # The caller's words are its own, whatever has become of the messages.
-            is_current = text is not None or await _are_as_read(transaction, session, messages)
+            # The caller's text stays valid if the messages have changed.
+            is_current = text is not None or await _are_unchanged(transaction, session, messages)
             if is_current:
                 await transaction.conversations.add_summary(session, draft)
         if not is_current:
             return await self.create(scope, request)
-        return replace(_summary(session.id, draft), redacted=redacted)
+        return replace(_to_summary(session.id, draft), redacted=redacted)
 
     async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
-        """Store the caller's text as the summary of every message that has none; None when every message has one.
+        """Store the caller's text as the summary of all messages without one; None if there are no such messages.
 
-        Owed work may summarise a window meanwhile: then the text stands for what is left.
+        If a window is summarised meanwhile, the text is the summary of the messages after it.
 
         Raises:
-            InvalidInput, SessionNotFound, SessionFinalized: as they say.
+            InvalidInput: the text is blank or too long.
+            SessionNotFound, SessionFinalized: the session does not exist, or is closed.
         """
         while True:
             async with self._store.read() as view:
@@ -171,7 +172,7 @@ class SummaryKeeper:
             try:
                 return await self.create(scope, request)
             except SummaryRangeConflict:
-                continue  # the other one has moved on: there is less left each time
+                continue  # another process summarised a window; each time fewer messages are left
 
     async def _next_window(
         self, view: ReadView, session: Session, *, is_partial_due: bool
@@ -193,34 +194,36 @@ class SummaryKeeper:
                 return of_level[: self._max_per_level + 1]
         return ()
 
-    async def _range(
+    async def _read_range(
         self, view: ReadView, session: Session, scope: Scope, request: CreateSummaryRequest
     ) -> Sequence[MessageWithImportance]:
-        start = await _message(view, scope, request.start_message_id, "start_message_id")
-        end = await _message(view, scope, request.end_message_id, "end_message_id")
+        start = await _find_message(view, scope, request.start_message_id, "start_message_id")
+        end = await _find_message(view, scope, request.end_message_id, "end_message_id")
         if start.seq > end.seq:
             raise InvalidInput("start_message_id comes after end_message_id; swap them")
         count = end.seq - start.seq + 1
         if request.message_count is not None and request.message_count != count:
-            raise InvalidInput(f"message_count={request.message_count}, but the range holds {count} messages")
+            raise InvalidInput(
+                f"message_count={request.message_count}, but the range has {count}; correct it or leave it out"
+            )
         return await view.conversations.messages(session, first_seq=start.seq, last_seq=end.seq)
 
-    async def _stored_or_dropped(
-        self, scope: Scope, draft: SummaryDraft, made_of: Sequence[MessageWithImportance | ConversationSummary]
+    async def _store_or_drop(
+        self, scope: Scope, draft: SummaryDraft, sources: Sequence[MessageWithImportance | ConversationSummary]
     ) -> ConversationSummary | None:
-        """None where the session is closed, or its range has a summary now. Raises Conflict where what it was made of
-        is not as it was read."""
+        """Store the summary. Return None if the session is closed or another summary has the range. Raises Conflict if
+        a source changed since it was read."""
         try:
             async with self._store.write() as transaction:
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
                     return None
                 await transaction.conversations.add_summary(session, draft)
-                if not await _are_as_read(transaction, session, made_of):
-                    raise Conflict("what is summarised here has changed meanwhile; summarise it again")
+                if not await _are_unchanged(transaction, session, sources):
+                    raise Conflict("the summarised records changed meanwhile; summarise them again")
         except SummaryRangeConflict:
             return None
-        return _summary(session.id, draft)
+        return _to_summary(session.id, draft)
 
     def _draft_of_messages(self, messages: Sequence[MessageWithImportance], written: WrittenSummary) -> SummaryDraft:
         first, last = messages[0], messages[-1]
@@ -231,7 +234,7 @@ class SummaryKeeper:
             seqs=(first.seq, last.seq),
             message_ids=(first.record_id, last.record_id),
             moments=(min(moments), max(moments)),
-            # Also of the hidden ones: they may come back.
+            # Hidden messages count too, because they may be restored.
             origins=[message.origin for message in messages],
         )
 
@@ -286,12 +289,12 @@ async def find_session(view: ReadView | WriteTransaction, scope: Scope) -> Sessi
     return session
 
 
-async def _are_as_read(
+async def _are_unchanged(
     view: ReadView | WriteTransaction,
     session: Session,
     parts: Sequence[MessageWithImportance | ConversationSummary],
 ) -> bool:
-    """Whether consecutive messages, or summaries, are still what they were when they were read."""
+    """Whether these consecutive messages or summaries are unchanged since they were read."""
     messages = [part for part in parts if isinstance(part, MessageWithImportance)]
     if messages:
         first_seq, last_seq = messages[0].seq, messages[-1].seq
@@ -304,14 +307,14 @@ async def _are_as_read(
     return True
 
 
-async def _message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
+async def _find_message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
     message = await view.conversations.message(scope, message_number(message_id, field))
     if message is None:
         raise RecordNotFound(f"{field}={message_id!r} is not a message of session {scope.session!r}")
     return message
 
 
-def _summary(session_id: str, draft: SummaryDraft) -> ConversationSummary:
+def _to_summary(session_id: str, draft: SummaryDraft) -> ConversationSummary:
     return ConversationSummary(
         id=draft.id,
         session_id=session_id,

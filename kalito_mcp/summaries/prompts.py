@@ -1,26 +1,26 @@
-"""What a model is told when it writes a summary. Pure.
+"""The prompts for models that write summaries. Pure.
 
-The two prompts for conversations are the specification's, word for word: small local models drift into writing
-poems and stories, so theirs is strict. Nothing here calls a model or judges its answer.
+The two prompts for conversations are the specification's, word for word. The local one is strict, because small
+models drift into writing poems and stories. Nothing here calls a model or judges its answer.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_SHORTEST_HEAD: Final = 40  # characters; below this a cut message tells nothing, so whole messages go instead
+_SHORTEST_HEAD: Final = 40  # characters; a message cut shorter says nothing, so whole lines are left out instead
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A system prompt, and the words that go before and after the text to work on."""
+    """A system prompt, and the words before and after the text to summarise."""
 
     system: str
     before: str
     after: str = ""
 
-    def around(self, text: str) -> str:
-        """The model's input. The text is put in as it is: braces and percent signs in it mean nothing."""
+    def wrap(self, text: str) -> str:
+        """Return the model's input. The text is inserted as it is, with any braces and percent signs."""
         return f"{self.before}{text}{self.after}"
 
 
@@ -62,11 +62,10 @@ DO NOT: Add anything that the summaries do not say. They are material to shorten
 
 
 def fit_lines(lines: Sequence[str], max_characters: int) -> str:
-    """The lines, one under the other, in at most `max_characters` (100 or more).
+    """Join the lines into at most `max_characters` (100 or more) characters.
 
-    Where they do not fit, the longest lose their tails, all to the same length, and a cut line ends in `…`. Where
-    even 40 characters of each are too much, the middle lines make way for one line that counts them.
-    No lines: the empty text.
+    If they do not fit, the longest are cut to one length and end in `…`. If even 40 characters of each do not fit,
+    the middle lines are replaced by one line that counts them. No lines: the empty text.
     """
     limit = _fair_length(lines, max_characters)
     if limit < _SHORTEST_HEAD and any(len(line) > limit for line in lines):
@@ -80,7 +79,7 @@ def fit_lines(lines: Sequence[str], max_characters: int) -> str:
 
 
 def _fair_length(lines: Sequence[str], max_characters: int) -> int:
-    """The greatest length to which all can be cut so that together, one under the other, they fit; may be < 0."""
+    """Return the greatest length such that the lines fit if longer ones are cut to it; may be negative."""
     room = max_characters - len(lines) + 1
     lengths = sorted(len(line) for line in lines)
     for count, length in zip(range(len(lengths), 0, -1), lengths, strict=True):

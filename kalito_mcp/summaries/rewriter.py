@@ -1,7 +1,7 @@
-"""Writes the summaries over a record anew, in place, when the record was changed, hidden, erased or came back.
+"""Rewrites the summaries of a record, in place, when the record is changed, hidden, erased or restored.
 
-Always extractive: it runs inside the transaction of the change, where no model is waited for. So whatever a summary
-says is said by something that is still there, at any moment.
+Always without a model, because it runs inside the transaction of the change, which must not wait for one. So at any
+moment everything that a summary says is said by a visible record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from kalito_mcp.summaries.summarizer import SummaryPolicy
 
 
 class SummaryRewriter:
-    """Keeps stored summaries true to what they are of."""
+    """Keeps stored summaries true to their sources."""
 
     def __init__(self, counter: TokenCounter, policy: SummaryPolicy) -> None:
         self._counter = counter
@@ -44,18 +44,18 @@ class SummaryRewriter:
         undoes: Editor | None = None,
         is_erased: bool = False,
     ) -> list[str]:
-        """Write every summary over a message, or above a summary, anew: lowest level first; the ids of those that
-        read otherwise now.
+        """Rewrite every summary that covers the message or summary, lowest level first. Return the ids of those that
+        changed.
 
-        One whose last edit is by `undoes` goes back to what it said before that: nothing else has happened since. With
-        `is_erased` the record counts as gone already, and so do the summaries' earlier versions, which quote it.
+        A summary whose last edit is by `undoes` goes back to its version before that edit. With `is_erased`, the
+        record counts as gone, and the earlier versions of the summaries are dropped, because they quote it.
         """
         changed: list[str] = []
-        for summary in await _over(transaction, record):
-            content = await self._before(transaction, summary, undoes)
+        for summary in await _summaries_above(transaction, record):
+            content = await self._content_before(transaction, summary, undoes)
             edit_type = EditType.UPDATE if content is None else EditType.REVERT
             if content is None:
-                text = await self._text(transaction, session, summary, record if is_erased else None)
+                text = await self._rewritten_text(transaction, session, summary, record if is_erased else None)
                 written = {"text": text, "method": str(SummaryMethod.EXTRACTIVE), "model_id": None}
                 content = with_changes(summary.content, written)
             now = summary
@@ -67,21 +67,21 @@ class SummaryRewriter:
         return changed
 
     def edit(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor, at_ms: int) -> EditDraft:
-        """The edit that gives a summary, or a pin, this content."""
+        """Return the edit that sets the content of a summary or a pin."""
         text = str(content["text"])
         return EditDraft(edit_type, editor, at_ms, content, self._counter.count(as_data(text)))
 
-    async def _before(
+    async def _content_before(
         self, transaction: WriteTransaction, summary: MemoryRecord, undoes: Editor | None
     ) -> Mapping[str, Any] | None:
         edits = await transaction.records.edits(summary) if undoes is not None else ()
         return versions(summary, edits)[-2][1] if edits and edits[-1].editor == undoes else None
 
-    async def _text(
+    async def _rewritten_text(
         self, transaction: WriteTransaction, session: Session, summary: MemoryRecord, erased: MemoryRecord | None
     ) -> str:
-        """What the summary's parts say, but for the erased one, and for those that are trusted less than the summary:
-        it was made while they were hidden."""
+        """Summarise the summary's parts, except the erased one and those less trusted than the summary, which was made
+        while they were hidden."""
         level, first, last = (int(summary.content[name]) for name in ("level", "start_seq", "end_seq"))
         distrust = summary.origin.distrust
         gone = None if erased is None else erased.id
@@ -101,10 +101,10 @@ class SummaryRewriter:
         return fold_summaries(parts, max_chars=self._policy.extractive_fold_max_characters)
 
 
-async def _over(transaction: WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:
+async def _summaries_above(transaction: WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:
     if record.type is RecordType.MESSAGE:
         return await transaction.records.summaries_over(record)
-    # Those above a summary are those over its first message, whether that is still there or not.
+    # The summaries above a summary also cover its first message, whether or not that still exists.
     first_id = str(record.content["start_message_id"])
     first = replace(record, type=RecordType.MESSAGE, id=first_id, key=message_number(first_id))
     over = await transaction.records.summaries_over(first)

@@ -1,12 +1,12 @@
-"""How much a sentence of a conversation tells, in points. Pure.
+"""Scores how informative a sentence of a conversation is, in points. Pure.
 
-A sentence gains by what its range talks about, by names, numbers and dates, and by words of decision, preference,
-commitment and fact; it loses where it asks, greets, praises, or points at something outside of itself. Word lists
-are English first, with the commonest words of a few other languages; what works without words (numbers, names,
-what the range is about) works in every script.
+A sentence gains points for terms its range shares, for names, numbers and dates, and for words of decision,
+preference, commitment and fact. It loses points if it asks, supposes, or begins with a word like "that". Word lists
+are English first, with the commonest words of a few other languages. Numbers, names and shared terms work in every
+script.
 
-Points are whole numbers: sums of floats differ in their last bits between platforms and Python versions, and a
-summary must not. Source: centrality by shared terms after Luhn 1958 and Radev et al. 2004; the cue words are ours.
+Points are whole numbers, because sums of floats differ in their last bits between platforms and Python versions, and
+summaries must not. Source: centrality by shared terms after Luhn 1958 and Radev et al. 2004; the cue words are ours.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from kalito_mcp.text.times.vocabulary import MONTH_NAMES, SHORT_MONTHS, WEEKDAY_
 
 @dataclass(frozen=True, slots=True)
 class SaliencePolicy:
-    """Points for each sign of a sentence; the caps say how often one may count."""
+    """Points for each feature. A `_cap` limits how often it counts; `cue_cap` limits the points of all cues."""
 
     term: int = 8
     shared_term: int = 1
@@ -47,8 +47,8 @@ DEFAULT_SALIENCE: Final = SaliencePolicy()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The words of one sentence in order, folded; `names` were capitalised inside it, `numbers` have a digit."""
+class SentenceFeatures:
+    """`folded` has the words in order, `names` the capitalised ones after the first, `numbers` those with a digit."""
 
     text: str
     folded: tuple[str, ...]
@@ -90,7 +90,7 @@ STOPWORDS: Final = frozenset(
     "yourself el la los las de del y en que un una es por con para se lo le der die das und ist ich ein eine zu den "
     "dem nicht mit le les des et une est je du au il ne pas pour dans".split()
 )
-# Praise, politeness and chatter: they say that somebody spoke, not what.
+# Praise, politeness and chatter carry no content.
 FILLER: Final = frozenset(
     "absolutely agree agreed amazing anytime appreciate awesome bet brilliant bye care catch chat cheers cool "
     "congrats congratulations course day definitely enjoy exactly excellent excited exciting fantastic feel feeling "
@@ -115,7 +115,7 @@ _TIME_UNITS: Final = frozenset("minute hour day week month year summer winter sp
 _TIME_LINKS: Final = frozenset("last next this past every ago in for since".split())
 
 
-def _cues() -> dict[str, int]:
+def _build_cues() -> dict[str, int]:
     strengths: tuple[tuple[int, str], ...] = (
         (44, "allergic allergy allergies alergia allergisch allergique emergency password"),
         (
@@ -146,8 +146,8 @@ def _cues() -> dict[str, int]:
     return {word: points for points, words in reversed(strengths) for word in words.split()}
 
 
-_CUES: Final[Mapping[str, int]] = _cues()
-# Scripts without spaces are searched for these as they stand.
+_CUES: Final[Mapping[str, int]] = _build_cues()
+# Searched for as substrings, because their scripts have no spaces.
 _UNSPACED_CUES: Final = (
     "决定",
     "決定",
@@ -175,8 +175,8 @@ _MIN_SHORT_NAME: Final = 3
 _NEGATIONS: Final = frozenset("not no never without nor neither none cannot nicht kein keine pas non ohne sin".split())
 
 
-def read(text: str) -> Reading:
-    """The words of a sentence, folded, and what they name."""
+def extract_features(text: str) -> SentenceFeatures:
+    """Fold the words of a sentence, and find its terms, names and numbers."""
     words = _WORD().findall(text)
     folded = tuple(map(str.casefold, words))
     if "’" in text:
@@ -198,103 +198,103 @@ def read(text: str) -> Reading:
     has_digit = _ANY_DIGIT().search
     numbers = tuple([word for word in folded if not word.isalpha() and has_digit(word)])
     is_question = text.endswith(_QUESTION_ENDS)
-    return Reading(text, folded, frozenset(terms), frozenset(names), numbers, is_question)
+    return SentenceFeatures(text, folded, frozenset(terms), frozenset(names), numbers, is_question)
 
 
-def tells_something(reading: Reading, addressed: Collection[str] = ()) -> bool:
-    """Whether there is more in the sentence than politeness: two terms, or a name or a number with any.
+def is_informative(sentence: SentenceFeatures, addressed: Collection[str] = ()) -> bool:
+    """Whether the sentence has more than politeness: two terms, or one with a name or a number.
 
-    The names of those who are `addressed` do not count.
+    The `addressed` names do not count.
     """
-    if _BARE_LABEL().fullmatch(reading.text):
+    if _BARE_LABEL().fullmatch(sentence.text):
         return False
-    terms = sum(term not in addressed for term in reading.terms)
+    terms = sum(term not in addressed for term in sentence.terms)
     if terms == 1:
-        return bool(reading.numbers) or any(name not in addressed for name in reading.names)
+        return bool(sentence.numbers) or any(name not in addressed for name in sentence.names)
     return terms > 1
 
 
-def addressed_names(speakers: Collection[str], groups: Sequence[Sequence[Reading]]) -> frozenset[str]:
-    """How the speakers are called: the words of their names, and short forms (`mel` for `melanie`)."""
+def addressed_names(speakers: Collection[str], groups: Sequence[Sequence[SentenceFeatures]]) -> frozenset[str]:
+    """Return the words of the speakers' names, and short forms in use (`mel` for `melanie`)."""
     full = [word for speaker in speakers for word in speaker.casefold().split()]
-    named = {name: None for group in groups for reading in group for name in reading.names}
+    named = {name: None for group in groups for sentence in group for name in sentence.names}
     short = (name for name in named if len(name) >= _MIN_SHORT_NAME and any(word.startswith(name) for word in full))
     return frozenset((*full, *short))
 
 
-def term_spread(groups: Sequence[Sequence[Reading]]) -> Counter[str]:
-    """In how many of the groups (messages, or parts) each term stands."""
-    spread: Counter[str] = Counter()
+def group_frequency(groups: Sequence[Sequence[SentenceFeatures]]) -> Counter[str]:
+    """Count the groups (messages or parts) that contain each term."""
+    frequency: Counter[str] = Counter()
     for group in groups:
-        spread.update({term: None for reading in group for term in reading.terms}.keys())
-    return spread
+        frequency.update({term: None for sentence in group for term in sentence.terms}.keys())
+    return frequency
 
 
-def points(
-    reading: Reading,
+def score(
+    sentence: SentenceFeatures,
     *,
-    spread: Mapping[str, int],
+    frequency: Mapping[str, int],
     known_names: Collection[str],
     speakers: Collection[str],
     importance: float = 0.5,
     policy: SaliencePolicy = DEFAULT_SALIENCE,
 ) -> int:
-    """What the sentence is worth; at or below 0 it is worth nothing, and so is one that only announces what is gone.
+    """Return the sentence's points; 0 or less means worthless. A sentence that ends in a colon has 0.
 
-    `known_names` are those of the whole range, so that one counts at the beginning of a sentence too; the folded
-    names of the `speakers` do not count, as who is spoken to is no news.
+    `known_names` are those of the whole range, so that a name counts at the beginning of a sentence too. The folded
+    names of the `speakers` do not count.
     """
-    if reading.text.endswith((":", "：")):
+    if sentence.text.endswith((":", "：")):
         return 0
     total = int(policy.importance * importance)
-    for term in reading.terms:
-        worth = policy.term + policy.shared_term * min(spread.get(term, 1) - 1, policy.shared_cap)
-        # Of a script without spaces the terms are pairs of characters: twice as many for the same words.
+    for term in sentence.terms:
+        worth = policy.term + policy.shared_term * min(frequency.get(term, 1) - 1, policy.shared_cap)
+        # In scripts without spaces, terms are pairs of characters: twice as many for the same words.
         total += worth // 2 if len(term) == _PAIR and _UNSPACED().match(term) else worth
-    names = {word for word in reading.folded if word in known_names and word not in speakers}
-    total += policy.number * min(len(reading.numbers), policy.number_cap) + policy.name * min(
+    names = {word for word in sentence.folded if word in known_names and word not in speakers}
+    total += policy.number * min(len(sentence.numbers), policy.number_cap) + policy.name * min(
         len(names), policy.name_cap
     )
-    total += policy.date * min(_dates(reading), policy.date_cap) + min(_cue_points(reading), policy.cue_cap)
-    if len(reading.folded) < _MIN_SENTENCE_WORDS and not reading.numbers:
+    total += policy.date * min(_count_dates(sentence), policy.date_cap) + min(_cue_points(sentence), policy.cue_cap)
+    if len(sentence.folded) < _MIN_SENTENCE_WORDS and not sentence.numbers:
         total += policy.fragment
-    if reading.folded and reading.folded[0] in _POINTING and not names:
+    if sentence.folded and sentence.folded[0] in _POINTING and not names:
         total += policy.pointing
-    return total + _tone(reading, policy)
+    return total + _tone_points(sentence, policy)
 
 
-def _dates(reading: Reading) -> int:
-    count = len([word for word in reading.folded if word in _DATE_WORDS])
-    if not _TIME_UNITS.isdisjoint(reading.folded) and not _TIME_LINKS.isdisjoint(reading.folded):
+def _count_dates(sentence: SentenceFeatures) -> int:
+    count = len([word for word in sentence.folded if word in _DATE_WORDS])
+    if not _TIME_UNITS.isdisjoint(sentence.folded) and not _TIME_LINKS.isdisjoint(sentence.folded):
         count += 1
     return count
 
 
-def _cue_points(reading: Reading) -> int:
-    total = sum([_CUES[word] for word in reading.folded if word in _CUES])
-    if _UNSPACED().search(reading.text):
-        total += sum(_UNSPACED_CUE for cue in _UNSPACED_CUES if cue in reading.text)
+def _cue_points(sentence: SentenceFeatures) -> int:
+    total = sum([_CUES[word] for word in sentence.folded if word in _CUES])
+    if _UNSPACED().search(sentence.text):
+        total += sum(_UNSPACED_CUE for cue in _UNSPACED_CUES if cue in sentence.text)
     return total
 
 
-def _tone(reading: Reading, policy: SaliencePolicy) -> int:
-    """Who the sentence is about, and whether it states, asks or supposes."""
+def _tone_points(sentence: SentenceFeatures, policy: SaliencePolicy) -> int:
+    """Score whom the sentence is about, and whether it states, asks or supposes."""
     total = 0
-    if not _FIRST_PERSON.isdisjoint(reading.folded):
+    if not _FIRST_PERSON.isdisjoint(sentence.folded):
         total += policy.first_person
-    elif not _SECOND_PERSON.isdisjoint(reading.folded):
+    elif not _SECOND_PERSON.isdisjoint(sentence.folded):
         total += policy.second_person
-    if "code: " in reading.text and "[" in reading.text:
+    if "code: " in sentence.text and "[" in sentence.text:
         total += policy.code
-    if reading.is_question:
+    if sentence.is_question:
         total += policy.question
-    if not _CONDITIONAL.isdisjoint(reading.folded):
+    if not _CONDITIONAL.isdisjoint(sentence.folded):
         total += policy.conditional
     return total
 
 
 def stem(folded: str) -> str:
-    """The word without a plural or possessive ending; short words as they are."""
+    """Strip a plural or possessive ending. Short words keep their plural."""
     if folded.endswith("'s"):
         folded = folded[:-2]
     if len(folded) > 4 and folded.endswith("s") and not folded.endswith("ss"):  # noqa: PLR2004
@@ -302,7 +302,7 @@ def stem(folded: str) -> str:
     return folded
 
 
-def marks(reading: Reading) -> frozenset[str]:
-    """The numbers and negations: sentences that differ here say different things, however alike they look."""
-    negations = [word for word in reading.folded if word in _NEGATIONS or word.endswith("n't")]
-    return frozenset(negations).union(reading.numbers)
+def distinguishing_words(sentence: SentenceFeatures) -> frozenset[str]:
+    """Return the numbers and negations: sentences that differ in these mean different things."""
+    negations = [word for word in sentence.folded if word in _NEGATIONS or word.endswith("n't")]
+    return frozenset(negations).union(sentence.numbers)

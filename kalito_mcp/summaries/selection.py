@@ -1,48 +1,48 @@
-"""Which sentences a summary keeps, and how they are set on its lines. Pure.
+"""Chooses the sentences of a summary and arranges them in lines. Pure.
 
-Greedy: the most points per character first, less what the kept ones already say. Source: maximal marginal relevance
-(Carbonell and Goldstein, SIGIR 1998), under a budget as in Lin and Bilmes, NAACL 2010. Whole numbers throughout, so
-that the choice is the same on every platform; ties go to the earlier sentence.
+Greedy: the most points per character first, less what the kept sentences already say. Ties: the earlier sentence.
+Source: maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998), under a budget as in Lin and Bilmes, NAACL
+2010. Whole numbers throughout, so that the choice is the same on every platform.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.summaries.salience import Reading, marks, read
+from kalito_mcp.summaries.salience import SentenceFeatures, distinguishing_words, extract_features
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import ELLIPSIS, clauses, cut
 
 _MAX_POOL: Final = 240
 _MIN_POINTS: Final = 14
-# Points are per character, but a sentence has a price of its own: without it, splinters would win.
+# Characters added to every sentence's length: without them, splinters would have the most points per character.
 _SENTENCE_PRICE: Final = 70
 _NEAR_IDENTICAL: Final = 75
 _MIN_COMPARED: Final = 3
 _REDUNDANCY_WEIGHT: Final = 90
-# What each further sentence of one message (or part) is worth of its points, in percent.
+# Percent: each further sentence of one message (or part) keeps this much of its points.
 _GROUP_DISCOUNT: Final = 82
 
-_CLOSED: Final = lazy(r"[.!?…。！？｡؟।॥။][\"'”’»)\]」』）】》]*$")
+_ENDED: Final = lazy(r"[.!?…。！？｡؟।॥။][\"'”’»)\]」』）】》]*$")
 _ENDS_IN_KANJI: Final = lazy(r"[\u3040-\u30ff\u3400-\u9fff]$")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A sentence that may be kept. `group` is its message or part; `answer_group` the one that answers a question."""
+    """A sentence that may be kept. `group` is its message or part; `answer_group` is the one that answers it."""
 
     order: int
     group: int
     speaker: str
-    reading: Reading
+    sentence: SentenceFeatures
     points: int
     answer_group: int | None = None
 
 
-def trimmed(text: str, max_chars: int, worth: Callable[[Reading], int]) -> str:
-    """The run of clauses that is worth most within `max_chars`, with an ellipsis where something is missing."""
+def trim(text: str, max_chars: int, worth: Callable[[SentenceFeatures], int]) -> str:
+    """Return the run of clauses worth most within `max_chars`. An ellipsis marks each cut."""
     parts = clauses(text)
-    values = [max(worth(read(part)), 0) for part in parts]
+    values = [max(worth(extract_features(part)), 0) for part in parts]
     room = max_chars - 2 * len(ELLIPSIS)
     best, best_value = (0, 0), 0
     start = value = length = 0
@@ -56,7 +56,7 @@ def trimmed(text: str, max_chars: int, worth: Callable[[Reading], int]) -> str:
         if value > best_value:
             best, best_value = (start, end + 1), value
     if best_value == 0 or max(values) > best_value:
-        # The best clause alone is too long: its beginning says more than any other run.
+        # The best clause is too long, but its beginning says more than any other run.
         best = (values.index(max(values)), len(parts))
     kept = "".join(parts[best[0] : best[1]]).strip(" ,;—–")
     if best[0] > 0:
@@ -67,10 +67,10 @@ def trimmed(text: str, max_chars: int, worth: Callable[[Reading], int]) -> str:
 
 
 def choose(candidates: Sequence[Candidate], room: int, *, share: int | None = None) -> list[Candidate]:
-    """The candidates to keep, in order, so that their lines and line feeds fit into `room` characters.
+    """Choose candidates, in order, whose lines and line feeds fit into `room` characters.
 
-    With a `share`, every group first gets up to that many characters. A question that is answered in the range is
-    looked at last, and kept only where nothing of its answer is.
+    With a `share`, every group first gets up to that many characters. Questions with an answer in the range come
+    last, and are kept only if no sentence of the answer is.
     """
     open_ones = [candidate for candidate in candidates if candidate.answer_group is None]
     answered = [candidate for candidate in candidates if candidate.answer_group is not None]
@@ -79,7 +79,7 @@ def choose(candidates: Sequence[Candidate], room: int, *, share: int | None = No
         by_group: dict[int, list[Candidate]] = {}
         for candidate in open_ones:
             by_group.setdefault(candidate.group, []).append(candidate)
-        # The group with the best sentence first: where the room is too small for all, the best come in.
+        # The group with the best sentence first, in case the room is too small for all.
         for pool in sorted(by_group.values(), key=lambda pool: -max(candidate.points for candidate in pool)):
             chosen.fill(pool, limit=share)
     chosen.fill(open_ones)
@@ -89,11 +89,11 @@ def choose(candidates: Sequence[Candidate], room: int, *, share: int | None = No
 
 
 def lines(kept: Sequence[Candidate]) -> list[str]:
-    """One line for each turn of a speaker: `Ann: I live in Oslo. I moved there in 2019.`"""
+    """Return a line for each turn of a speaker: `Ann: I live in Oslo. I moved there in 2019.`"""
     turns: list[str] = []
     previous: str | None = None
     for candidate in kept:
-        text = _closed(candidate.reading.text)
+        text = _end_sentence(candidate.sentence.text)
         if candidate.speaker and candidate.speaker == previous:
             turns[-1] += f" {text}"
         else:
@@ -103,7 +103,7 @@ def lines(kept: Sequence[Candidate]) -> list[str]:
 
 
 class _Choice:
-    """What is kept so far; always in order, always within the room."""
+    """The candidates kept so far, always in order and within the room."""
 
     def __init__(self, room: int) -> None:
         self.kept: list[Candidate] = []
@@ -114,8 +114,8 @@ class _Choice:
     def fill(self, pool: Sequence[Candidate], limit: int | None = None) -> None:
         """Keep the best of the pool, one after the other, until nothing more fits.
 
-        With a limit, until the next best one does not fit into that many more characters: what is small enough to
-        fill the rest of a share is seldom the best use of that room.
+        With a limit of characters, stop after the first kept one at the next best that does not fit: a small sentence
+        is seldom the best use of that room.
         """
         ceiling = self._room if limit is None else min(self._room, self._length + limit)
         taken = {candidate.order for candidate in self.kept}
@@ -126,8 +126,8 @@ class _Choice:
         for kept in self.kept:
             _discount(offers, kept)
         while offers:
-            # Of equal ones the first, and offers are in order: the earlier sentence.
-            best = max(offers, key=_offered)
+            # Offers are in order and max returns the first, so ties go to the earlier sentence.
+            best = max(offers, key=_current_value)
             offers.remove(best)
             if best.overlap >= _NEAR_IDENTICAL:
                 continue
@@ -142,8 +142,8 @@ class _Choice:
                     offer.value = offer.worth()
 
     def _keep(self, candidate: Candidate, ceiling: int) -> bool:
-        # Cheap test first: alone it is longer than what is left.
-        if self._length + len(candidate.reading.text) > ceiling:
+        # The cheap test first: the sentence may be longer than the room left.
+        if self._length + len(candidate.sentence.text) > ceiling:
             return False
         tried = sorted([*self.kept, candidate], key=_order)
         length = sum(len(line) + 1 for line in lines(tried)) - 1
@@ -155,42 +155,42 @@ class _Choice:
 
 
 class _Offer:
-    """A candidate, and what it is worth beside what is kept."""
+    """A candidate, and its value given the kept sentences."""
 
-    __slots__ = ("candidate", "group_size", "marks", "overlap", "value")
+    __slots__ = ("candidate", "distinguishing_words", "group_size", "overlap", "value")
 
     def __init__(self, candidate: Candidate, group_size: int) -> None:
         self.candidate = candidate
         self.group_size = group_size
         self.overlap = 0
-        self.marks: frozenset[str] | None = None
+        self.distinguishing_words: frozenset[str] | None = None
         self.value = self.worth()
 
     def worth(self) -> int:
-        """Points per thousand characters, less what is said already and what its group has."""
+        """Return the points per character, scaled, less the overlap with kept sentences and the group's discount."""
         candidate = self.candidate
         worth = candidate.points * (10_000 - self.overlap * _REDUNDANCY_WEIGHT)
         for _ in range(self.group_size):
             worth = worth * _GROUP_DISCOUNT // 100
-        return worth // (_SENTENCE_PRICE + len(candidate.reading.text) + len(candidate.speaker))
+        return worth // (_SENTENCE_PRICE + len(candidate.sentence.text) + len(candidate.speaker))
 
 
 def _discount(offers: Sequence[_Offer], kept: Candidate) -> None:
-    """Lower the offers by what the kept sentence already says of them."""
-    terms = kept.reading.terms
-    kept_marks = marks(kept.reading)
+    """Lower the offers by their overlap with the kept sentence."""
+    terms = kept.sentence.terms
+    kept_words = distinguishing_words(kept.sentence)
     for offer in offers:
-        reading = offer.candidate.reading
-        if terms.isdisjoint(reading.terms):
+        sentence = offer.candidate.sentence
+        if terms.isdisjoint(sentence.terms):
             continue
-        # Very short sentences share their one word by chance.
-        smaller = max(min(len(reading.terms), len(terms)), _MIN_COMPARED)
-        overlap = 100 * len(reading.terms & terms) // smaller
+        # Very short sentences may share their one word by chance.
+        smaller = max(min(len(sentence.terms), len(terms)), _MIN_COMPARED)
+        overlap = 100 * len(sentence.terms & terms) // smaller
         if overlap >= _NEAR_IDENTICAL:
-            if offer.marks is None:
-                offer.marks = marks(reading)
-            # Another number, or a "not": a correction, not a repetition.
-            if not offer.marks <= kept_marks:
+            if offer.distinguishing_words is None:
+                offer.distinguishing_words = distinguishing_words(sentence)
+            # Another number or a "not" makes it a correction, not a repetition.
+            if not offer.distinguishing_words <= kept_words:
                 continue
         if overlap > offer.overlap:
             offer.overlap = min(overlap, 100)
@@ -201,7 +201,7 @@ def _own_value(candidate: Candidate) -> int:
     return _Offer(candidate, 0).value
 
 
-def _offered(offer: _Offer) -> int:
+def _current_value(offer: _Offer) -> int:
     return offer.value
 
 
@@ -209,8 +209,8 @@ def _order(candidate: Candidate) -> int:
     return candidate.order
 
 
-def _closed(text: str) -> str:
-    """The sentence with an end, so that the next one on its line can be told apart again."""
-    if _CLOSED().search(text[-4:]):
+def _end_sentence(text: str) -> str:
+    """Add a full stop if needed, so that a fold can split the line into sentences again."""
+    if _ENDED().search(text[-4:]):
         return text
     return f"{text}{'。' if _ENDS_IN_KANJI().search(text) else '.'}"

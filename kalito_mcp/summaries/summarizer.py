@@ -1,9 +1,9 @@
-"""Writes summaries: with the model that fits the session, else without any.
+"""Writes summaries with the session's model, or without a model.
 
-A conversation with a local model is summarised by that model, so that its words stay where they are; any other by
-the configured cloud model. Whatever a model returns is validated. Without a server for that model, after any
-failure, and after an answer that is not a summary, the deterministic extractive text stands in: there is always a
-summary, and always in time. It stores nothing, and no message text reaches the log.
+A conversation with a local model is summarised by that model, so that its text stays local; any other by the
+configured cloud model. Every answer is validated. If the model has no server, fails, or does not return a summary, the
+deterministic extractive summary is used. So there is always a summary, in time. It stores nothing, and no message
+text reaches the log.
 """
 
 import logging
@@ -17,22 +17,20 @@ from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
 from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import ModelError
 from kalito_mcp.ports.chat import ChatModel, ChatModels, ChatRequest
-from kalito_mcp.summaries.extractive import fold_summaries, summarize_messages, telling
+from kalito_mcp.summaries.extractive import fold_summaries, keep_informative, summarize_messages
 from kalito_mcp.summaries.prompts import CLOUD_SUMMARY, LOCAL_SUMMARY, SUMMARY_OF_SUMMARIES, Prompt, fit_lines
 from kalito_mcp.summaries.validation import ValidationPolicy, find_flaw
-
-NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
 
 _log: Final = logging.getLogger("kalito.summaries")
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryPolicy(Policy):
-    """How summaries are asked for and what they may look like.
+    """How models are prompted, and the limits of summaries.
 
-    Tokens bound a model's answer, characters everything else. `cloud_max_characters` admits the 200 words that
-    the cloud prompt asks for. The prompt limits keep a long range inside a small context; they count the
-    conversation alone.
+    `_max_tokens` limits a model's answer; all other lengths are characters. `cloud_max_characters` admits the 200
+    words that the cloud prompt asks for. The prompt limits keep a long range inside a small context; they count only
+    the conversation.
     """
 
     cloud_model: str = "gpt-4.1-mini"
@@ -49,7 +47,7 @@ class SummaryPolicy(Policy):
     extractive_fold_max_characters: int = 800
 
     def validation(self, *, is_local: bool) -> ValidationPolicy:
-        """What an answer of a local, or of a cloud, model is held against."""
+        """Return the limits for the answer of a local or a cloud model."""
         return ValidationPolicy(
             max_characters=self.local_max_characters if is_local else self.cloud_max_characters,
             max_ratio=self.max_ratio,
@@ -61,8 +59,7 @@ class SummaryPolicy(Policy):
 class WrittenSummary:
     """A summary's text and who wrote it.
 
-    `model_id` is None unless a model wrote it. `flaw` says why the model that was asked did not; it is None where
-    none was asked.
+    `model_id` is None unless a model wrote it. `flaw` says why the model's answer was not used; else it is None.
     """
 
     text: str
@@ -72,10 +69,10 @@ class WrittenSummary:
 
 
 class Summarizer:
-    """Summaries of messages, and of summaries.
+    """Summarises messages, and folds summaries.
 
-    `deadline_s` bounds each call, whatever the model's client does; it should exceed the servers'
-    `total_timeout_s`, which normally ends a call first.
+    `deadline_s` limits each call, whatever the model's client does. It should exceed the servers' `total_timeout_s`,
+    which normally ends a call first.
     """
 
     def __init__(self, models: ChatModels, policy: SummaryPolicy | None = None, *, deadline_s: float = 35.0) -> None:
@@ -84,12 +81,12 @@ class Summarizer:
         self._deadline_s = deadline_s
 
     def is_local_model(self, model_id: str) -> bool:
-        """Whether the model's server is local; an unknown model is not."""
+        """Whether the model's server is local. An unknown model is not local."""
         chat = self._models.find(model_id)
         return chat is not None and chat.is_local
 
     def summarization_model(self, session_model: str | None) -> str:
-        """The session's own model where that is local, else the policy's cloud model."""
+        """Return the session's own model if it is local, else the policy's cloud model."""
         if session_model and self.is_local_model(session_model):
             return session_model
         return self._policy.cloud_model
@@ -97,13 +94,10 @@ class Summarizer:
     async def summarize(
         self, messages: Sequence[MessageWithImportance], *, session_model: str | None
     ) -> WrittenSummary:
-        """What the messages said, in a few sentences. No messages: `No messages to summarize`. Hidden messages say
-        nothing, and a model never sees them.
+        """Summarise the messages in a few sentences. A model never sees hidden messages.
 
-        Never raises for a model's failure.
+        A model's failure never raises. No visible messages: the fixed sentence of `summarize_messages`.
         """
-        if not messages:
-            return _extractive(NOTHING_TO_SUMMARIZE)
         shown = [message for message in messages if not message.is_hidden]
         if not shown:
             return _extractive(summarize_messages(messages, max_chars=self._policy.extractive_max_characters))
@@ -117,13 +111,11 @@ class Summarizer:
         )
 
     async def fold(self, summaries: Sequence[ConversationSummary], *, session_model: str | None) -> WrittenSummary:
-        """Several consecutive summaries, oldest first, as one. No summaries: `No messages to summarize`.
+        """Fold consecutive summaries, oldest first, into one.
 
-        Never raises for a model's failure.
+        A model's failure never raises. No informative summaries: the fixed sentence of `fold_summaries`.
         """
-        if not summaries:
-            return _extractive(NOTHING_TO_SUMMARIZE)
-        parts = telling(summaries)
+        parts = keep_informative(summaries)
         if not parts:
             return _extractive(fold_summaries(summaries, max_chars=self._policy.extractive_fold_max_characters))
         return await self._write(
@@ -153,19 +145,19 @@ class Summarizer:
         text, flaw = await self._ask(chat, model_id, prompt, lines=lines, sources=sources)
         if flaw is None:
             return WrittenSummary(text, SummaryMethod.MODEL, model_id, None)
-        _log.warning("the extractive summary stands in for %s: %s", model_id, flaw)
+        _log.warning("using an extractive summary instead of %s: %s", model_id, flaw)
         return _extractive(without_model(), flaw)
 
     async def _ask(
         self, chat: ChatModel, model_id: str, prompt: Prompt, *, lines: Sequence[str], sources: Sequence[str]
     ) -> tuple[str, str | None]:
-        """The model's answer, and what is wrong with it."""
+        """Return the model's answer, and what is wrong with it or None."""
         policy = self._policy
         room = policy.local_prompt_characters if chat.is_local else policy.cloud_prompt_characters
         request = ChatRequest(
             model=model_id,
             system=prompt.system,
-            prompt=prompt.around(fit_lines(lines, room)),
+            prompt=prompt.wrap(fit_lines(lines, room)),
             temperature=policy.temperature,
             max_tokens=policy.local_max_tokens if chat.is_local else policy.cloud_max_tokens,
         )

@@ -1,7 +1,7 @@
-"""What a conversation is about, in at most three of ten fixed words. Pure.
+"""Names the topics of a conversation, at most three of ten. Pure.
 
-Keywords are substrings of the lower-cased user messages, so `stable` counts as database: this heads a summary and
-decides nothing. Source: `extractTopics` of the memory manager's reference.
+Keywords are substrings of the lower-cased user messages, so `stable` counts as database. Topics only head a summary
+and decide nothing. Source: `extractTopics` of the memory manager's reference.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ _KEYWORDS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 
 
 def extract_topics(messages: Sequence[MessageWithImportance]) -> list[str]:
-    """The first three topics that user messages touch, in the order in which they come up.
+    """Return the first three topics of the user's messages, in the order of their first mention.
 
-    Topics that one message touches come in the order of the specification's table. No keyword: empty.
+    The topics of one message are in the order of the specification's table. No keyword: empty.
     """
     found: list[str] = []
     for message in messages:

@@ -1,8 +1,8 @@
-"""Is this a summary, or did the model write something else? Pure.
+"""Checks that a model's answer is a summary. Pure.
 
-Four checks of the specification (length, compression, telltale patterns, word overlap) and one of ours (control
-characters) on whatever a model returns, local or cloud. They find poems, stories, lists and chatter; they do not
-find a wrong fact. A flaw is told in words and never quotes the answer, so that it can be logged.
+Four checks are the specification's (length, compression, telltale patterns, word overlap); the one for control
+characters is ours. They find poems, stories, lists and chatter, but not a wrong fact. The description of a flaw never
+quotes the answer, so that it can be logged.
 """
 
 import re
@@ -13,14 +13,14 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class ValidationPolicy:
-    """What a summary may look like. The ratio and the overlap are shares in [0, 1]."""
+    """The limits of a summary. The ratio and the overlap are in [0, 1]."""
 
     max_characters: int = 300
     max_ratio: float = 0.3
     min_overlap: float = 0.1
 
 
-# Every pattern is linear: it is anchored, or what it repeats cannot contain what must follow.
+# Every pattern takes linear time: it is anchored, or its repeated part cannot contain what must follow.
 _TELLTALES: Final = (
     (re.compile(r"\A(?:Here['’]s|Certainly|Let me|I['’]ll create|I can)", re.I), "begins like a chat reply"),
     (re.compile(r"```"), "contains a code block"),
@@ -40,10 +40,10 @@ _SHORTEST_WORD: Final = 4
 
 
 def find_flaw(summary: str, source_texts: Sequence[str], policy: ValidationPolicy) -> str | None:
-    """What keeps the summary from standing for the source texts; None where nothing does.
+    """Return the first flaw of the summary in words; None if there is none.
 
-    Lengths are in characters. The limits themselves are allowed: 300 of 300, a ratio of exactly 0.3, an overlap
-    of exactly 0.1. A blank summary is flawed, and so is any summary of blank sources.
+    Lengths are in characters. A value equal to its limit is allowed. A blank summary is flawed, and so is any summary
+    of blank sources.
     """
     return next(_flaws(summary, source_texts, policy), None)
 
@@ -57,7 +57,7 @@ def _flaws(summary: str, source_texts: Sequence[str], policy: ValidationPolicy) 
         yield f"is {len(summary)} characters long, more than {policy.max_characters}"
     source_length = sum(len(text) for text in source_texts)
     if source_length == 0 or len(summary) / source_length > policy.max_ratio:
-        yield f"is {len(summary)} characters for {source_length} of source, more than {policy.max_ratio:.0%}"
+        yield f"is {len(summary)} characters long, more than {policy.max_ratio:.0%} of its source's {source_length}"
     for pattern, telltale in _TELLTALES:
         if pattern.search(summary):
             yield telltale
@@ -69,15 +69,15 @@ def _overlaps(summary: str, source_texts: Sequence[str], min_overlap: float) -> 
     words = list(_words(summary.lower()))
     source = " ".join(source_texts).lower()
     found = 0
-    for word, is_telling in words:
+    for word, is_comparable in words:
         if found / len(words) >= min_overlap:
-            break  # a true summary gets there in its first words; the source may be megabytes
-        found += is_telling and word in source
+            break  # the first words of a true summary are enough, and the source may be megabytes
+        found += is_comparable and word in source
     return found / len(words) >= min_overlap
 
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """Each word, and whether it is long enough to tell; in a dense script, each pair of neighbours."""
+    """Yield each word, or pair of characters in a dense script, and whether it is long enough to compare."""
     for word in text.split():
         runs = _DENSE_SCRIPT.findall(word)
         if not runs:

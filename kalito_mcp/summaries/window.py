@@ -1,7 +1,7 @@
-"""How many messages make one summary: fewer where they are long or technical. Pure.
+"""Decides how many messages make one summary: fewer if they are long or technical. Pure.
 
-Source: `getAdaptiveSummaryThreshold` of the memory manager's reference, which leaves its technicality score open;
-here it is the share of a text's characters that belong to code, identifiers, error words and measured numbers.
+Source: `getAdaptiveSummaryThreshold` of the memory manager's reference, which does not define its technicality score.
+Here it is the share of a text's characters in code, identifiers, error words and measured numbers.
 """
 
 import re
@@ -16,9 +16,9 @@ from kalito_mcp.text.lazy_pattern import lazy
 
 @dataclass(frozen=True, slots=True)
 class SummaryWindowPolicy(Policy):
-    """`threshold` messages make a summary, `dense_threshold` where a window is dense.
+    """`threshold` messages make a summary, or `dense_threshold` if the window is dense.
 
-    Dense is an average length above `dense_length` characters, or a technicality above `dense_technicality`.
+    Dense means an average length above `dense_length` characters, or a technicality above `dense_technicality`.
     """
 
     threshold: int = bounded(15, least=1)
@@ -30,7 +30,7 @@ class SummaryWindowPolicy(Policy):
 
 DEFAULT_SUMMARY_WINDOW: Final = SummaryWindowPolicy()
 
-# Technical talk is still mostly grammar: where this share of the characters is technical, the text is wholly so.
+# Technical talk is still mostly grammar: a text with this share of technical characters has a technicality of 1.
 _SATURATION: Final = 0.35
 
 _UNITS: Final = "ms|ns|us|µs|s|min|h|hz|khz|mhz|ghz|b|kb|mb|gb|tb|kib|mib|gib|px|em|rem|mg|g|kg|ml|mm|cm|m|km|v|w|kw|%"
@@ -60,16 +60,16 @@ _TECHNICAL_WORDS: Final = frozenset(
     "branch merge deploy build pipeline test tests regex parser cpu gpu ram linux".split()
 )
 _EDGE: Final = ".,;:!?\"'()[]{}<>*“”‘’。，！？；：、"
-# The alternatives above are tried on one short word. A longer one is data, or a script without spaces.
+# The patterns above are for short words. A longer one is data, or in a script without spaces.
 _MAX_WORD: Final = 120
 
 
 def summary_window(
     messages: Sequence[MessageWithImportance], policy: SummaryWindowPolicy = DEFAULT_SUMMARY_WINDOW
 ) -> int:
-    """How many of the messages, oldest first, make the next summary; they may be fewer than that as yet.
+    """Return how many of the messages, oldest first, make the next summary. There may be fewer messages so far.
 
-    Only the first `threshold` messages decide, so a backlog is cut the same way however long it is.
+    Only the first `threshold` messages decide, so the length of a backlog does not matter.
     """
     window = messages[: policy.threshold]
     if not policy.is_adaptive or not window:
@@ -81,7 +81,7 @@ def summary_window(
 
 
 def technicality(texts: Iterable[str]) -> float:
-    """How technical the texts are together, in [0, 1]; prose is near 0, and texts without characters are 0."""
+    """Return how technical the texts are together, in [0, 1]. Prose is near 0; empty texts are 0."""
     technical = total = 0
     for text in texts:
         for part_number, part in enumerate(text.split("```")):
@@ -100,7 +100,7 @@ def technicality(texts: Iterable[str]) -> float:
 
 
 def _is_technical(raw: str, word: str) -> bool:
-    # Most words: nothing but small letters is an identifier only between back-ticks.
+    # Most words: a word of small letters is an identifier only between back-ticks.
     if word.isalpha() and word.islower() and "`" not in raw:
         return word in _TECHNICAL_WORDS
     if len(word) > _MAX_WORD:

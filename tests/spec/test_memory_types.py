@@ -149,7 +149,7 @@ async def test_a_summary_request_names_the_session_both_ends_and_the_count(memor
     request = CreateSummaryRequest(session_id=SESSION, start_message_id="1", end_message_id="3", message_count=3)
     summary = await memory.create_summary(request)
     assert (summary.start_message_id, summary.end_message_id, summary.message_count) == ("msg_1", "msg_3", 3)
-    with pytest.raises(InvalidInput, match="message_count=5, but the range holds 1"):
+    with pytest.raises(InvalidInput, match="message_count=5, but the range has 1"):
         await memory.create_summary(CreateSummaryRequest(SESSION, "4", "4", 5))
     assert (await memory.create_summary(CreateSummaryRequest(SESSION, "4", "4"))).message_count == 1
 

@@ -40,7 +40,7 @@ class NoModels:
 
 @dataclass
 class SlowModel:
-    """A model that lets others go first; what it answers is made of its prompt, so that it stands as a summary."""
+    """A model that lets others go first. Its answer repeats its prompt, so that it passes as a summary."""
 
     is_local: bool = True
     asked: list[ChatRequest] = field(default_factory=list[ChatRequest])

@@ -1,4 +1,4 @@
-"""Summaries of what is partly hidden, and summaries written anew: nothing is said that is gone, or trusted too much."""
+"""Summaries of partly hidden ranges, and rewritten summaries: they never say what is gone or less trusted."""
 
 import random
 from dataclasses import replace
@@ -106,7 +106,7 @@ async def record(store: SqliteStore, texts: list[str], origins: list[Origin] | N
 
 
 async def hide(store: SqliteStore, *seqs: int, deleted_at: int | None = START_MS) -> MemoryRecord:
-    """Forget the messages, or have them back; the last of them as it was before."""
+    """Forget or restore the messages; return the last of them as it was before."""
     async with store.write() as transaction:
         session = await session_of(transaction)
         for seq in seqs:
@@ -268,7 +268,7 @@ async def test_no_summary_is_trusted_more_than_its_least_trusted_part(store: Sql
 
 
 async def test_a_summary_does_not_take_in_what_is_trusted_less_than_itself(store: SqliteStore) -> None:
-    """As one that was there before origins were noted."""
+    """Like a record from before origins were stored."""
     await record(store, FACTS[:3], [Origin.USER, Origin.TOOL, Origin.USER])
     async with store.write() as transaction:
         session = await session_of(transaction)

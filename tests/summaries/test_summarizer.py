@@ -300,7 +300,7 @@ async def test_the_log_says_why_and_quotes_nobody(caplog: pytest.LogCaptureFixtu
 
     [record] = [record for record in caplog.records if record.name == "kalito.summaries"]
     assert record.levelno == logging.WARNING
-    assert record.getMessage() == "the extractive summary stands in for llama3.2: its answer begins with a title"
+    assert record.getMessage() == "using an extractive summary instead of llama3.2: its answer begins with a title"
     assert "Lisinopril" not in caplog.text
 
 

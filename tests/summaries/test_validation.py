@@ -43,7 +43,7 @@ def test_a_summary_of_1000_characters_may_have_300(length: int, is_valid: bool) 
 
     flaw = find_flaw(("talk " * 100)[:length].ljust(length, "."), source, CLOUD)
 
-    assert flaw == (None if is_valid else f"is {length} characters for 1000 of source, more than 30%")
+    assert flaw == (None if is_valid else f"is {length} characters long, more than 30% of its source's 1000")
 
 
 @pytest.mark.parametrize(
