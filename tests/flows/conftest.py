@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.flows.house import ERAS
+from tests.flows.harness import ERAS
 
 
 @pytest.fixture(params=ERAS)

@@ -11,32 +11,32 @@ from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.safety.escaping import visible
 from kalito_mcp.settings import Settings
-from tests.flows.house import House, house, said, text_of
+from tests.flows.harness import Harness, said, served, text_of
 
 pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def keeping(database: Path, era: str) -> AsyncIterator[House]:
-    """A house that already remembers something, and after the block remembers the same, also when reopened."""
-    async with house(database, era) as h:
+async def keeping(database: Path, era: str) -> AsyncIterator[Harness]:
+    """A server with some records. After the block they must be the same, also once reopened."""
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="kept", messages=said("The spare key hangs in the shed.", "Good."))
         await h.facts("create_pin", session_id="kept", content="Prefers the window seat.", client_key="pin")
         await h.settled()
         before = await remembered(h)
         yield h
         assert await remembered(h) == before
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         assert await remembered(h) == before
 
 
-async def remembered(h: House) -> Any:
+async def remembered(h: Harness) -> Any:
     context = await h.facts("build_context", session_id="kept", format="structured")
     found = await h.facts("search_memory", query="spare key shed", session_id="kept")
     return context, found, await h.stats("kept")
 
 
-async def texts(h: House, session_id: str) -> list[str]:
+async def texts(h: Harness, session_id: str) -> list[str]:
     context = await h.facts("build_context", session_id=session_id, format="structured", max_tokens=1_000_000)
     return [message["text"] for message in context["recent_messages"]]
 
@@ -151,7 +151,7 @@ async def test_a_limit_that_is_set_higher_is_higher_in_the_tools(tmp_path: Path,
         search=SearchPolicy(max_k=120),
     )
     batch = [{"role": "user", "text": f"entry {n} of the ledger"} for n in range(10_001)]
-    async with house(tmp_path / "memory.db", era, settings=wide, default_session="s") as h:
+    async with served(tmp_path / "memory.db", era, settings=wide, default_session="s") as h:
         await h.call("record_messages", messages=batch)
         assert (await h.stats("s"))["total_messages"] == 10_001
         assert len((await h.facts("search_memory", query="entry of the ledger", k=120))["hits"]) == 120

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.house import house, said
+from tests.flows.harness import said, served
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_conversation_is_recorded_summarised_pinned_found_and_closed(tmp_path: Path, era: str) -> None:
     lines = [f"Day {day}: we measured the well, and the water stood at {200 - day} centimetres." for day in range(20)]
-    async with house(tmp_path / "memory.db", era) as h:
+    async with served(tmp_path / "memory.db", era) as h:
         for line in lines:
             await h.facts("record_messages", session_id="well", messages=said(line))
         await h.facts("record_messages", session_id="well", messages=said("Please remember: I am allergic to peanuts."))
@@ -42,19 +42,19 @@ async def test_a_conversation_is_recorded_summarised_pinned_found_and_closed(tmp
 
 async def test_another_process_goes_on_with_the_conversation(tmp_path: Path, era: str) -> None:
     database = tmp_path / "memory.db"
-    async with house(database, era) as one, house(database, era) as other:
+    async with served(database, era) as one, served(database, era) as other:
         await one.facts("record_messages", session_id="s", messages=said("The key is under the blue stone."))
         assert "blue stone" in await other.text("build_context", session_id="s")
         await other.facts("record_messages", session_id="s", messages=said("It moved to the red stone."))
         assert "red stone" in await one.text("build_context", session_id="s")
-    async with house(database, era) as later:
+    async with served(database, era) as later:
         assert (await later.stats("s"))["total_messages"] == 2
 
 
 async def test_owed_work_of_a_process_that_ended_is_paid_by_the_next(tmp_path: Path, era: str) -> None:
     database = tmp_path / "memory.db"
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said(*(f"line {n} of the log" for n in range(40))))
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.settled()
         assert (await h.stats("s"))["summarized_messages"] >= 30

@@ -16,7 +16,7 @@ from mcp.types import INVALID_PARAMS
 
 from kalito_mcp.server.build import build_server
 from kalito_mcp.wiring import open_memory
-from tests.flows.house import ERAS, House, house, said, text_of
+from tests.flows.harness import ERAS, Harness, said, served, text_of
 
 
 def _schemas() -> dict[str, dict[str, Any]]:
@@ -114,7 +114,7 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return tool, arguments
 
 
-async def answered(h: House, tool: str, arguments: dict[str, Any]) -> str:
+async def answered(h: Harness, tool: str, arguments: dict[str, Any]) -> str:
     """What the caller gets to read."""
     try:
         return text_of(await h.call(tool, **arguments))
@@ -124,7 +124,7 @@ async def answered(h: House, tool: str, arguments: dict[str, Any]) -> str:
 
 
 async def survives(database: Path, era: str, sequence: list[tuple[str, dict[str, Any]]]) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="kept", messages=said("The spare key hangs in the shed."))
         for tool, arguments in sequence:
             answer = await answered(h, tool, arguments)

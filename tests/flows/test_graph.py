@@ -7,19 +7,19 @@ from mcp.types import CallToolResult
 
 from kalito_mcp.domain.graph import GraphPolicy
 from kalito_mcp.settings import Settings
-from tests.flows.house import assert_states, house, text_of
-from tests.flows.learning import AGAIN, CAPITAL, LAPTOP, PRINTER, everything, merged, questions, remember
+from tests.flows.graph_steps import AGAIN, CAPITAL, LAPTOP, PRINTER, everything, merged, questions, remember
+from tests.flows.harness import assert_states, served, text_of
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_question_asked_again_in_a_later_session_finds_its_answer(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         ids = await remember(h, "monday", PRINTER, CAPITAL)
         assert await questions(h) == []
         await h.facts("finalize_session", session_id="monday")
         await remember(h, "tuesday", ("Good morning!", "Good morning."))
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         [past] = (await h.facts("search_memory", query=AGAIN))["past_answers"]
         assert past["question"] == PRINTER[0]
         assert past["message_ids"] == ids[:1]
@@ -29,7 +29,7 @@ async def test_a_question_asked_again_in_a_later_session_finds_its_answer(databa
 
 
 async def test_before_it_is_finalized_a_session_alone_knows_its_answers(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "monday", PRINTER)
         [past] = (await h.facts("search_memory", query=AGAIN, session_id="monday"))["past_answers"]
         assert (past["question"], past["source"]) == (PRINTER[0], "session")
@@ -39,7 +39,7 @@ async def test_before_it_is_finalized_a_session_alone_knows_its_answers(database
 
 
 async def test_past_answers_come_with_the_first_page_of_a_search_that_filters_nothing(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", PRINTER, LAPTOP)
         first = await h.facts("search_memory", query=AGAIN, session_id="s", k=1)
         assert len(first["past_answers"]) == 2
@@ -49,7 +49,7 @@ async def test_past_answers_come_with_the_first_page_of_a_search_that_filters_no
 
 async def test_of_a_long_answer_the_beginning_is_shown_and_the_hits_have_all_of_it(database: Path, era: str) -> None:
     long = "Restart the printer as follows. " * 200
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", (PRINTER[0], long))
         found = await h.facts("search_memory", query=AGAIN, session_id="s")
         [[shown]] = [past["answers"] for past in found["past_answers"]]
@@ -58,7 +58,7 @@ async def test_of_a_long_answer_the_beginning_is_shown_and_the_hits_have_all_of_
 
 
 async def test_a_dry_run_tells_what_finalizing_does_and_changes_nothing(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", PRINTER, ("How do I restart the printer in the hall again?", "As before."), CAPITAL)
         before = await everything(h, "s")
         would = await h.facts("finalize_session", session_id="s", dry_run=True, checkpoint_name="kept")
@@ -76,7 +76,7 @@ async def test_a_dry_run_tells_what_finalizing_does_and_changes_nothing(database
 
 
 async def test_a_dry_run_of_a_finalized_session_says_that_nothing_is_left_to_do(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", PRINTER)
         await h.facts("finalize_session", session_id="s")
         before = await everything(h, "s")
@@ -91,7 +91,7 @@ async def test_finalizing_tells_each_stage_as_it_begins(database: Path, era: str
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append((progress, total, message))
 
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", PRINTER)
         for _ in range(2):
             result = await h.client.call_tool("finalize_session", {"session_id": "s"}, progress_callback=hear)
@@ -102,7 +102,7 @@ async def test_finalizing_tells_each_stage_as_it_begins(database: Path, era: str
 
 
 async def test_without_promotion_and_checkpoint_the_agent_learns_nothing(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", PRINTER)
         facts = await h.facts("finalize_session", session_id="s", promote=False, checkpoint=False)
         assert {"promoted", "snapshot"} & facts.keys() == set()
@@ -113,7 +113,7 @@ async def test_without_promotion_and_checkpoint_the_agent_learns_nothing(databas
 
 
 async def test_an_answer_that_was_not_liked_comes_below_another(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         ids = await remember(h, "s", PRINTER, LAPTOP)
         await h.facts("finalize_session", session_id="s")
         assert await questions(h) == [LAPTOP[0], PRINTER[0]]
@@ -126,7 +126,7 @@ async def test_an_answer_that_was_not_liked_comes_below_another(database: Path, 
 
 
 async def test_feedback_is_counted_by_label_and_up_brings_an_answer_back(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         ids = await remember(h, "s", PRINTER, LAPTOP)
         for label in ("down", "retry", "up", "up", "up"):
             await h.facts("record_feedback", target_id=ids[1], label=label)
@@ -135,7 +135,7 @@ async def test_feedback_is_counted_by_label_and_up_brings_an_answer_back(databas
 
 
 async def test_feedback_takes_a_messages_number_and_a_node_of_either_graph(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         ids = await remember(h, "s", PRINTER)
         await h.facts("record_feedback", target_id=ids[1].removeprefix("msg_"), label="up")
         [own] = (await h.facts("search_memory", query=AGAIN, session_id="s"))["past_answers"]
@@ -149,7 +149,7 @@ async def test_feedback_takes_a_messages_number_and_a_node_of_either_graph(datab
 
 
 async def test_another_process_hears_of_feedback_and_of_promotion_at_once(database: Path, era: str) -> None:
-    async with house(database, era) as one, house(database, era) as other:
+    async with served(database, era) as one, served(database, era) as other:
         ids = await remember(one, "s", PRINTER, LAPTOP)
         assert await questions(other) == []
         await one.facts("finalize_session", session_id="s")
@@ -159,7 +159,7 @@ async def test_another_process_hears_of_feedback_and_of_promotion_at_once(databa
 
 
 async def test_agents_do_not_share_what_they_learnt(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "work", PRINTER, agent_id="office")
         facts = await h.facts("finalize_session", session_id="work")
         assert facts["snapshot"] == "office"
@@ -170,7 +170,7 @@ async def test_agents_do_not_share_what_they_learnt(database: Path, era: str) ->
 
 async def test_switched_off_nothing_is_learnt_and_everything_else_works(database: Path, era: str) -> None:
     off = Settings(graph=GraphPolicy(enabled=False))
-    async with house(database, era, settings=off) as h:
+    async with served(database, era, settings=off) as h:
         ids = await remember(h, "s", PRINTER)
         assert await questions(h, session_id="s") == []
         assert "graph.enabled" in await h.refusal("record_feedback", target_id=ids[1], label="up")

@@ -6,8 +6,8 @@ from urllib.parse import quote
 import pytest
 from mcp.types import INVALID_PARAMS, ResourceTemplateReference
 
-from tests.flows.house import house
-from tests.flows.learning import CAPITAL, LAPTOP, PRINTER, everything, questions, remember
+from tests.flows.graph_steps import CAPITAL, LAPTOP, PRINTER, everything, questions, remember
+from tests.flows.harness import served
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ WRONG_NAMES = (
 
 
 async def test_a_sessions_graph_is_its_size_and_what_ranks_highest_in_it(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "trip/oslo", PRINTER, CAPITAL, PRINTER)
         graph = await h.resource("memory://sessions/trip%2Foslo/graph")
         assert (graph["session_id"], graph["agent_id"]) == ("trip/oslo", "default")
@@ -33,7 +33,7 @@ async def test_a_sessions_graph_is_its_size_and_what_ranks_highest_in_it(databas
 
 
 async def test_the_agents_graph_grows_as_sessions_are_finalized(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         empty = await h.resource("memory://agent")
         assert (empty["agent_id"], empty["nodes"], empty["top_queries"]) == ("default", 0, [])
         for name in ("a", "b"):
@@ -45,7 +45,7 @@ async def test_the_agents_graph_grows_as_sessions_are_finalized(database: Path, 
 
 
 async def test_snapshots_are_listed_newest_first_and_each_tells_what_it_holds(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         assert await h.resource("memory://snapshots") == {"snapshots": []}
         await remember(h, "a", PRINTER)
         await h.facts("finalize_session", session_id="a", checkpoint_name="one")
@@ -60,7 +60,7 @@ async def test_snapshots_are_listed_newest_first_and_each_tells_what_it_holds(da
 
 
 async def test_what_another_process_restores_is_found_at_once(database: Path, era: str) -> None:
-    async with house(database, era) as one, house(database, era) as other:
+    async with served(database, era) as one, served(database, era) as other:
         await remember(one, "a", PRINTER)
         await one.facts("finalize_session", session_id="a", checkpoint_name="monday")
         await remember(one, "b", LAPTOP)
@@ -75,7 +75,7 @@ async def test_what_another_process_restores_is_found_at_once(database: Path, er
 async def test_an_agents_own_snapshot_is_replaced_and_found_whatever_the_agent_is_called(
     database: Path, era: str
 ) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for name in ("a", "b"):
             await remember(h, name, PRINTER, agent_id="home/office")
             snapshot = (await h.facts("finalize_session", session_id=name))["snapshot"]
@@ -85,7 +85,7 @@ async def test_an_agents_own_snapshot_is_replaced_and_found_whatever_the_agent_i
 
 
 async def test_snapshots_and_sessions_are_completed_from_their_beginning(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for name in ("spring", "summer", "autumn"):
             await remember(h, name, PRINTER)
             await h.facts("finalize_session", session_id=name, checkpoint_name=f"{name}-2026")
@@ -104,7 +104,7 @@ async def test_snapshots_and_sessions_are_completed_from_their_beginning(databas
 async def test_a_snapshot_that_is_not_there_is_a_protocol_error_that_names_those_that_are(
     database: Path, era: str
 ) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         error = await h.resource_error("memory://snapshots/nope")
         assert error.error.message == "no snapshot 'nope'; there are: none yet"
         await remember(h, "s", PRINTER)
@@ -116,7 +116,7 @@ async def test_a_snapshot_that_is_not_there_is_a_protocol_error_that_names_those
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"graph": 5}', "\udc80" * 3, "[" * 100_000])
 async def test_a_damaged_snapshot_is_said_so_with_its_address(database: Path, era: str, content: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         folder = database.with_name("memory.db.snapshots")
         folder.mkdir()
         (folder / "bad.json").write_bytes(content.encode("utf-8", "surrogateescape"))
@@ -126,7 +126,7 @@ async def test_a_damaged_snapshot_is_said_so_with_its_address(database: Path, er
 
 
 async def test_a_name_that_no_snapshot_can_have_leads_nowhere(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", PRINTER)
         database.with_name("x.json").write_text("{}")
         for name in (*WRONG_NAMES, ""):
@@ -136,7 +136,7 @@ async def test_a_name_that_no_snapshot_can_have_leads_nowhere(database: Path, er
 
 
 async def test_finalizing_under_a_name_that_leads_out_of_the_folder_changes_nothing(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", PRINTER)
         before = await everything(h, "s")
         for name in WRONG_NAMES:
@@ -149,7 +149,7 @@ async def test_finalizing_under_a_name_that_leads_out_of_the_folder_changes_noth
 
 
 async def test_an_unknown_session_has_no_graph(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for name in ("nobody", "../../etc/passwd", "\0"):
             error = await h.resource_error(f"memory://sessions/{quote(name, safe='')}/graph")
             assert error.error.code == INVALID_PARAMS
@@ -176,7 +176,7 @@ WRONG_FEEDBACK = (
 
 
 async def test_feedback_that_cannot_be_is_refused_and_nothing_is_written(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await remember(h, "s", PRINTER)
         before = await everything(h, "s")
         for arguments, refusal in WRONG_FEEDBACK:

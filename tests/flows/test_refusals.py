@@ -10,7 +10,7 @@ import pytest
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
-from tests.flows.house import house, said
+from tests.flows.harness import said, served
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ class BrokenClock:
 
 
 async def test_an_unknown_tool_is_a_protocol_error_that_names_the_nearest(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         with pytest.raises(MCPError) as caught:
             await h.client.call_tool("serch_memory", {"query": "x"})
         assert caught.value.error.code == INVALID_PARAMS
@@ -38,7 +38,7 @@ async def test_an_unknown_tool_is_a_protocol_error_that_names_the_nearest(databa
 
 
 async def test_a_tool_unlike_any_is_answered_with_those_there_are(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         with pytest.raises(MCPError) as caught:
             await h.client.call_tool("quux" * 100_000, {})
         assert "known are record_messages, build_context, search_memory" in caught.value.error.message
@@ -46,7 +46,7 @@ async def test_a_tool_unlike_any_is_answered_with_those_there_are(database: Path
 
 
 async def test_an_unknown_prompt_is_a_protocol_error_that_names_the_nearest(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         with pytest.raises(MCPError) as caught:
             await h.client.get_prompt("resume_sesion", {})
         assert caught.value.error.code == INVALID_PARAMS
@@ -54,7 +54,7 @@ async def test_an_unknown_prompt_is_a_protocol_error_that_names_the_nearest(data
 
 
 async def test_an_unknown_argument_of_a_prompt_is_a_protocol_error(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         with pytest.raises(MCPError) as caught:
             await h.client.get_prompt("resume_session", {"sesion_id": "s"})
         assert caught.value.error.code == INVALID_PARAMS
@@ -77,7 +77,7 @@ async def test_an_unknown_argument_of_a_prompt_is_a_protocol_error(database: Pat
 async def test_an_unknown_argument_is_refused_with_the_nearest_name(
     database: Path, era: str, tool: str, arguments: dict[str, Any], refusal: str
 ) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         assert refusal in await h.refusal(tool, **arguments)
 
 
@@ -119,7 +119,7 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 
 async def test_a_wrong_argument_is_refused_in_words_that_name_it(database: Path, era: str) -> None:
-    async with house(database, era, default_session="s") as h:
+    async with served(database, era, default_session="s") as h:
         for tool, arguments, refusal in WRONG_ARGUMENTS:
             answer = await h.refusal(tool, **arguments)
             assert answer.startswith(f"invalid_input: {refusal}")
@@ -127,7 +127,7 @@ async def test_a_wrong_argument_is_refused_in_words_that_name_it(database: Path,
 
 
 async def test_many_faults_are_told_together_and_not_endlessly(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         answer = await h.refusal("record_messages", messages=[{"role": "robot"}] * 500)
         assert "messages[0].text is missing" in answer
         assert "and 995 more" in answer
@@ -138,7 +138,7 @@ async def test_many_faults_are_told_together_and_not_endlessly(database: Path, e
 async def test_a_failure_of_ours_is_an_incident_without_its_cause(
     database: Path, era: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with house(database, era, clock=BrokenClock()) as h:
+    async with served(database, era, clock=BrokenClock()) as h:
         with caplog.at_level(logging.ERROR, logger="kalito.server"):
             answer = await h.refusal("record_messages", session_id="s", messages=said("x"))
         assert HIDDEN not in answer
@@ -155,9 +155,9 @@ async def test_a_failure_of_ours_is_an_incident_without_its_cause(
 
 
 async def test_a_failure_of_ours_in_a_prompt_is_an_incident_too(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("x"))
-    async with house(database, era, clock=BrokenClock()) as h:
+    async with served(database, era, clock=BrokenClock()) as h:
         with pytest.raises(MCPError) as caught:
             await h.client.get_prompt("resume_session", {"session_id": "s"})
         assert caught.value.error.code == INTERNAL_ERROR
@@ -166,7 +166,7 @@ async def test_a_failure_of_ours_in_a_prompt_is_an_incident_too(database: Path, 
 
 
 async def test_a_refused_call_leaves_the_server_as_it_was(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("a"))
         before = await h.stats("s")
         mixed = [{"role": "user", "text": "good"}, {"role": "user", "text": "x" * 600_000}]

@@ -8,7 +8,7 @@ import pytest
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, PromptReference, ResourceTemplateReference
 
-from tests.flows.house import house, said, stats_uri
+from tests.flows.harness import said, served, stats_uri
 
 pytestmark = pytest.mark.anyio
 
@@ -17,7 +17,7 @@ PROMPT = PromptReference(type="ref/prompt", name="resume_session")
 
 
 async def test_the_sessions_are_listed_last_written_first(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         assert await h.resource("memory://sessions") == {"sessions": [], "shown": 0, "limit": 100}
         for name in ("a", "b", "a"):
             await h.facts("record_messages", session_id=name, messages=[{"role": "user", "text": "x"}])
@@ -26,7 +26,7 @@ async def test_the_sessions_are_listed_last_written_first(database: Path, era: s
 
 
 async def test_of_many_sessions_a_hundred_are_listed(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for number in range(101):
             await h.facts("record_messages", session_id=f"s{number}", messages=said("x"))
         listed = await h.resource("memory://sessions")
@@ -41,7 +41,7 @@ STRANGE_IDS = (
 
 
 async def test_a_session_is_found_by_its_id_whatever_that_holds(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for session_id in STRANGE_IDS:
             await h.facts("record_messages", session_id=session_id, messages=said("z"))
         for session_id in STRANGE_IDS:
@@ -50,7 +50,7 @@ async def test_a_session_is_found_by_its_id_whatever_that_holds(database: Path, 
 
 
 async def test_an_unknown_session_is_a_protocol_error_with_its_address(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for session_id in ("nobody", "../../etc/passwd", "\0", "%"):
             error = await h.resource_error(stats_uri(session_id))
             assert error.error.code == INVALID_PARAMS
@@ -59,14 +59,14 @@ async def test_an_unknown_session_is_a_protocol_error_with_its_address(database:
 
 
 async def test_an_unknown_resource_is_a_protocol_error_with_its_address(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for uri in ("memory://nothing", "memory://sessions/", "memory://sessions/a/b/stats", "file:///x"):
             error = await h.resource_error(uri)
             assert (error.error.code, error.error.data) == (INVALID_PARAMS, {"uri": uri})
 
 
 async def test_a_session_id_is_completed_from_its_beginning(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for name in ("trip/oslo", "trip/rome", "tax", "100%_"):
             await h.facts("record_messages", session_id=name, messages=said("x"))
         for reference in (TEMPLATE, PROMPT):
@@ -78,7 +78,7 @@ async def test_a_session_id_is_completed_from_its_beginning(database: Path, era:
 
 
 async def test_at_most_a_hundred_completions_are_given(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for number in range(101):
             await h.facts("record_messages", session_id=f"s{number}", messages=said("x"))
         found = (await h.client.complete(TEMPLATE, {"name": "session_id", "value": "s"})).completion
@@ -86,7 +86,7 @@ async def test_at_most_a_hundred_completions_are_given(database: Path, era: str)
 
 
 async def test_the_prompt_shows_where_a_conversation_stopped(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("The tent is in the attic."))
         text = await h.prompt(session_id="s")
         assert "The tent is in the attic." in text
@@ -94,7 +94,7 @@ async def test_the_prompt_shows_where_a_conversation_stopped(database: Path, era
 
 
 async def test_the_prompt_needs_a_session_that_exists(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         with pytest.raises(MCPError, match="no session 'nobody'") as caught:
             await h.prompt(session_id="nobody")
         assert caught.value.error.code == INVALID_PARAMS
@@ -103,7 +103,7 @@ async def test_the_prompt_needs_a_session_that_exists(database: Path, era: str) 
 
 
 async def test_a_database_that_fails_is_said_so_by_resources_completions_and_prompts(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("x"))
         await h.settled()
         with closing(sqlite3.connect(database)) as other:

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from kalito_mcp.retrieval.weights import FEATURES
-from tests.flows.house import assert_states, text_of
+from tests.flows.harness import assert_states, text_of
 from tests.server.web import Web, web
 
 pytestmark = pytest.mark.anyio

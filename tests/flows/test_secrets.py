@@ -12,7 +12,7 @@ import pytest
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.records.fields import FIELDS
 from kalito_mcp.wiring import open_memory
-from tests.flows.house import House, house, said
+from tests.flows.harness import Harness, said, served
 
 pytestmark = pytest.mark.anyio
 
@@ -71,7 +71,7 @@ def with_value(arguments: Any, path: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
-async def calls(h: House) -> Iterator[tuple[str, dict[str, Any]]]:
+async def calls(h: Harness) -> Iterator[tuple[str, dict[str, Any]]]:
     tools = {tool.name: tool.input_schema for tool in (await h.client.list_tools()).tools}
     assert tools.keys() == CALLS.keys()
     found = [(name, path) for name, schema in tools.items() for path in places(schema)]
@@ -82,7 +82,7 @@ async def calls(h: House) -> Iterator[tuple[str, dict[str, Any]]]:
 async def test_a_secret_in_any_argument_of_any_tool_reaches_no_file(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     taken = 0
-    async with house(folder / "memory.db", "legacy") as h:
+    async with served(folder / "memory.db", "legacy") as h:
         await h.facts("record_messages", **CALLS["record_messages"])
         for name, arguments in await calls(h):
             fresh = await h.facts("record_messages", session_id=f"s{taken}", messages=[ANSWER])
@@ -110,11 +110,11 @@ async def test_others_are_answered_while_a_long_batch_is_read(tmp_path: Path, er
     answered: list[str] = []
     long = {"role": "user", "text": "key = 1\n" * 25_000}
 
-    async def call(h: House, tool: str, **arguments: Any) -> None:
+    async def call(h: Harness, tool: str, **arguments: Any) -> None:
         await h.text(tool, **arguments)
         answered.append(tool)
 
-    async with house(tmp_path / "memory.db", era) as h, anyio.create_task_group() as tasks:
+    async with served(tmp_path / "memory.db", era) as h, anyio.create_task_group() as tasks:
         await h.text("record_messages", session_id="s", messages=said("Hello."))
         tasks.start_soon(lambda: call(h, "record_messages", session_id="s", messages=[long] * 2))
         tasks.start_soon(lambda: call(h, "list_tasks"))

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.house import house, said, text_of
+from tests.flows.harness import said, served, text_of
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_record_messages_says_where_the_messages_are(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         facts = await h.facts("record_messages", session_id="trip", messages=said("We fly to Oslo.", "On May 3."))
         assert facts == {
             "session_id": "trip",
@@ -23,7 +23,7 @@ async def test_record_messages_says_where_the_messages_are(database: Path, era: 
 
 
 async def test_a_session_id_is_minted_where_none_is_given_and_is_never_the_same(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         one = await h.facts("record_messages", messages=said("a"))
         other = await h.facts("record_messages", messages=said("a"))
         assert one["session_id"].startswith("session_")
@@ -36,7 +36,7 @@ async def test_a_session_id_is_minted_where_none_is_given_and_is_never_the_same(
 async def test_the_hosts_session_stands_in_for_one_that_is_not_given(
     database: Path, era: str, given: dict[str, str | None]
 ) -> None:
-    async with house(database, era, default_session="host session") as h:
+    async with served(database, era, default_session="host session") as h:
         assert (await h.facts("record_messages", messages=said("tea"), **given))["session_id"] == "host session"
         assert "tea" in await h.text("build_context", **given)
         assert (await h.facts("create_pin", content="Likes tea.", **given))["pin"]["session_id"] == "host session"
@@ -48,14 +48,14 @@ async def test_the_hosts_session_stands_in_for_one_that_is_not_given(
 @pytest.mark.parametrize("tool", ["build_context", "create_pin", "summarize_session", "finalize_session"])
 async def test_without_any_session_a_tool_says_where_to_take_it_from(database: Path, era: str, tool: str) -> None:
     arguments = {"content": "x"} if tool == "create_pin" else {}
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         assert await h.refusal(tool, **arguments) == (
             "invalid_input: session_id is missing; send the one that record_messages returned"
         )
 
 
 async def test_build_context_gives_text_alone_by_default(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("The code is 4711."))
         result = await h.call("build_context", session_id="s")
         assert result.structured_content is None
@@ -63,7 +63,7 @@ async def test_build_context_gives_text_alone_by_default(database: Path, era: st
 
 
 async def test_build_context_gives_both_forms_when_they_are_asked_for(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("The code is 4711."))
         await h.facts("create_pin", session_id="s", content="Prefers short answers.")
         facts = await h.facts("build_context", session_id="s", format="structured", max_tokens=500)
@@ -73,7 +73,7 @@ async def test_build_context_gives_both_forms_when_they_are_asked_for(database: 
 
 
 async def test_a_pending_input_is_left_out_of_the_context(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("an old line", "the newest line"))
         assert "the newest line" in await h.text("build_context", session_id="s")
         shown = await h.text("build_context", session_id="s", pending_input=True)
@@ -82,7 +82,7 @@ async def test_a_pending_input_is_left_out_of_the_context(database: Path, era: s
 
 
 async def test_a_query_brings_an_older_message_of_another_session_into_the_context(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="before", messages=said("The ferry to Bergen leaves at noon."))
         await h.facts("record_messages", session_id="now", messages=said("Hello again."))
         assert "Bergen" not in await h.text("build_context", session_id="now")
@@ -90,7 +90,7 @@ async def test_a_query_brings_an_older_message_of_another_session_into_the_conte
 
 
 async def test_search_memory_finds_across_sessions_with_ids_dates_and_scores(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="a", messages=said("The cat is called Momo."))
         await h.facts("record_messages", session_id="b", messages=said("Momo ate the plant.", "Nothing else."))
         facts = await h.facts("search_memory", query="Momo", k=5)
@@ -101,13 +101,13 @@ async def test_search_memory_finds_across_sessions_with_ids_dates_and_scores(dat
 
 
 async def test_an_empty_session_id_searches_everywhere(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="a", messages=said("The cat is called Momo."))
         assert len((await h.facts("search_memory", query="Momo", session_id="", agent_id=""))["hits"]) == 1
 
 
 async def test_the_cursor_walks_through_all_hits_once(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="a", messages=said(*(f"apple number {n}" for n in range(7))))
         seen, cursor = [], None
         while True:
@@ -120,7 +120,7 @@ async def test_the_cursor_walks_through_all_hits_once(database: Path, era: str) 
 
 
 async def test_filters_narrow_a_search(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         messages = [
             {"role": "user", "text": "apple of March", "created_at": "2026-03-01T12:00:00Z"},
             {"role": "assistant", "text": "apple of May", "created_at": "2026-05-01T12:00:00Z"},
@@ -138,7 +138,7 @@ async def test_filters_narrow_a_search(database: Path, era: str) -> None:
 
 
 async def test_create_pin_gives_the_pin_and_its_source(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("I am allergic to nuts."))
         facts = await h.facts(
             "create_pin", session_id="s", content="Allergic to nuts.", source_message_id="1", importance_score=0.0
@@ -148,7 +148,7 @@ async def test_create_pin_gives_the_pin_and_its_source(database: Path, era: str)
 
 
 async def test_summarize_session_stores_the_callers_words(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("one", "two", "three"))
         facts = await h.facts("summarize_session", session_id="s", summary="They counted to three.")
         assert facts["summaries_made"] == 1
@@ -159,7 +159,7 @@ async def test_summarize_session_stores_the_callers_words(database: Path, era: s
 
 
 async def test_summarize_session_takes_a_range(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("one", "two", "three"))
         facts = await h.facts("summarize_session", session_id="s", start_message_id="1", end_message_id="msg_2")
         assert (facts["summarized_messages"], facts["total_messages"]) == (2, 3)
@@ -167,7 +167,7 @@ async def test_summarize_session_takes_a_range(database: Path, era: str) -> None
 
 
 async def test_of_a_long_backlog_only_the_last_summaries_are_shown(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         messages = said(*(f"We moved box {n} to shelf {n % 7}." for n in range(200)))
         await h.facts("record_messages", session_id="s", messages=messages)
         facts = await h.facts("finalize_session", session_id="s")
@@ -177,7 +177,7 @@ async def test_of_a_long_backlog_only_the_last_summaries_are_shown(database: Pat
 
 
 async def test_a_retried_message_is_stored_once_and_answered_the_same(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         first = await h.facts("record_messages", session_id="s", messages=said("a", "b"))
         again = await h.facts("record_messages", session_id="s", messages=said("a", "b"))
         assert again["message_ids"] == first["message_ids"]
@@ -187,7 +187,7 @@ async def test_a_retried_message_is_stored_once_and_answered_the_same(database: 
 
 
 async def test_a_client_key_with_other_words_is_refused_and_changes_nothing(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=[{"role": "user", "text": "a", "client_key": "k"}])
         before = await h.stats("s")
         changed = [{"role": "user", "text": "new"}, {"role": "user", "text": "b", "clientKey": "k"}]
@@ -196,14 +196,14 @@ async def test_a_client_key_with_other_words_is_refused_and_changes_nothing(data
 
 
 async def test_a_retried_pin_is_the_same_pin(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         first = await h.facts("create_pin", session_id="s", content="Likes tea.", client_key="k")
         assert await h.facts("create_pin", session_id="s", content="Likes tea.", client_key="k") == first
         assert (await h.stats("s"))["total_pins"] == 1
 
 
 async def test_finalizing_again_changes_nothing(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("a", "b"))
         first = await h.facts("finalize_session", session_id="s")
         before = await h.stats("s")
@@ -214,7 +214,7 @@ async def test_finalizing_again_changes_nothing(database: Path, era: str) -> Non
 
 
 async def test_the_first_turn_of_a_conversation_is_given_what_others_said(tmp_path: Path, era: str) -> None:
-    async with house(tmp_path / "memory.db", era) as h:
+    async with served(tmp_path / "memory.db", era) as h:
         await h.text("record_messages", session_id="before", messages=said("The winter tyres are in the cellar."))
         for arguments in ({"session_id": "new"}, {}):
             told = await h.text("build_context", query="Where are the winter tyres?", **arguments)
@@ -225,7 +225,7 @@ async def test_the_first_turn_of_a_conversation_is_given_what_others_said(tmp_pa
 
 
 async def test_a_text_that_is_valid_json_stays_a_text_in_every_tool(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         for tool in (await h.client.list_tools()).tools:
             for name, schema in tool.input_schema["properties"].items():
                 if schema.get("type") != "string":
@@ -242,7 +242,7 @@ async def test_a_text_that_is_valid_json_stays_a_text_in_every_tool(database: Pa
 
 
 async def test_a_text_that_is_valid_json_is_stored_and_found_as_that_text(database: Path, era: str) -> None:
-    async with house(database, era) as h:
+    async with served(database, era) as h:
         await h.facts("record_messages", session_id="null", messages=said('{"error": "ENOENT"}'))
         pins = [
             (await h.facts("create_pin", session_id="null", content="Likes tea.", client_key='["k"]'))["pin"]["id"]

@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.types import CallToolResult, TextResourceContents
 
-from tests.flows.house import assert_states, said, stats_uri, text_of
+from tests.flows.harness import assert_states, said, stats_uri, text_of
 from tests.server.web import Web, web
 from tests.server.wire import COVERED, MODERN, PATIENCE_S, clean_environment
 

@@ -15,7 +15,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.records.fields import FIELDS
 from kalito_mcp.records.schemas import as_shown, checked_changes, checked_content
-from tests.records.typed import LEAST, record
+from tests.records.builders import LEAST, record
 from tests.scripted import START_MS
 
 MESSAGE, THOUGHT, DOCUMENT, TASK, PIN, SUMMARY = RecordType

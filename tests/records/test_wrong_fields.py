@@ -10,7 +10,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.records.fields import FIELDS
 from kalito_mcp.records.schemas import checked_changes, checked_content
-from tests.records.typed import LEAST, RANGE, record
+from tests.records.builders import LEAST, RANGE, record
 from tests.scripted import START_MS
 
 MESSAGE, THOUGHT, DOCUMENT, TASK, PIN, SUMMARY = RecordType

@@ -15,7 +15,7 @@ from kalito_mcp.retrieval.ranking import ScoredCandidate
 from kalito_mcp.retrieval.term_masks import TermMasks
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.retrieval.builders import analyzed, candidate, question, stub
-from tests.retrieval.memories import embed, page_of, remember, said_by
+from tests.retrieval.stored_memories import embed, page_of, remember, said_by
 from tests.scripted_embedder import ScriptedEmbedder
 
 SHIPPED = SearchPolicy()

@@ -14,7 +14,7 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.weights import FEATURES
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import ANYTHING, TRIP, hits, page_of, pages, remember, said_by
+from tests.retrieval.stored_memories import ANYTHING, TRIP, hits, page_of, pages, remember, said_by
 from tests.scripted import START_MS, ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder
 

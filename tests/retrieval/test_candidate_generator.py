@@ -7,7 +7,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import embed, hits, page_of, parts, remember, said_by, texts
+from tests.retrieval.stored_memories import embed, hits, page_of, parts, remember, said_by, texts
 from tests.scripted import START_MS
 from tests.scripted_embedder import ScriptedEmbedder
 

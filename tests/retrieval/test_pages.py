@@ -11,7 +11,7 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from tests.retrieval.memories import ANYTHING, TRIP, pages, remember, search
+from tests.retrieval.stored_memories import ANYTHING, TRIP, pages, remember, search
 from tests.scripted import ScriptedClock
 
 pytestmark = pytest.mark.anyio

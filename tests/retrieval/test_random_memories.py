@@ -15,7 +15,7 @@ from kalito_mcp.text.analysis import index_terms
 from kalito_mcp.text.spelling import similarity
 from tests import drafts
 from tests.retrieval.builders import question
-from tests.retrieval.memories import embed, page_of, remember
+from tests.retrieval.stored_memories import embed, page_of, remember
 from tests.scripted_embedder import ScriptedEmbedder
 
 WORDS = (

@@ -12,7 +12,7 @@ from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import TRIP, remember, search
+from tests.retrieval.stored_memories import TRIP, remember, search
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio

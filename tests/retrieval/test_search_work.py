@@ -12,7 +12,7 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.search import SearchQueries
 from tests import drafts
-from tests.retrieval.memories import ANYTHING, remember, search
+from tests.retrieval.stored_memories import ANYTHING, remember, search
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio

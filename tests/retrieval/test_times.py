@@ -7,7 +7,7 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.memories import page_of, remember
+from tests.retrieval.stored_memories import page_of, remember
 
 pytestmark = pytest.mark.anyio
 NOW_MS = from_iso("2026-11-21T10:00:00Z")

@@ -21,7 +21,7 @@ from kalito_mcp.domain.tasks import TaskPriority, TaskStatus
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.records.fields import FIELDS, ThoughtType
 from kalito_mcp.records.schemas import as_shown, checked_changes, checked_content, edit_as_shown
-from tests.records.typed import LEAST, record
+from tests.records.builders import LEAST, record
 from tests.scripted import START_MS
 
 MESSAGE, THOUGHT, DOCUMENT, TASK, _, _ = RecordType

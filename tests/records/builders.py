@@ -1,4 +1,4 @@
-"""Records of every type as the memory holds them, made of what a caller sends."""
+"""Records of every type as the memory stores them, built from what a caller sends."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,7 +16,7 @@ LEAST: Final[Mapping[RecordType, Mapping[str, Any]]] = {
     RecordType.PIN: {"text": "Allergic to penicillin."},
     RecordType.SUMMARY: {"text": "They were at a lake."},
 }
-"""The least that each type must have."""
+"""The required fields of each type."""
 
 RANGE: Final[Mapping[str, Any]] = {
     "method": "extractive",
@@ -29,11 +29,11 @@ RANGE: Final[Mapping[str, Any]] = {
     "started_at": START_MS,
     "ended_at": START_MS + 1000,
 }
-"""What the memory notes of a summary."""
+"""The fields that the memory adds to a summary."""
 
 
 def record(record_type: RecordType, fields: Mapping[str, Any] | None = None, **others: Any) -> MemoryRecord:
-    """A record as it is after a caller sent its least fields and these; `others` are what the memory notes of it."""
+    """A stored record with its required fields and these. `others` replace what the memory adds itself."""
     content = checked_content(record_type, {**LEAST[record_type], **(fields or {})}, now_ms=START_MS)
     role = content.pop("role", None)
     content.setdefault("importance_score", 0.5)

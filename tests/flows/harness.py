@@ -1,4 +1,4 @@
-"""A server in this process and a client of it: what the flows are driven through."""
+"""A server in this process and a connected client, through which the flows run."""
 
 import json
 import re
@@ -21,11 +21,11 @@ from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 
 ERAS: Final = ("legacy", "2026-07-28")
-"""The client's modes: the handshake of 2025-11-25, and the requests of 2026-07-28 that stand by themselves."""
+"""The client's modes: the handshake of 2025-11-25, and the self-contained requests of 2026-07-28."""
 
 
 @dataclass(frozen=True)
-class House:
+class Harness:
     """A connected client, and the server that it talks to."""
 
     client: Client
@@ -43,7 +43,7 @@ class House:
         return text_of(result)
 
     async def facts(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The structured content of a call that succeeds, once its text was found to state the same."""
+        """The structured content of a call that succeeds. Also checks that the text states the same."""
         result = await self.call(tool, **arguments)
         assert not result.is_error, text_of(result)
         assert result.structured_content is not None
@@ -85,7 +85,7 @@ class House:
 
 
 class _Opener:
-    """Opens the memory of the house that a server stands in now."""
+    """Opens the memory that a reused server serves now."""
 
     opens: Callable[[], AbstractAsyncContextManager[Memory]]
 
@@ -94,11 +94,11 @@ class _Opener:
 
 
 _IDLE: Final[list[tuple[KalitoServer, _Opener]]] = []
-"""Servers whose house was left in order. Making one takes longer than most of what is asked of it."""
+"""Servers that can be reused: their last block ended well. Making one takes longer than most flows."""
 
 
 @asynccontextmanager
-async def house(
+async def served(
     database: Path,
     era: str,
     *,
@@ -106,8 +106,8 @@ async def house(
     clock: Clock | None = None,
     ids: IdSource | None = None,
     settings: Settings | None = None,
-) -> AsyncIterator[House]:
-    """A memory, served to a client of the given era."""
+) -> AsyncIterator[Harness]:
+    """Serve a memory to a client of the given era. Yields the connected client."""
     if _IDLE:
         server, opener = _IDLE.pop()
     else:
@@ -115,7 +115,7 @@ async def house(
     opener.opens = lambda: open_memory(lay_empty_database(database), settings, clock=clock, ids=ids)
     server.opened.default_session = default_session
     async with Client(server, mode=era) as client:
-        yield House(client, server)
+        yield Harness(client, server)
     _IDLE.append((server, opener))
 
 
@@ -125,7 +125,7 @@ def said(*texts: str, role: str = "user") -> list[dict[str, Any]]:
 
 
 def asked(*turns: tuple[str, str]) -> list[dict[str, Any]]:
-    """Questions of the user, each followed by the assistant's answer."""
+    """Messages: each question of the user, followed by the assistant's answer."""
     return [
         {"role": role, "text": text} for turn in turns for role, text in zip(("user", "assistant"), turn, strict=True)
     ]
@@ -142,8 +142,10 @@ def text_of(result: CallToolResult) -> str:
 
 
 def assert_states(text: str, structured: Any) -> None:
-    """The text is the structured content as JSON, or holds each of its leaves: a number as a number of its own, a
-    switch as its name in words, which is there only where it is on."""
+    """Check that the text states the structured content: as JSON, or by containing each of its leaves.
+
+    A number must not be part of a longer one. The name of a switch appears only if the switch is on.
+    """
     if text.startswith("{"):
         assert json.loads(text) == structured
         return

@@ -1,35 +1,35 @@
-"""Questions and answers for the graph's flows, and what is looked at there."""
+"""Questions and answers for the flows of the graph, and the steps that these flows share."""
 
 from typing import Any
 
-from tests.flows.house import House, asked
+from tests.flows.harness import Harness, asked
 
 PRINTER = ("How do I restart the printer in the hall?", "Hold its power button for ten seconds.")
 LAPTOP = ("Can I restart the printer from my laptop?", "Yes: open its page and choose Restart.")
 CAPITAL = ("What is the capital of Norway?", "Oslo, since 1814.")
 AGAIN = "how can I restart the printer?"
-"""Nearest to LAPTOP, then to PRINTER, and not near to CAPITAL."""
+"""Most similar to LAPTOP, then to PRINTER. Not similar to CAPITAL."""
 
 
-async def remember(h: House, session_id: str, *turns: tuple[str, str], **more: Any) -> list[str]:
-    """Record the turns, and wait until they are in the session's graph; the messages' ids."""
+async def remember(h: Harness, session_id: str, *turns: tuple[str, str], **more: Any) -> list[str]:
+    """Record the turns and wait until they are in the session's graph. Returns the ids of the messages."""
     facts = await h.facts("record_messages", session_id=session_id, messages=asked(*turns), **more)
     await h.settled()
     return list(facts["message_ids"])
 
 
-async def questions(h: House, query: str = AGAIN, **more: Any) -> list[str]:
+async def questions(h: Harness, query: str = AGAIN, **more: Any) -> list[str]:
     """The questions of the past answers, best first."""
     return [past["question"] for past in (await h.facts("search_memory", query=query, **more))["past_answers"]]
 
 
 def merged(cluster: dict[str, Any]) -> tuple[Any, ...]:
-    """What became of a cluster, without its ranks, which move with the clock."""
+    """A merged cluster without its ranks, which change with the clock."""
     return cluster["anchor_id"], cluster["merged_node_ids"], cluster["summary"], cluster["freed_nodes"]
 
 
-async def everything(h: House, session_id: str) -> tuple[Any, ...]:
-    """All that may change of a session and of what its agent keeps."""
+async def everything(h: Harness, session_id: str) -> tuple[Any, ...]:
+    """Everything that a call could change in the session and its agent."""
     return (
         await h.resource("memory://sessions"),
         await h.stats(session_id),

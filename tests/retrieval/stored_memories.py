@@ -1,4 +1,4 @@
-"""Real memories for the tests of the search: written, then searched."""
+"""Write records to a real database and search them, for the tests of the search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,11 +16,11 @@ from tests.scripted import START_MS, ScriptedClock
 
 TRIP = Scope(session="trip")
 ANYTHING = SearchPolicy(min_score=0)
-"""What is found is looked at, whatever its score; what is told of it, in test_answers."""
+"""Returns every hit, whatever its score. test_answers covers the threshold."""
 
 
 async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope = TRIP) -> list[int]:
-    """Append to a session; the keys of the records."""
+    """Append to a session. Returns the keys of the records."""
     batch = [drafts.message(one) if isinstance(one, str) else one for one in said]
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
@@ -50,7 +50,7 @@ async def page_of(
 
 
 async def pages(store: SqliteStore, request: SearchRequest, policy: SearchPolicy = ANYTHING) -> list[list[Hit]]:
-    """The hits of every page, to the last."""
+    """The hits of every page, up to the last."""
     found: list[list[Hit]] = []
     while True:
         page = await page_of(store, request, policy=policy)
@@ -77,7 +77,7 @@ async def search(
 async def hits(
     store: SqliteStore, query: str, *, scope: Scope | None = None, filters: SearchFilters | None = None, k: int = 100
 ) -> Sequence[Hit]:
-    """Everything that is found, with its reasons, whatever the score."""
+    """Every hit with its reasons, whatever its score."""
     request = SearchRequest(query, k=k, filters=filters or SearchFilters(), explain=True)
     return (await page_of(store, request, scope=scope)).hits
 
@@ -89,7 +89,7 @@ async def texts(store: SqliteStore, query: str, *, filters: SearchFilters | None
 async def parts(
     store: SqliteStore, query: str, *, scope: Scope | None = None, filters: SearchFilters | None = None
 ) -> Mapping[str, Mapping[str, float]]:
-    """Of each text that is found, the parts of its score."""
+    """The parts of the score of each hit, by its text."""
     return {hit.text: hit.parts for hit in await hits(store, query, scope=scope, filters=filters)}
 
 
