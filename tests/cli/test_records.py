@@ -256,7 +256,7 @@ def test_without_an_editor_that_works_nothing_is_written(invoke: Invoke, databas
     assert shown(invoke, database, "msg_1")["revision"] == 1
 
 
-def test_what_an_assistant_wrote_meanwhile_is_not_overwritten_and_what_was_typed_is_not_lost(
+def test_an_edit_meanwhile_is_not_overwritten_and_what_was_typed_is_not_lost(
     invoke: Invoke, database: Path, tmp_path: Path
 ) -> None:
     meanwhile = [sys.executable, "-m", "kalito_mcp", "edit", "1", "--text", "Theirs.", "--database", str(database)]

@@ -236,7 +236,7 @@ async def test_a_hit_comes_with_the_turns_before_and_after_it(here: Process) -> 
     assert f"\n  {number}, assistant: From the north pier." in context.text
 
 
-async def test_hits_that_share_a_neighbour_are_one_passage_in_the_order_in_which_they_were_said(here: Process) -> None:
+async def test_hits_that_share_a_neighbour_are_one_passage_in_the_order_of_speaking(here: Process) -> None:
     await converse(here, "home", "A pier.", "Which?", "The north pier, with the old crane.", "Ah.", "Unrelated.")
     context = await here.manager.build_context("empty", query="the old crane on the north pier")
     assert context.relevant_messages[0].text == "The north pier, with the old crane."

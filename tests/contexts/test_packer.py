@@ -151,7 +151,7 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
 
 @settings(max_examples=40, deadline=None)
 @given(COUNTERS, st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=2))
-def test_one_token_below_the_minimum_is_refused_where_the_stored_counts_are_this_counters(
+def test_one_token_below_the_minimum_is_refused_if_this_counter_stored_the_counts(
     counter: TokenCounter, texts: list[str], pinned: list[str]
 ) -> None:
     recent = [message(number + 1, text, counter.count(as_data(text))) for number, text in enumerate(texts)]
@@ -201,7 +201,7 @@ def test_a_larger_budget_never_holds_fewer_records(lengths: list[int], min_recen
     st.lists(st.integers(1, 400), min_size=12, max_size=12),
     st.integers(0, 1_200),
 )
-def test_a_neighbour_is_in_only_where_every_hit_is_and_a_hit_only_where_every_better_one_is(
+def test_better_hits_come_first_and_neighbours_only_after_every_hit(
     order: list[int], found: int, lengths: list[int], room: int
 ) -> None:
     hits = [replace(hit(seq, f"hit{seq} " + "x" * lengths[seq - 1]), seq=seq) for seq in order[:found]]
@@ -273,7 +273,7 @@ def test_a_session_without_anything_is_the_frame_alone() -> None:
         pack(ContextParts("s", []), context.total_tokens - 1, counter)
 
 
-def test_a_message_that_is_too_long_keeps_its_beginning_and_its_end_and_says_how_much_is_missing() -> None:
+def test_a_message_that_is_too_long_keeps_its_beginning_and_its_end() -> None:
     text = "BEGINNING " + "x" * 50_000 + " END"
     context = pack(ContextParts("s", [message(1, text)]), 300, CharacterCounter())
     assert "BEGINNING" in context.text

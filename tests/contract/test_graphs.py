@@ -426,7 +426,7 @@ STEP = st.one_of(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(STEP, max_size=6), max_size=6))
-async def test_any_sequence_of_saves_gives_what_a_graph_in_memory_is_and_so_do_the_changes_since_any_of_them(
+async def test_any_saves_store_the_same_graph_as_memory_and_so_do_the_changes_since(
     store: Store, batches: list[list[tuple[str, object, float]]]
 ) -> None:
     async with store.write() as transaction:

@@ -239,7 +239,7 @@ async def similar(store: Store, scope: Scope, *asked: str, limit: int = 3) -> Ma
         return await view.text.similar_terms(scope, asked, limit=limit)
 
 
-async def test_a_mistyped_word_leads_to_the_terms_spelled_alike_and_to_how_many_records_hold_them(store: Store) -> None:
+async def test_a_mistyped_word_finds_similar_terms_and_how_many_records_contain_them(store: Store) -> None:
     await append(store, Scope(session="trip"), "painting", "they painted pears", "a pain", "the recipe", "ferries")
     found = await similar(store, Scope(), "paintnig", "apinting", "recpie", "freries", "ferires", "xylophone")
     assert found == {

@@ -302,7 +302,7 @@ async def test_records_older_than_all_that_is_embedded_are_owed_again_when_they_
     assert await owed_keys(store, index) == [keys[0]]
 
 
-async def test_a_later_index_is_built_while_the_first_is_served_and_served_when_it_is_activated(store: Store) -> None:
+async def test_a_second_index_is_built_while_the_first_serves_until_it_is_activated(store: Store) -> None:
     keys = await append(store, "apple", "pear")
     first = await opened(store)
     await pay(store, first)

@@ -52,7 +52,7 @@ async def test_a_subscribed_older_host_is_told_until_it_unsubscribes(server: Kal
         assert len(told) == 1
 
 
-async def test_a_listening_host_hears_what_finalizing_and_feedback_changed_and_nothing_of_a_dry_run(
+async def test_a_listening_host_hears_of_finalizing_and_feedback_but_of_no_dry_run(
     server: KalitoServer,
 ) -> None:
     graph, agent, snapshots = graph_uri("trip/to Oslo"), "memory://agent", "memory://snapshots"

@@ -81,7 +81,7 @@ def test_what_only_shares_the_year_was_not_said_then() -> None:
     assert explain(scored("ferry in March 2025", said, {"date": 0.1, "lexical": 0.3})) == 'says "ferry" (+0.30)'
 
 
-def test_the_largest_reason_comes_first_what_speaks_against_last_and_what_is_tiny_is_left_out() -> None:
+def test_reasons_come_by_size_with_those_against_last_and_tiny_ones_left_out() -> None:
     parts = {"time": 0.06, "assistant": -0.3, "lexical": 0.2, "first_person": 0.04, "session": 0.1, "question": -0.01}
     why = explain(scored("ferry Moss", candidate("ferry", role=Role.ASSISTANT), parts, near=("moss",))).split("; ")
     assert [one.split()[0] for one in why] == ["says", "other", "contains", "lowered:", "lowered:"]
@@ -91,7 +91,7 @@ def test_a_context_without_a_term_near_by_says_nothing_empty() -> None:
     assert explain(scored("ferry", candidate("ferry"), {"neighbours": 0.2})) == ""
 
 
-def test_what_the_text_itself_says_has_what_it_counts_for_in_its_surroundings_and_its_letters() -> None:
+def test_the_reason_for_a_said_term_includes_its_context_and_its_letters() -> None:
     parts = {"neighbours": 0.2, "lexical": 0.3, "spelling": 0.05, "session": 0.04}
     assert explain(scored("ferry", candidate("ferry"), parts)) == 'says "ferry" (+0.59)'
     said = candidate("At seven", name="Ann")

@@ -59,7 +59,7 @@ def alone(held: TermMasks, offset: int) -> float:
     return neighbourhood(held, at, beside).neighbours(at, 0)
 
 
-def test_what_was_said_nearer_counts_more_and_what_was_said_before_more_than_what_came_after() -> None:
+def test_nearer_turns_count_more_and_earlier_ones_more_than_later_ones() -> None:
     shares = {offset: alone(term_masks({10 + offset}), offset) for offset in (-4, -3, -2, -1, 1, 2, 3, 4)}
     assert shares[-1] > shares[-2] > shares[-3]
     assert shares[1] > shares[2] > shares[3] > shares[4]
@@ -96,7 +96,7 @@ def test_the_longer_a_text_is_the_less_its_surroundings_say() -> None:
 
 
 @given(HELD, STANDING, st.integers(0, 300))
-def test_the_context_is_in_zero_to_one_and_never_below_what_the_own_terms_are_worth_there(
+def test_context_scores_are_in_zero_to_one_and_never_below_the_own_terms(
     held: list[frozenset[int]], standing: list[tuple[int, int, int]], length: int
 ) -> None:
     found = term_masks(*held)

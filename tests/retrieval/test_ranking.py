@@ -27,7 +27,7 @@ def keys(ranked: Ranker) -> list[int]:
     return [key for _, key in ranked.by_first_stage_score()]
 
 
-def test_a_record_that_holds_nothing_that_is_asked_for_is_no_hit_whatever_is_said_around_it() -> None:
+def test_a_record_without_anything_asked_for_is_no_hit_whatever_surrounds_it() -> None:
     turns = [candidate("the ferry to Moss", 1), candidate("at seven", 2), candidate("ferry, Moss", 3)]
     assert set(keys(ranker(question("ferry Moss"), *turns))) == {1, 3}
 
@@ -68,7 +68,7 @@ def test_equal_promises_come_newest_first_and_more_of_the_query_before_them() ->
         ("Which pets does Eve have?", Role.USER, "Bob", True),
     ],
 )
-def test_an_instance_counts_from_whom_is_asked_about_and_from_anybody_where_nobody_is_named(
+def test_an_instance_counts_only_from_the_named_speaker_if_one_is_named(
     query: str, role: Role | None, name: str | None, counts: bool
 ) -> None:
     said = candidate("my puppy", 1, role=role, name=name)
@@ -118,7 +118,7 @@ def test_a_feature_without_weight_has_no_part(feature: str) -> None:
     assert with_it - {feature} == {name for one in without for name in one.parts}
 
 
-def test_a_short_text_that_says_it_all_is_worth_more_than_half_and_no_weight_at_all_is_no_error() -> None:
+def test_a_short_complete_text_scores_above_half_and_zero_weights_are_no_error() -> None:
     [one] = scored("the ferry to Moss", candidate("ferry Moss"))
     assert one.score > 0.5
     [least] = scored("ferry", candidate("ferry"), weights=NOTHING)
@@ -162,7 +162,7 @@ def test_a_kind_counts_where_whom_the_query_names_says_it_or_is_named() -> None:
     assert kind("my puppy", "Ann") == 0
 
 
-def test_manner_counts_in_full_from_the_same_evidence_whether_one_or_several_are_asked_for() -> None:
+def test_manner_counts_the_same_whether_one_or_several_things_are_asked_for() -> None:
     said = candidate("I took the ferry", 1)
     for query in ("Which ferry was it?", "Which ferries are there?"):
         [found] = scored(query, said, weights=replace(NOTHING, lexical=0.1, first_person=0.1))

@@ -71,7 +71,7 @@ async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_al
     assert 0 < looked.keys <= policy.filtered_candidates
 
 
-async def test_the_texts_that_are_read_first_are_those_that_promise_nearly_as_much_as_the_tenth(
+async def test_the_first_texts_read_are_those_that_may_score_nearly_as_high_as_the_tenth(
     store: SqliteStore, looked: Looked
 ) -> None:
     both, one = [f"ferry moss x{n}" for n in range(30)], [f"ferry y{n}" for n in range(60)]

@@ -101,9 +101,7 @@ async def test_opening_a_new_database_from_many_sides_at_once_creates_it_once(da
 
 
 @pytest.mark.parametrize("statement", range(4))
-async def test_a_database_that_another_process_creates_between_two_looks_is_not_taken_for_a_strangers(
-    database: Path, statement: int
-) -> None:
+async def test_a_database_that_another_process_creates_meanwhile_is_recognised(database: Path, statement: int) -> None:
     database.touch()
     looks = 0
 

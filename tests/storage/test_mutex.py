@@ -236,7 +236,7 @@ async def test_a_wait_that_was_cancelled_before_it_began_leaves_no_descriptor(tm
         assert descriptors_of(tmp_path / "lock") == 1
 
 
-async def test_a_cancellation_that_races_with_getting_the_lock_keeps_or_frees_it_but_never_loses_it(
+async def test_a_cancellation_while_getting_the_lock_never_loses_the_lock(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "lock"

@@ -140,9 +140,7 @@ async def test_what_is_changed_after_the_rebuild_leaves_no_old_term_behind(old: 
 
 
 @pytest.mark.parametrize("records", [0, 1, 150, 10**9], ids=["first", "second", "in the middle", "at the end"])
-def test_a_process_killed_while_it_rebuilds_leaves_the_old_index_and_the_next_one_rebuilds(
-    old: Path, records: int
-) -> None:
+def test_a_process_killed_during_a_rebuild_leaves_the_old_index_to_the_next(old: Path, records: int) -> None:
     program = f"""
 import anyio, os, pathlib, signal
 from kalito_mcp.storage.sqlite import text_index

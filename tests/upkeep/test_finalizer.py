@@ -146,7 +146,7 @@ async def test_the_orchestrators_own_method_is_the_same(memory: Memory) -> None:
     assert (done.promotion, done.snapshot and done.snapshot.name) == (None, "end")
 
 
-async def test_without_promotion_the_agent_learns_nothing_and_without_checkpoint_no_file_is_written(
+async def test_without_promotion_and_checkpoint_the_agent_and_its_files_do_not_change(
     memory: Memory,
 ) -> None:
     before = content(await memory.orchestrator().get_agent_store())

@@ -159,7 +159,7 @@ async def test_whatever_an_embedder_raises_the_worker_lives_on(
     assert await indexes(store) == {"scripted:64": (True, 1)}
 
 
-async def test_a_rebuild_anew_makes_each_vector_again_and_keeps_those_of_another_embedder_until_then(
+async def test_a_rebuild_from_scratch_keeps_the_other_embedders_vectors_until_it_ends(
     store: SqliteStore,
 ) -> None:
     await append(store, "apple", "pear")
