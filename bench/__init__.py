@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench.<name>`, one JSON line each, every figure beside a baseline of the same run."""
+"""Benchmarks: `python -m bench.<name>` prints one JSON line. Every figure has a baseline from the same run."""

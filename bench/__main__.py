@@ -1,6 +1,6 @@
-"""`python -m bench`: every benchmark in its short form, one after the other; `--full` for the long ones.
+"""Run every benchmark in its short form, one after the other: `python -m bench`. `--full` runs the long forms.
 
-`--campaigns` runs the campaigns instead, at full size: they try to break what the memory promises.
+`--campaigns` runs the campaigns instead, at full size. They try to break the guarantees of the memory.
 """
 
 import argparse
@@ -28,11 +28,11 @@ BENCHMARKS: Final = (
 )
 CAMPAIGNS: Final = ("kill", "cut_purges", "replaced_files", "snapshot_races", "power_cut")
 _LONGER: Final = {"search": ("--full",), "recall": ("--typos", "0.5", "--per-category", "--ablate")}
-"""What the long form adds."""
+"""The extra arguments of the long forms."""
 
 
 def main() -> int:
-    """Run them all; the exit code counts those that failed."""
+    """Run them all. The exit code is the number of failures."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--full", action="store_true", help="the long forms: about an hour")
     parser.add_argument("--campaigns", action="store_true", help="the campaigns, at full size: an hour or two")

@@ -1,16 +1,17 @@
-"""Answers, not noise: does a search tell a question that has an answer here from one that has none?
+"""Answers, not noise: does a search recognise the questions that have no answer in the memory?
 
-Each question of the data sets (see `bench.recall`) is asked in the memory of its own conversation, where it has an
-answer, and where it has none:
+Each question of the data sets (see `bench.recall`) is asked in the memory of its own conversation, which has an answer.
+It is also asked without one:
 
-- `foreign`: in the memory of the next conversation. Nobody spoke of it there.
-- `renamed`: the same, with the names of those who speak there for those who spoke here, where speakers have names.
-- `unanswered`: in its own memory, the questions that their authors say have no answer. What they ask about was spoken
-  of, so its words are there: they are hard, and no score of words will tell them all.
+- `foreign`: in the memory of the next conversation. Nobody spoke of the subject there.
+- `renamed`: like `foreign`, but with the names of that conversation's speakers, if the speakers have names.
+- `unanswered`: questions in their own memory whose authors say that they have no answer. The memory contains their
+  words, so these are hard. No score that only looks at words can recognise them all.
 
-A memory answers when its confidence in what it found (`retrieval.answerability`) reaches the threshold.
-- `precision`: the share of its answers to questions that have one. It depends on the mix of questions; `always` is the
-  precision of answering everything of which anything is about the subject.
+A memory answers if its confidence in a hit (`retrieval.answerability`) reaches the threshold.
+
+- `precision`: the share of its answers that were given to questions with an answer. It depends on the mix of
+  questions. `always` is the precision of answering whenever a hit is about the subject.
 - `recall`: the share of questions with an answer that got one.
 - `silent`: the share of questions without an answer that got none.
 - `roc_area`: the chance that a question with an answer has more confidence than one without.
@@ -30,7 +31,7 @@ from unittest.mock import patch
 
 from anyio.from_thread import start_blocking_portal
 
-from bench.recall import Memories, conversations_wanted, pairs, shelf_named, shelf_options
+from bench.recall import Memories, bench_data_options, conversation_limit, find_bench_data, pairs
 from bench.report import emit, progress
 from kalito_mcp.retrieval import search as search_module
 from kalito_mcp.retrieval.answerability import confidence
@@ -46,7 +47,7 @@ _K: Final = 10
 
 @dataclass(slots=True)
 class Scores:
-    """The confidence in what was found for each question, 0 where nothing was, or nothing about its subject."""
+    """The confidence in the hits of each question. 0 if there are no hits, or none about the subject."""
 
     answered: list[float] = field(default_factory=list)
     without: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in _SETS})
@@ -58,9 +59,9 @@ class Scores:
 
 
 def decided(threshold: float, answered: Sequence[float], without: Sequence[float]) -> dict[str, float]:
-    """What answering from this score on comes to. Nothing answered is precise; no question at all has 0.
+    """The figures of answering every question that has at least this score.
 
-    A score of 0 is none: where nothing is found, or nothing about the subject, nothing is answered.
+    A score of 0 is never answered. The precision of no answers is 1. The shares of no questions are 0.
     """
     right = sum(score > 0 and score >= threshold for score in answered)
     wrong = sum(score > 0 and score >= threshold for score in without)
@@ -77,13 +78,13 @@ def decided(threshold: float, answered: Sequence[float], without: Sequence[float
 
 
 def best(answered: Sequence[float], without: Sequence[float]) -> dict[str, float]:
-    """The decision with the highest F1, among those that differ; of equal ones that of the lowest threshold."""
+    """The decision with the highest F1 among all thresholds. Of equal ones, the one with the lowest threshold."""
     thresholds = sorted({*answered, *without, 0.0})
     return max((decided(one, answered, without) for one in thresholds), key=lambda made: made["f1"])
 
 
 def roc_area(answered: Sequence[float], without: Sequence[float]) -> float:
-    """The chance that one of `answered` is above one of `without`; equal ones count half. 0.5 where one has none."""
+    """The chance that one of `answered` is above one of `without`. Ties count half. 0.5 if either is empty."""
     if not answered or not without:
         return 0.5
     marked = sorted([(score, True) for score in answered] + [(score, False) for score in without])
@@ -97,7 +98,7 @@ def roc_area(answered: Sequence[float], without: Sequence[float]) -> float:
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """The text with other names."""
+    """The text with its names replaced."""
     if not names:
         return text
     either = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
@@ -105,14 +106,14 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 
 
 def speakers(conversation: Mapping[str, Any]) -> list[str]:
-    """Who speaks, in order of their first turn; nobody where they have no names of their own."""
+    """The speakers in the order of their first turn. Empty if they have no names of their own."""
     found = dict.fromkeys(str(turn["speaker"]) for turn in conversation["turns"])
     return [name for name in found if name not in ("user", "assistant")]
 
 
 @contextmanager
 def confidences() -> Iterator[list[float]]:
-    """What the searches in the block decide by, in their order. One that asks for a time alone decides nothing."""
+    """The confidences of the searches in the block, in order. A search for a time only has no confidence."""
     seen: list[float] = []
 
     def seen_confidence(found: Sequence[ScoredCandidate]) -> float:
@@ -124,7 +125,7 @@ def confidences() -> Iterator[list[float]]:
 
 
 def scores(memories: Memories, conversations: Sequence[Mapping[str, Any]], search: SearchPolicy) -> Scores:
-    """Ask everything."""
+    """Ask every question with and without an answer."""
     asked = Scores()
     for place, here in enumerate(conversations):
         before = conversations[place - 1]
@@ -152,7 +153,7 @@ def scores(memories: Memories, conversations: Sequence[Mapping[str, Any]], searc
 
 
 def figures(asked: Scores, shipped: float) -> dict[str, Any]:
-    """What the scores of a data set say about each set of questions without an answer."""
+    """The figures of a data set, by the set of questions without an answer."""
     return {
         "answered": len(asked.answered),
         **{
@@ -169,47 +170,47 @@ def figures(asked: Scores, shipped: float) -> dict[str, Any]:
     }
 
 
-def lines(name: str, told: Mapping[str, Any]) -> list[str]:
-    """The figures as lines to be read."""
-    shown = [f"abstention: {name}, {told['answered']} questions with an answer"]
+def lines(name: str, found: Mapping[str, Any]) -> list[str]:
+    """The figures as lines of text."""
+    shown = [f"abstention: {name}, {found['answered']} questions with an answer"]
     shown.append(f"{'':24}{'threshold':>10}{'precision':>10}{'recall':>8}{'F1':>8}{'silent':>8}")
     for kind in _SETS:
-        if kind in told:
-            shown.append(f"{kind}: {told[kind]['n']} without, ROC area {told[kind]['roc_area']:.3f}")
+        if kind in found:
+            shown.append(f"{kind}: {found[kind]['n']} without, ROC area {found[kind]['roc_area']:.3f}")
             for which in ("shipped", "best", "always"):
-                made = told[kind][which]
+                made = found[kind][which]
                 shares = "".join(f"{made[share]:>8.3f}" for share in ("recall", "f1", "silent"))
                 shown.append(f"  {which:22}{made['threshold']:>10.4f}{made['precision']:>10.3f}{shares}")
     return shown
 
 
 def main() -> None:
-    """Run it."""
-    parser = shelf_options(__doc__)
+    """Run the benchmark."""
+    parser = bench_data_options(__doc__)
     given = parser.parse_args()
     policy: SearchPolicy = checked_section(SearchPolicy, pairs(given.set, parser), "search")
     shipped = float(getattr(policy, _THRESHOLD, 0.0))
-    # Everything is to be seen; what the threshold would have kept back is counted afterwards.
+    # See every hit here. What the threshold would hide is counted afterwards.
     everything: dict[str, Any] = {_THRESHOLD: 0.0} if hasattr(policy, _THRESHOLD) else {}
     open_policy = replace(policy, **everything)
-    shelf = shelf_named(parser, given.bench_data)
-    if shelf is None:
+    bench_data = find_bench_data(parser, given.bench_data)
+    if bench_data is None:
         return
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     together = Scores()
     with tempfile.TemporaryDirectory() as folder, start_blocking_portal() as portal:
         memories = Memories(Path(folder), portal)
-        names = shelf.named(given.data)
+        names = bench_data.names(given.data)
         for name in names:
-            asked = scores(memories, shelf.load(name, conversations_wanted(given))["conversations"], open_policy)
-            told[name] = figures(asked, shipped)
-            progress("\n".join(lines(name, told[name])))
+            asked = scores(memories, bench_data.load(name, conversation_limit(given))["conversations"], open_policy)
+            found[name] = figures(asked, shipped)
+            progress("\n".join(lines(name, found[name])))
             together += asked
     if len(names) > 1:
-        # One threshold is shipped, whatever kind of conversation it meets.
-        told["together"] = figures(together, shipped)
-        progress("\n".join(lines("together", told["together"])))
-    emit("abstention", {"data": told})
+        # The same threshold is shipped for every kind of conversation.
+        found["together"] = figures(together, shipped)
+        progress("\n".join(lines("together", found["together"])))
+    emit("abstention", {"data": found})
 
 
 if __name__ == "__main__":

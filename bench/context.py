@@ -1,8 +1,8 @@
-"""What a context costs, by the length of the session: 10^2, 10^4 and 10^5 messages in one database.
+"""What a context costs by the length of the session: 100, 10,000 and 100,000 messages in one database.
 
-Every session is summarised first. `after_write` builds each context right after a message was recorded elsewhere,
-so that nothing cached is served; `uncached` has the cache switched off; `cached` is the second of two calls;
-`with_query` adds the search for older messages. The sessions take turns, so that ratios are fair.
+Every session is summarised first. `after_write` builds each context right after another process recorded a message, so
+that nothing comes from the cache. `uncached` switches the cache off. `cached` is the second of two calls. `with_query`
+also searches for older messages. The sessions take turns, so that their ratios are fair.
 """
 
 import tempfile
@@ -29,7 +29,7 @@ _QUERY_KINDS: Final = ("rare", "middling", "middling", "common", "common")
 
 
 async def fill(memory: Memory, corpus: Corpus, sizes: Sequence[int]) -> float:
-    """Record one session of each size, `s<size>`, and wait for its summaries; how many seconds the largest took."""
+    """Record one session of each size, `s<size>`, and wait for its summaries. Returns the seconds of the largest."""
     took = 0.0
     for size in sizes:
         started = time.perf_counter()
@@ -91,7 +91,7 @@ def _by_size(times: dict[int, list[float]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", help="messages (default 100 10000 100000; quick 100 5000)")
     parser.add_argument("--rounds", type=int, help="contexts of each session and mode (default 300, quick 100)")

@@ -1,10 +1,12 @@
-"""Plays conversations turn by turn to a real server over stdio, as a host would, and checks what it promises.
+"""Play conversations turn by turn to a real server over stdio, as a host would, and check its guarantees.
 
-`--data FILE` names conversations as JSON: {"conversations": [{"id", "turns": [{"session", "speaker", "text", "ts"}]}]};
-without it they are synthetic. Each conversation is an agent and each of its sessions a session, or, with
-`--as-one-session`, the whole conversation is one. After every tenth turn come two contexts, one of 3,000 tokens with
-that turn as its query and one of 800: neither may be larger, counted again here, and both must end with the newest
-messages. At the end every session is finalized, and its summaries must cover its messages once each.
+`--data FILE` names conversations as JSON: {"conversations": [{"id", "turns": [{"session", "speaker", "text", "ts"}]}]}.
+Without it they are synthetic. Each conversation is an agent, and each of its sessions is a session. With
+`--as-one-session` the whole conversation is one session.
+
+After every tenth turn two contexts are built: one of 3,000 tokens with that turn as its query, and one of 800. Both are
+counted again here. Neither may be too large, and both must end with the newest messages. At the end every session is
+finalized. Its summaries must then cover each message exactly once.
 """
 
 import json
@@ -41,7 +43,7 @@ ORDER BY s.id, r.level, r.seq
 
 @dataclass(slots=True)
 class Played:
-    """What was played and what was found wrong with it."""
+    """What was played, and what was wrong."""
 
     counter_setting: Any
     turns: int = 0
@@ -51,12 +53,12 @@ class Played:
     context_s: dict[int, list[float]] = field(default_factory=lambda: {WIDE: [], NARROW: []})
     context_tokens: dict[int, list[int]] = field(default_factory=lambda: {WIDE: [], NARROW: []})
     whole_tokens: list[int] = field(default_factory=list[int])
-    """How long the session was, in tokens, at each context."""
+    """The length of the session at each context, in tokens."""
     violations: list[str] = field(default_factory=list[str])
 
 
 class Player:
-    """Plays to one connected server."""
+    """Plays conversations to one connected server."""
 
     def __init__(self, client: Client, played: Played) -> None:
         self._client = client
@@ -68,7 +70,7 @@ class Player:
         self._tokens: dict[str, int] = {}
 
     async def play(self, conversation: Mapping[str, Any], *, is_one_session: bool) -> None:
-        """One conversation, to its end."""
+        """Play one conversation to its end."""
         agent, speakers = str(conversation["id"]), dict[str, str]()
         for place, turn in enumerate(conversation["turns"]):
             session = agent if is_one_session else f"{agent}/{turn['session']}"
@@ -124,7 +126,10 @@ class Player:
 
 
 def as_message(turn: Mapping[str, Any], place: int, speakers: dict[str, str]) -> dict[str, Any]:
-    """The turn as record_messages takes it. The first speaker is the user; more than two alternate."""
+    """The turn as an argument of record_messages.
+
+    The first speaker is the user; if there are more than two, they alternate.
+    """
     speaker = str(turn["speaker"])
     if speaker not in speakers:
         speakers[speaker] = speaker if speaker in _ROLES else _ROLES[len(speakers) % 2]
@@ -137,7 +142,7 @@ def as_message(turn: Mapping[str, Any], place: int, speakers: dict[str, str]) ->
 
 
 def synthetic(conversations: int, turns: int) -> list[dict[str, Any]]:
-    """Conversations of so many turns, in sessions of 40."""
+    """`conversations` conversations of `turns` turns, in sessions of 40."""
     corpus = Corpus()
     return [
         {
@@ -182,7 +187,7 @@ def uncovered(database: Path) -> tuple[list[str], dict[str, int]]:
 
 
 async def measure(folder: Path, conversations: list[dict[str, Any]], *, is_one_session: bool) -> dict[str, Any]:
-    """Play them all; the figures."""
+    """Play them all. Returns the figures."""
     database = folder / "memory.db"
     played = Played(Settings().tokens)
     started = time.perf_counter()
@@ -222,7 +227,7 @@ def _mean(values: list[int]) -> float:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--data", type=Path, help="a JSON file of conversations")
     parser.add_argument("--as-one-session", action="store_true", help="each conversation as one long session")

@@ -1,8 +1,9 @@
-"""Synthetic conversation: seeded, so that every run remembers and asks the same. Pure.
+"""Synthetic conversation. It is seeded, so that every run records and asks the same. Pure.
 
-Two fifths of the words are English function words; the others are invented and follow the Zipf-Mandelbrot law, so
-that a query can be made of words that are rare, middling or common by rank. Some messages state what deserves a
-pin, because looking for pins is part of what a message costs.
+Two fifths of the words are English function words. The others are invented and follow the Zipf-Mandelbrot law, so that
+a query can have words that are rare, middling or common by rank. Some messages state something that deserves a pin,
+because looking for pins is part of the cost of a message.
+
 Source: Mandelbrot's p(rank) ~ 1 / (rank + q), with q = 20: the commonest content word is in 7 % of the messages.
 """
 
@@ -38,7 +39,7 @@ _KINDS: Final = {"rare": (5_000, 30_000), "middling": (300, 3_000), "common": (0
 
 @cache
 def _invented(count: int) -> list[str]:
-    """So many words, the commonest the shortest; none ends like an inflection, so that none shares a stem."""
+    """`count` words, the commonest the shortest. None ends like an inflection, so no two share a stem."""
     syllables = [onset + vowel for onset, vowel in product(_ONSETS, _VOWELS)]
     short = [first + second for first, second in product(syllables, repeat=2)]
     random.Random(7).shuffle(short)
@@ -46,7 +47,7 @@ def _invented(count: int) -> list[str]:
 
 
 class Corpus:
-    """One stream of texts and questions, the same for the same seed."""
+    """A stream of texts and questions. The same seed gives the same stream."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
@@ -68,11 +69,11 @@ class Corpus:
         return " ".join(sentences)
 
     def texts(self, count: int) -> Iterator[str]:
-        """So many texts."""
+        """`count` texts."""
         return (self.text() for _ in range(count))
 
     def messages(self, count: int, *, key_prefix: str | None = None, first: int = 0) -> list[NewMessage]:
-        """So many messages, user and assistant in turn, a minute apart; with client keys where a prefix is given."""
+        """`count` messages, user and assistant in turn, a minute apart. They have client keys if a prefix is given."""
         return [
             NewMessage(
                 role=(Role.USER, Role.ASSISTANT)[place % 2],

@@ -1,10 +1,12 @@
-"""The campaign of purges that are cut short: killed in the middle, or without room for the sweep.
+"""The campaign of interrupted purges: the server is killed meanwhile, or the disk is too full for the sweep.
 
-Two servers have one database open. One is asked to erase a record. By turns it is killed as soon as the record is
-erased, or 0 to 60 ms after the call, or finds no room (on a small file system in memory, which takes root to mount).
-Where the record is erased and its words are still in a file, `doctor` has to say that something is owed, and one of
-three remedies has to finish the work: the next start of a server, the same purge again, the next write of the server
-that lives. Afterwards the words are in no file.
+Two servers have one database open. One is asked to erase a record. The rounds take turns: it is killed as soon as the
+record is erased, or killed 0 to 60 ms after the call, or the disk is full. The full disk is a small file system in
+memory; mounting it needs root.
+
+If the record is erased and its words are still in a file, `doctor` must report that work is owed. Then one of three
+remedies must finish the work: the next start of a server, the same purge again, or the next write of the server that is
+still alive. Afterwards the words are in no file.
 """
 
 import random
@@ -38,15 +40,15 @@ _SELECT_IS_ERASED: Final = """
 SELECT 1 FROM records WHERE coalesce(id, 'msg_' || key) = :id AND purged_at IS NOT NULL
 """
 _CALLS: Final = 20
-"""Before the first purge, and half as many before each other, so that there is something to erase."""
+"""Calls before the first purge. Before each later one there are half as many, so that there is something to erase."""
 _ROUNDS_PER_DATABASE: Final = 30
 _SMALL_DISK: Final = "32m"
 _SPARE_BYTES: Final = 300_000
-"""What is left free: room for the transaction that erases, not for the file's new copy."""
+"""The free space: enough for the transaction that erases, too little for the new copy of the file."""
 
 
 class _Pair:
-    """A victim and a bystander on one database, and what is counted."""
+    """A victim and a bystander on one database, and the counts of the campaign."""
 
     def __init__(self, data: Path, scratch: Path, seed: int, violations: Violations) -> None:
         self.data = data
@@ -64,13 +66,13 @@ class _Pair:
                 caller.step()
 
     def close(self) -> list[str]:
-        """End both; what they had to say."""
+        """End both servers. Returns what they logged."""
         for caller in (self.bystander, self.victim):
             caller.server.close()
         return self._log.read_text(encoding="utf-8").splitlines()
 
     def target(self, place: int) -> Entry:
-        """A record to erase; each second time after a snapshot was written."""
+        """A record to erase. Every second time, a snapshot is written first."""
         for _ in range(_CALLS // 2):
             self.victim.step()
         if place % 2:
@@ -79,12 +81,12 @@ class _Pair:
         return [one for one in self.victim.ledger.of_state(State.KEPT) if kind in (None, one.kind)][-1]
 
     def start_victim(self) -> None:
-        """Start it again, and have the memory opened."""
+        """Start the victim again, and make it open the memory."""
         self.victim.replace()
         self.victim.greet()
 
     def remedy(self, name: str, entry: Entry) -> None:
-        """Do what has to finish the purge."""
+        """Do what must finish the purge."""
         match name:
             case "next start":
                 self.victim.kill()
@@ -100,14 +102,14 @@ class _Pair:
                     self.violations.add("purge_again_refused", error)
 
     def wait_until_erased(self, entry: Entry, purge: threading.Thread) -> None:
-        """Look at the database until the record is erased, or the purge has ended."""
+        """Watch the database until the record is erased or the purge has ended."""
         with closing(sqlite3.connect(f"{self.database.as_uri()}?mode=ro", uri=True)) as connection:
             while purge.is_alive():
                 if connection.execute(_SELECT_IS_ERASED, {"id": entry.record_id}).fetchone():
                     return
 
     def is_gone(self, words: list[str]) -> bool:
-        """Whether the words are in no file, at once or after the work that is owed."""
+        """Whether the words are in no file, at once or after the owed work."""
         deadline = time.monotonic() + PATIENCE_S
         while holding(self.data, words):
             if time.monotonic() > deadline:
@@ -116,14 +118,14 @@ class _Pair:
         return True
 
     def warnings(self) -> list[str]:
-        """What doctor does not find in order."""
+        """The warnings of doctor."""
         return [
             f"{one.check}: {one.detail}" for one in inspect(self.database, is_deep=True) if one.verdict != Verdict.OK
         ]
 
 
 def _kill(pair: _Pair, entry: Entry, chance: random.Random, *, is_aimed: bool) -> None:
-    """Ask the victim to erase, and kill it; `is_aimed` waits until the record is erased."""
+    """Ask the victim to erase, and kill it. If `is_aimed`, wait first until the record is erased."""
 
     def ask() -> None:
         with suppress(ServerGone):
@@ -142,7 +144,7 @@ def _kill(pair: _Pair, entry: Entry, chance: random.Random, *, is_aimed: bool) -
 
 
 def _judged(pair: _Pair, entry: Entry, remedy: str, before: list[str], violations: Violations) -> str:
-    """Where the words are still in a file, see that doctor says so and that the remedy finishes the purge."""
+    """If the words are still in a file, check that doctor reports it and that the remedy finishes the purge."""
     held = holding(pair.data, entry.words)
     if not entry.is_erased:
         return "not begun"
@@ -154,13 +156,13 @@ def _judged(pair: _Pair, entry: Entry, remedy: str, before: list[str], violation
     if pair.is_gone(entry.words):
         return f"cut short, finished by the {remedy}"
     violations.add("word_left", f"after the {remedy}: {holding(pair.data, entry.words)}")
-    # So that the next round begins with clean files.
+    # The next round must begin with clean files.
     pair.bystander.purge(pair.bystander.ledger.of_state(State.KEPT)[:1])
     return f"cut short, left by the {remedy}"
 
 
 def _fill_the_disk(pair: _Pair, entry: Entry) -> None:
-    """Ask the victim to erase while there is no room for the sweep; then there is room again."""
+    """Ask the victim to erase while the disk is too full for the sweep. Then make room again."""
     ballast = pair.data / "ballast"
     ballast.write_bytes(bytes(max(0, shutil.disk_usage(pair.data).free - _SPARE_BYTES)))
     entry.ask(GONE)
@@ -177,7 +179,7 @@ def _fill_the_disk(pair: _Pair, entry: Entry) -> None:
 
 @contextmanager
 def _disk(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """A folder for the database, and whether it is a file system of its own, of some megabytes."""
+    """A folder for the database, and whether it is a small file system of its own."""
     disk = folder / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={_SMALL_DISK}", "tmpfs", str(disk)]
@@ -193,7 +195,7 @@ def _disk(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _run(rounds: range, seed: int, violations: Violations, found: Counter[str]) -> list[str]:
-    """The rounds of these numbers, on one database; what the servers had to say."""
+    """Run these rounds on one database. Returns what the servers logged."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, _disk(Path(folder)) as (data, is_small):
         pair = _Pair(data, Path(folder), seed, violations)
@@ -221,7 +223,7 @@ def _run(rounds: range, seed: int, violations: Violations, found: Counter[str]) 
 
 
 def campaign(*, rounds: int, seed: int = 1) -> dict[str, Any]:
-    """The figures of so many rounds."""
+    """Run `rounds` rounds. Returns the figures."""
     violations = Violations()
     found: Counter[str] = Counter()
     log: list[str] = []
@@ -240,7 +242,7 @@ def campaign(*, rounds: int, seed: int = 1) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run it; 1 where a promise was broken."""
+    """Run the campaign. The exit code is 1 if it found a violation."""
     parser = options(__doc__)
     parser.add_argument("--rounds", type=int, help="default 180, quick 9")
     parser.add_argument("--seed", type=int, default=1)

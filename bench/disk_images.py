@@ -1,9 +1,9 @@
-"""What a disk may hold after a power cut: system calls that strace recorded, replayed on a model of a file system.
+"""What a disk may contain after a power cut: recorded system calls, replayed on a model of a file system.
 
-A write, a cut or a new name is certain only when the file, or the folder, has been synced since. Of what was not, an
-image keeps nothing, all, a prefix, a random part, or torn writes of which single sectors of 512 bytes arrived. Names
-keep their order within a folder, as journals of file systems do. Memory that is mapped (-shm) is not seen, and need not
-survive.
+strace records the calls. A write, a cut or a new name is durable only after the file, or the folder, was synced. Of the
+rest, an image keeps nothing, everything, a prefix, a random part, or torn writes. Of a torn write, only some sectors of
+512 bytes arrive. Names keep their order within a folder, as in the journal of a file system. Mapped memory (-shm) is
+not recorded and need not survive.
 """
 
 import random
@@ -28,7 +28,7 @@ STRACE: Final = (
     "--quiet=all",
     "--output",
 )
-"""Takes the file to write to, and then the command."""
+"""Its arguments are the file to write to and then the command."""
 _SECTOR: Final = 512
 _LINE: Final = re.compile(r"(\d+) +(\d+\.\d+) (.*)")
 _CALL: Final = re.compile(r"(\w+)\((.*)\) += (-?\d+)(.*)")
@@ -44,7 +44,7 @@ _MODELLED: Final = frozenset(
 
 
 class Mode(StrEnum):
-    """What of the unsynced writes a power cut leaves."""
+    """Which unsynced writes survive a power cut."""
 
     DROP = "drop"
     SUBSET = "subset"
@@ -55,19 +55,19 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One system call that changed the disk, or made a change certain; `at` is when it was made."""
+    """A system call that changed the disk or made a change durable. `at` is the time of the call."""
 
     at: float
     call: str
     path: str
     other: str = ""
     offset: int = 0
-    """Of a write; the size of a cut; 1 for a file that is to be created, 2 for one that is to be emptied, or both."""
+    """The offset of a write, the size of a cut, or flags of open: 1 creates the file, 2 empties it, 3 does both."""
     data: bytes = b""
 
 
 Change = tuple[int, bytes | None]
-"""A write at an offset, or, without bytes, a cut to a size."""
+"""A write at an offset. Without bytes: a cut to a size."""
 
 
 @dataclass(slots=True)
@@ -81,11 +81,11 @@ class _File:
 
 
 Name = tuple[str, str, _File | None]
-"""A folder, a path in it, and what it leads to from now on; None: nothing."""
+"""A folder, a name in it, and the new target. None removes the name."""
 
 
 class Disk:
-    """The files below a folder as they are, and as they are for certain. Paths are relative to the folder."""
+    """The files below a folder: as they are now, and as they are durable. Paths are relative to the folder."""
 
     def __init__(self) -> None:
         self._names: dict[str, _File] = {}
@@ -94,7 +94,7 @@ class Disk:
         self._folders: set[str] = {""}
 
     def apply(self, event: Event) -> None:
-        """Take an event in."""
+        """Apply an event."""
         match event.call:
             case "open" | "openat" | "creat":
                 if event.path not in self._names and event.offset & 1 and event.path not in self._folders:
@@ -137,10 +137,10 @@ class Disk:
 
 
 def recorded(traces: Sequence[Path], folder: Path) -> list[Event]:
-    """What the traces tell of the files below the folder, in the order in which it was asked for.
+    """The events in the traces for files below the folder, in the order of the calls.
 
     Raises:
-        ValueError: a call that the model does not know.
+        ValueError: the trace has a call that the model does not know.
     """
     return list(merge(*(_events(trace, folder) for trace in traces), key=lambda event: event.at))
 
@@ -164,7 +164,7 @@ def _events(trace: Path, folder: Path) -> Iterator[Event]:
                 text += resumed[1]
             if needle in text and (call := _CALL.match(text)) and (event := _event(float(at), call, base, positions)):
                 found.append(event)
-    # strace writes a call that it was interrupted in at its end, with the moment when it began.
+    # strace prints an interrupted call when it ends, with the time of its start.
     return iter(sorted(found, key=lambda event: event.at))
 
 
@@ -240,7 +240,7 @@ def _changed(content: bytes, changes: Sequence[Change]) -> bytes:
 
 
 def _reached(mode: Mode, count: int, chance: random.Random) -> int:
-    """How many changes of those, from the first, have reached the disk."""
+    """How many of these changes, counted from the first, have reached the disk."""
     return 0 if mode is Mode.DROP else count if mode is Mode.ALL else chance.randint(0, count)
 
 

@@ -1,4 +1,4 @@
-"""The plainest server of the SDK: one tool that gives its text back. What any server on it costs at least."""
+"""The plainest server of the SDK: one tool that returns its text. Every server built on the SDK costs at least this."""
 
 from mcp.server import MCPServer
 

@@ -1,7 +1,7 @@
-"""Fills a memory and a plain FTS5 table with the same texts, further and further, and counts what each message costs.
+"""Fill a memory and a plain FTS5 table with the same texts, and measure the cost of each message.
 
-The memory is filled through the storage layer, in sessions of windows of 15 messages with a summary after each. Both
-sides write one transaction a session, to the write-ahead log and synced at each commit, so that they wait for the disk
+The memory is filled through the storage layer. A session has windows of 15 messages with a summary after each. Both
+sides write one transaction a session, to a write-ahead log that is synced at each commit. So both wait for the disk
 equally often.
 """
 
@@ -30,8 +30,7 @@ _INSERT_PLAIN: Final = "INSERT INTO texts (text) VALUES (?)"
 
 @dataclass(slots=True)
 class Costs:
-    """Seconds that messages took, and how many there were: to find their terms, to store and index them, and to put
-    their texts into plain FTS5."""
+    """The number of messages, and the seconds to find their terms, to store and index them, and to write plain FTS5."""
 
     messages: int = 0
     analysis_s: float = 0.0
@@ -39,7 +38,7 @@ class Costs:
     fts5_s: float = 0.0
 
     def per_message_us(self) -> dict[str, float]:
-        """Microseconds; `beyond_fts5` is what a message costs more than its text in plain FTS5."""
+        """Microseconds a message. `beyond_fts5` is its extra cost over plain FTS5."""
         each = 1e6 / max(1, self.messages)
         return {
             "analysis": each * self.analysis_s,
@@ -50,7 +49,7 @@ class Costs:
 
 
 class Filler:
-    """One memory, and the plain table beside it where there is to be one."""
+    """One memory, and the plain FTS5 table if there is one."""
 
     def __init__(self, database: Path, plain: Path | None) -> None:
         self._database = database
@@ -61,12 +60,14 @@ class Filler:
 
     @property
     def records(self) -> int:
-        """How many there are."""
+        """The number of records."""
         return self.sessions * RECORDS_OF_SESSION
 
     async def fill(self, count: int, agents: int = 1) -> Costs:
-        """Go on to `count` records, or the few more that whole sessions make; the sessions take turns among the
-        agents. Gives what these messages cost."""
+        """Add whole sessions until there are at least `count` records.
+
+        Sessions take turns among the agents. Returns what these messages cost.
+        """
         costs = Costs()
         store = await SqliteStore.open(self._database)
         try:
@@ -86,7 +87,7 @@ class Filler:
         return costs
 
     async def _session(self, store: SqliteStore, agents: int, costs: Costs) -> tuple[list[str], list[str]]:
-        """Write one session; its messages and summaries."""
+        """Write one session. Returns its messages and its summaries."""
         first = self.sessions * RECORDS_OF_SESSION
         texts = list(self._corpus.texts(_MESSAGES))
         summaries = [" ".join(texts[start : start + _SUMMARY_TEXTS]) for start in range(0, len(texts), _WINDOW)]
@@ -154,5 +155,5 @@ def _summary(text: str, session: str, window: int, first: int) -> SummaryDraft:
 
 
 def agent_of(place: int, agents: int) -> str:
-    """Whose the session at this place is; a single agent is the default one."""
+    """The agent of the session at this place. A single agent is the default one."""
     return "default" if agents == 1 else f"agent-{place % agents}"

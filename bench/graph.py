@@ -1,9 +1,10 @@
-"""What the personal graph costs at 5,000 and at 50,000 questions: meeting one more, searching, loading, sleeping.
+"""What the personal graph costs at 5,000 and at 50,000 questions: adding one more, searching, loading, sleeping.
 
-`upsert` takes questions in through the cache, fifty to a transaction as the observer does: matching, linking and each
-one's share of the durable write. `matching` is the same in memory alone. `search` asks the store for ten. `load` reads
-a graph of that size from disk in a fresh process. `sleep` merges 5,000 questions while another task counts how late
-the event loop wakes it. `steady` keeps putting new questions into a full graph and watches the memory.
+`upsert` adds questions through the cache, fifty to a transaction, as the observer does. Its time is the matching, the
+linking and each question's share of the durable write. `matching` is the same in memory only. `search` asks the store
+for ten. `load` reads a graph of that size from disk in a fresh process. `sleep` merges 5,000 questions while another
+task measures how late the event loop wakes it. `steady` keeps adding new questions to a full graph and watches the
+memory.
 """
 
 import multiprocessing
@@ -47,7 +48,7 @@ _VARIED: Final = 0.2
 
 
 class Questions:
-    """Questions of a person who asks about the same things again: a tenth word for word, a fifth with one changed."""
+    """Questions of a person who repeats themselves: a tenth word for word, a fifth with one changed word."""
 
     def __init__(self, seed: int = 3) -> None:
         self._random = random.Random(seed)
@@ -73,19 +74,19 @@ class Questions:
         return question
 
     def new(self, count: int) -> Iterator[str]:
-        """So many questions."""
+        """`count` questions."""
         return (self.one() for _ in range(count))
 
 
-def graph_shelf(store: SqliteStore) -> GraphCache:
-    """A cache of graphs that take what is measured."""
+def open_cache(store: SqliteStore) -> GraphCache:
+    """A cache of graphs that learn from the measured questions."""
     clock = SystemClock()
     config = OrchestratorConfig(agent_graph=GraphConfig(max_nodes=60_000))
     return GraphCache(store, lambda scope: new_graph(config, scope, clock))
 
 
 async def fill(cache: GraphCache, questions: Questions, nodes: int) -> None:
-    """Put questions into the agent's graph until it has so many nodes."""
+    """Add questions to the agent's graph until it has this many nodes."""
     while True:
         async with cache.changing(_AGENT) as (_, [graph]):
             missing = nodes - graph.stats().nodes
@@ -100,7 +101,7 @@ async def at_size(folder: Path, sizes: Sequence[int], rounds: int) -> dict[str, 
     figures: dict[str, Any] = {}
     store = await SqliteStore.open(folder / "graph.db")
     try:
-        cache, questions = graph_shelf(store), Questions()
+        cache, questions = open_cache(store), Questions()
         for size in sizes:
             await fill(cache, questions, size)
             progress(f"graph: {size} nodes")
@@ -126,7 +127,7 @@ async def at_size(folder: Path, sizes: Sequence[int], rounds: int) -> dict[str, 
 
 
 async def upserts(cache: GraphCache, questions: Questions, rounds: int) -> dict[str, Any]:
-    """The time of one question, by transactions of fifty: each has a fiftieth of what its transaction took."""
+    """The seconds of each question: a fiftieth of its transaction of fifty."""
     times: list[float] = []
     for _ in range(max(1, rounds // _CHUNK)):
         asked = list(questions.new(_CHUNK))
@@ -139,14 +140,14 @@ async def upserts(cache: GraphCache, questions: Questions, rounds: int) -> dict[
 
 
 def loaded(database: Path) -> dict[str, Any]:
-    """Seconds and megabytes of loading the graph; numpy is there before."""
+    """Seconds and megabytes of loading the graph. numpy is imported before."""
     return anyio.run(_loaded, database)
 
 
 async def _loaded(database: Path) -> dict[str, Any]:
     store = await SqliteStore.open(database)
     try:
-        cache = graph_shelf(store)
+        cache = open_cache(store)
         GraphStore().upsert_query("warm up")
         before = rss_mb(os.getpid()) or 0.0
         lags: list[float] = []
@@ -170,10 +171,10 @@ async def _loaded(database: Path) -> dict[str, Any]:
 
 
 async def slept(folder: Path, nodes: int) -> dict[str, Any]:
-    """One forced sleep cycle over so many questions, with the event loop's lag and the searches beside it."""
+    """One forced sleep cycle over `size` questions. Also measures the event loop's lag and concurrent searches."""
     store = await SqliteStore.open(folder / "sleep.db")
     try:
-        cache = graph_shelf(store)
+        cache = open_cache(store)
         await fill(cache, Questions(seed=5), nodes)
         agent = MemoryOrchestrator(
             "default",
@@ -207,7 +208,7 @@ async def slept(folder: Path, nodes: int) -> dict[str, Any]:
 
 
 async def tick(lags: list[float]) -> None:
-    """Note how late every wake-up comes."""
+    """Record how late every wake-up is."""
     while True:
         due = time.perf_counter() + _TICK_S
         await anyio.sleep(_TICK_S)
@@ -224,7 +225,7 @@ async def ask(agent: MemoryOrchestrator, times: list[float]) -> None:
 
 
 def steady(count: int, max_nodes: int) -> dict[str, Any]:
-    """Memory while `count` questions go into a graph that is full at `max_nodes`."""
+    """Memory while `count` questions are added to a graph that is full at `max_nodes`."""
     graph = GraphStore(GraphConfig(max_nodes=max_nodes))
     questions = Questions(seed=9)
     resident: list[float] = []
@@ -246,7 +247,7 @@ def steady(count: int, max_nodes: int) -> dict[str, Any]:
 
 
 def measure(folder: Path, *, sizes: Sequence[int], rounds: int, sleep_nodes: int, upserts: int) -> dict[str, Any]:
-    """All of it."""
+    """Run all parts."""
     figures = anyio.run(at_size, folder, sizes, rounds)
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as fresh:
         figures["load"] = fresh.submit(loaded, folder / "graph.db").result()
@@ -259,7 +260,7 @@ def measure(folder: Path, *, sizes: Sequence[int], rounds: int, sleep_nodes: int
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", help="nodes (default 5000 50000; quick 500 2000)")
     parser.add_argument("--rounds", type=int, help="questions of each kind (default 1000, quick 200)")

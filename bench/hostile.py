@@ -1,4 +1,7 @@
-"""Queries that are made to cost: long, short, common, empty, and in scripts that the memory does not hold. Pure."""
+"""Queries that are meant to be costly: long, short, common, empty, and in scripts that the memory does not contain.
+
+Pure.
+"""
 
 from collections import Counter
 from typing import Final
@@ -15,7 +18,7 @@ _MESSAGE: Final = "We fly to Oslo on the third of May and stay with Ann. "
 
 
 def hostile_queries(most_chars: int) -> dict[str, str]:
-    """The queries by name, the same in every run. `most_chars` is what a search takes; some ask for more."""
+    """The queries by name, the same in every run. `most_chars` is the limit of a search; some are longer."""
     corpus = Corpus(seed=4)
     many = " ".join(corpus.query(_KINDS) for _ in range(_WORDS // len(_KINDS)))
     common = commonest(_COMMON)
@@ -37,6 +40,6 @@ def hostile_queries(most_chars: int) -> dict[str, str]:
 
 
 def commonest(count: int) -> list[str]:
-    """The words that most of the memory's texts hold, function words left out, the commonest first."""
+    """The commonest words of the memory's texts, by the number of texts. Without function words."""
     counted = Counter(word for text in Corpus().texts(_COUNTED) for word in words(text) if word not in STOP_WORDS)
     return [word for word, _ in counted.most_common(count)]

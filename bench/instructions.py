@@ -1,8 +1,8 @@
-"""How well instruction-like texts are told from honest ones, and how fast.
+"""How well instruction-like texts are told apart from honest ones, and how fast.
 
-Of the payloads that the tests keep: the share that is found, by class and apart for those that were set aside. Of the
-honest notes there, and of the turns of `--data` files ({"conversations": [{"turns": [{"text": ...}]}]}): the share
-that is wrongly taken for instructions. Without `--data` the real messages are left out.
+For the payloads of the tests: the share that is found, by class, and separately for the held-out ones. For the honest
+notes of the tests and the turns of `--data` files ({"conversations": [{"turns": [{"text": ...}]}]}): the share that is
+wrongly taken for instructions. Without `--data` there are no real messages.
 """
 
 import json
@@ -36,7 +36,7 @@ def _turns(file: Path) -> list[str]:
 
 
 def _us_per_note(texts: Sequence[str]) -> float:
-    """Microseconds for 120 characters, on the mean of the notes; the least of five measurements."""
+    """Microseconds for a note of 120 characters, on average. The least of five measurements."""
     notes = [text[:_NOTE_CHARS] for text in texts if len(text) >= _NOTE_CHARS] or [
         " ".join(HONEST)[start : start + _NOTE_CHARS] for start in range(0, 6_000, _NOTE_CHARS)
     ]
@@ -52,7 +52,7 @@ def _hostile_s() -> dict[str, float]:
 
 
 def main() -> int:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--data", type=Path, nargs="*", default=[], help="JSON files of conversations")
     given = parser.parse_args()

@@ -1,13 +1,16 @@
-"""The kill campaign: servers that write to one database are killed with SIGKILL, and everything acknowledged stays.
+"""The kill campaign: servers on one database are killed with SIGKILL, and everything acknowledged must survive.
 
-Every caller has a real server over stdio, `python -m kalito_mcp serve`, to which it makes calls of all kinds that
-write, mixed, and some that read. A round lets all of them work, kills one to three at a random moment (each tenth
-round: all of them), half of the time just while a victim has a call open, and looks at a copy of the database: every
-acknowledged change is there once and in its last version; a call that was cut off is there whole or not at all;
-nothing else is there. Then the killed are started again (a fifth of the times one is killed while it starts). When
-they have opened the memory, no erased word is left in the bytes of any file, also of a purge that was cut off, and the
-deep inspection finds nothing. A cut batch of messages is sent again, and makes no duplicate. Each 25 rounds begin with
-a fresh database.
+Every caller has a real server over stdio, `python -m kalito_mcp serve`. It makes a mix of all calls that write, and
+some that read. In a round all callers work. Then one to three servers are killed at a random moment, and in each tenth
+round all of them. Half of the time a victim has a call open.
+
+Then a copy of the database is checked. Every acknowledged change is there once and in its last version. A call that was
+cut off is there completely or not at all. Nothing else is there.
+
+Then the killed servers are started again. In a fifth of the cases one is killed while it starts. After they have opened
+the memory, the bytes of no file contain an erased word, even if its purge was cut off. The deep inspection finds
+nothing. A batch of messages that was cut off is sent again and makes no duplicate. After every 25 rounds a fresh
+database begins.
 """
 
 import random
@@ -38,26 +41,26 @@ _STARTING_S: Final = (0.3, 1.5)
 _START_LIMIT_S: Final = 60.0
 _POLL_S: Final = 0.05
 PATIENCE_S: Final = 10.0
-"""How long a server that was started has for what the killed one owed."""
+"""How long a restarted server has to finish the owed work of the killed one."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the campaign counted."""
+    """The counts of the campaign."""
 
     violations: Violations = field(default_factory=Violations)
     kills: Counter[str] = field(default_factory=Counter[str])
     cut_calls: Counter[str] = field(default_factory=Counter[str])
-    """The kinds of calls that were open when their server was killed."""
+    """The calls that were open when their server was killed, by kind."""
     cut_purges: int = 0
-    """How many of them had erased a record."""
+    """How many of these calls had erased a record."""
     calls: Counter[str] = field(default_factory=Counter[str])
     acknowledged: int = 0
     checked: int = 0
     words: int = 0
-    """How often a word was looked for in the bytes of all files."""
+    """How often a word was searched in the bytes of all files."""
     log: list[str] = field(default_factory=list[str])
-    """What the servers had to say: nothing, unless something went wrong."""
+    """What the servers logged. Empty unless something went wrong."""
     longest_reopen_s: float = 0.0
 
 
@@ -79,7 +82,7 @@ class Campaign:
         self._ledgers = [caller.ledger for caller in self._callers]
 
     def run(self, rounds: range) -> None:
-        """The rounds of these numbers, and a last look at the database when every server has ended."""
+        """Run these rounds, and check the database once more after every server has ended."""
         tally = self._tally
         try:
             for number in rounds:
@@ -125,7 +128,7 @@ class Campaign:
         return victims
 
     def _work_until(self, act: Callable[[], None]) -> None:
-        """Let all work; when each has been answered, act; then let them finish their calls."""
+        """Let all callers work. When each has got an answer, act. Then let them finish their calls."""
         over = threading.Event()
         threads = [threading.Thread(target=caller.run, args=(over,)) for caller in self._callers]
         for thread in threads:
@@ -142,11 +145,11 @@ class Campaign:
             thread.join()
 
     def _look(self, killed: Sequence[Caller], when: str) -> None:
-        """Compare the database with what was acknowledged, and find out what became of the calls that were cut off."""
+        """Compare the database with the acknowledged changes, and settle the calls that were cut off."""
         if len(killed) == len(self._callers):
             for caller in killed:
                 caller.server.close()
-            # Nobody has it open: the next to open it recovers it.
+            # Nobody has it open. The next process that opens it recovers it.
             started = time.perf_counter()
             anyio.run(reopen, self._database)
             self._tally.longest_reopen_s = max(self._tally.longest_reopen_s, time.perf_counter() - started)
@@ -175,13 +178,13 @@ class Campaign:
                 self._tally.violations.add("did_not_start", f"caller {caller.number}: {error}")
 
     def _look_for_erased_words(self, when: str) -> None:
-        """Also those of purges that were cut off: the servers that were started pay what is owed."""
+        """Check erased words, also those of purges that were cut off: restarted servers finish the owed work."""
         deadline = time.monotonic() + PATIENCE_S
         while held := holding(self._folder, self._erased()):
             if time.monotonic() > deadline:
                 self._tally.violations.add("word_left", f"{when}, after a start: {held}")
                 for one in (entry for ledger in self._ledgers for entry in ledger.of_state(State.GONE)):
-                    one.is_told = True  # counted once
+                    one.is_reported = True  # counted once
                 return
             time.sleep(_POLL_S)
 
@@ -190,7 +193,10 @@ class Campaign:
         return {word for ledger in self._ledgers for word in ledger.erased_words(now, is_all=is_all)}
 
     def _end_with_a_purge(self) -> None:
-        """Erase one more record when only one server is left: what a purge said it had not reached is gone then."""
+        """Erase one more record with only one server left.
+
+        This also removes what earlier purges reported as not reached.
+        """
         *others, last = self._callers
         for caller in others:
             caller.server.close()
@@ -199,13 +205,13 @@ class Campaign:
 
 
 async def reopen(database: Path) -> None:
-    """Open the memory, let it do what it owes, and close it."""
+    """Open the memory, let it finish its owed work, and close it."""
     async with open_memory(database) as memory:
         await memory.settled()
 
 
 def campaign(*, rounds: int, callers: int, seed: int = 1) -> dict[str, Any]:
-    """The figures of so many rounds."""
+    """Run `rounds` rounds. Returns the figures."""
     tally = Tally()
     started = time.perf_counter()
     databases = 0
@@ -237,7 +243,7 @@ def campaign(*, rounds: int, callers: int, seed: int = 1) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run it; 1 where a promise was broken."""
+    """Run the campaign. The exit code is 1 if it found a violation."""
     parser = options(__doc__)
     parser.add_argument("--rounds", type=int, help="default 200, quick 3")
     parser.add_argument("--callers", type=int, default=8)

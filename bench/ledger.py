@@ -1,10 +1,10 @@
-"""What servers acknowledged, and whether a database still holds it: the book that the campaigns compare with.
+"""The ledger of a campaign: what servers acknowledged, and whether the database still contains it.
 
-Every record of a campaign begins with a word of its own, its birth word, which no edit takes away. So a row is found
-again by its text, also one whose id nobody was told, and an erased record can be looked for in the raw bytes of files.
+Every record of a campaign begins with a unique word, its birth word. No edit removes it. So a row can be found by its
+text even if no caller got its id, and an erased record can be searched for in the raw bytes of files.
 
-A record may be in the state that was acknowledged last, or in one that was asked for since. `Entry.allowed` says which
-these are at a moment; a look at the database settles what became of the calls that were cut off.
+A record may be in the state that was acknowledged last, or in one that was requested since. `Entry.allowed` returns
+these states for a moment. Reading the database settles the calls that were cut off.
 """
 
 import re
@@ -21,10 +21,13 @@ from typing import Any, Final
 
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 
-_LETTERS: Final = "bcdfghjklmnprtvwx"  # nothing that a word's ending is cut from
+_LETTERS: Final = "bcdfghjklmnprtvwx"  # stemming cuts none of these endings
 _MARK: Final = "zq"
-"""In every word, so that the bytes of a file are searched quickly. The text index leaves out letters that a word shares
-with the one before it: five letters before the mark are not the same by chance."""
+"""Part of every word, so that searching the bytes of a file is fast.
+
+The text index leaves out letters that a word shares with the previous one. Two words do not share the five letters
+before the mark by chance.
+"""
 _BEFORE, _BEHIND = 5, 7
 _WORD: Final = re.compile(rf"[{_LETTERS}]{{{_BEFORE}}}{_MARK}[{_LETTERS}]{{{_BEHIND}}}")
 _MARKED: Final = re.compile(rf"{_MARK}[{_LETTERS}]{{{_BEHIND}}}".encode())
@@ -42,17 +45,17 @@ UNION ALL SELECT 'finalized', id FROM sessions WHERE state = 'FINALIZED'
 
 
 class State(StrEnum):
-    """What may have become of a record."""
+    """The possible states of a record."""
 
     GONE = "gone"
-    """Erased, or never stored: of some records an erasure leaves no row."""
+    """Erased, or never stored. Some erased records leave no row."""
     KEPT = "kept"
     FORGOTTEN = "forgotten"
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """How a record looks: one that is gone has neither text nor revision."""
+    """The state of a record. A record that is gone has no text and no revision."""
 
     state: State
     text: str = ""
@@ -64,7 +67,7 @@ GONE: Final = Version(State.GONE)
 
 @dataclass(slots=True)
 class Step:
-    """A version that a call asked for, and the moments when it was sent and acknowledged."""
+    """A version that a call requested, with the times of its request and its acknowledgement."""
 
     version: Version
     sent_at: float
@@ -73,14 +76,14 @@ class Step:
 
 @dataclass(slots=True)
 class Entry:
-    """One record: the words that it ever had, its birth word first, and every version that was asked for."""
+    """One record: every word it ever had, the birth word first, and every version that was requested."""
 
     kind: str
     words: list[str]
     record_id: str | None = None
     steps: list[Step] = field(default_factory=list[Step])
-    is_told: bool = False
-    """A purge said that it did not reach all files."""
+    is_reported: bool = False
+    """A purge reported that it did not reach all files."""
 
     @property
     def now(self) -> Version:
@@ -89,7 +92,7 @@ class Entry:
 
     @property
     def is_erased(self) -> bool:
-        """Whether it was there, and was erased."""
+        """Whether it was stored and then erased."""
         return bool(self.steps) and self.now == GONE
 
     @property
@@ -98,16 +101,16 @@ class Entry:
         return bool(self.steps) and self.steps[-1].acknowledged_at is None
 
     def ask(self, version: Version) -> None:
-        """Note that a version is asked for now."""
+        """Note that a version is requested now."""
         self.steps.append(Step(version, time.time()))
 
     def acknowledge(self, record_id: str | None = None) -> None:
-        """Note that it was granted now."""
+        """Note that the request was acknowledged now."""
         self.record_id = record_id or self.record_id
         self.steps[-1].acknowledged_at = time.time()
 
     def refuse(self) -> None:
-        """Note that it was refused, so that nothing came of it."""
+        """Note that the request was refused and had no effect."""
         self.steps.pop()
 
     def allowed(self, at: float) -> list[Version]:
@@ -121,7 +124,7 @@ class Entry:
         return allowed
 
     def settle(self, seen: Version) -> None:
-        """Take what is stored for what became of an open call."""
+        """Record the stored state as the result of an open call."""
         if not self.is_open:
             return
         if seen == self.now:
@@ -132,30 +135,30 @@ class Entry:
 
 @dataclass(slots=True)
 class Fact:
-    """Something else that was acknowledged: a summary or a feedback by its id, a finalized session by its name."""
+    """Another acknowledged change: a summary or a feedback by its id, or a finalized session by its name."""
 
     kind: str
     name: str
     acknowledged_at: float
     about: Entry | None = None
-    """The record that it goes with."""
+    """The record that it belongs to."""
 
 
 class Violations:
-    """Broken promises, counted by kind. None of them is expected."""
+    """Violations, counted by kind. None is expected."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self._first: list[str] = []
 
     def add(self, kind: str, detail: object) -> None:
-        """Note one."""
+        """Count one."""
         self.counts[kind] += 1
         if len(self._first) < _SHOWN:
             self._first.append(f"{kind}: {detail}"[:_SHOWN_CHARS])
 
     def figures(self) -> dict[str, Any]:
-        """As a campaign reports them."""
+        """The counts as a campaign reports them."""
         return {
             "violations": self.counts.total(),
             "violations_by_kind": dict(self.counts),
@@ -164,7 +167,7 @@ class Violations:
 
 
 class Ledger:
-    """What one caller was told. Nobody else changes its records."""
+    """What was acknowledged to one caller. Nobody else changes its records."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -175,61 +178,63 @@ class Ledger:
         self._words = 0
 
     def word(self) -> str:
-        """A word that nobody has used."""
+        """A word that was not used before."""
         self._words += 1
         digest = blake2b(f"{self._name}/{self._words}".encode(), digest_size=_BEFORE + _BEHIND).digest()
         letters = "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest)
         return f"{letters[:_BEFORE]}{_MARK}{letters[_BEFORE:]}"
 
     def born(self, kind: str) -> Entry:
-        """A new record, which is not asked for yet."""
+        """A new record that was not requested yet."""
         entry = Entry(kind, [self.word()])
         self.entries.append(entry)
         return entry
 
     def of_state(self, *states: State) -> list[Entry]:
-        """The records that are in one of these states for certain."""
+        """The records that are certainly in one of these states."""
         return [one for one in self.entries if one.steps and not one.is_open and one.now.state in states]
 
     def note(self, kind: str, name: str, about: Entry | None = None) -> None:
-        """Write down another fact."""
+        """Note another acknowledged change."""
         self.facts.append(Fact(kind, name, time.time(), about))
 
     def acknowledged(self) -> int:
-        """How many changes of records were granted."""
+        """The number of acknowledged changes of records."""
         return sum(step.acknowledged_at is not None for entry in self.entries for step in entry.steps)
 
     def erased_words(self, at: float, *, is_all: bool = False) -> set[str]:
-        """The words that no file may hold at a moment: those of acknowledged purges, without those that said what they
-        did not reach, unless `is_all`."""
+        """The words that no file may contain at a moment: those of acknowledged purges.
+
+        Purges that reported unreached files only count if `is_all`.
+        """
         return {
             word
             for one in self.entries
-            if one.allowed(at) == [GONE] and (is_all or not one.is_told)
+            if one.allowed(at) == [GONE] and (is_all or not one.is_reported)
             for word in one.words
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a database holds of the campaign's records."""
+    """The campaign's records as a database contains them."""
 
     by_word: Mapping[str, Sequence[tuple[str, Version]]]
     by_id: Mapping[str, Version]
     facts: frozenset[tuple[str, str]]
 
     def of(self, entry: Entry) -> Version:
-        """The record of an entry, found by its id, or by its birth word where nobody was told an id."""
+        """The record of an entry, found by its id, or by its birth word if no caller got the id."""
         if entry.record_id is not None:
             return self.by_id.get(entry.record_id, GONE)
         return next((version for _, version in self.by_word.get(entry.words[0], ())), GONE)
 
 
 def read(database: Path) -> Stored:
-    """Read it, on a connection that cannot write.
+    """Read the database on a connection that cannot write.
 
     Raises:
-        sqlite3.Error: it cannot be read.
+        sqlite3.Error: the database cannot be read.
     """
     by_word: dict[str, list[tuple[str, Version]]] = {}
     by_id: dict[str, Version] = {}
@@ -238,7 +243,7 @@ def read(database: Path) -> Stored:
             state = State.FORGOTTEN if is_forgotten else State.KEPT
             version = GONE if is_erased else Version(state, text, revision)
             by_id[record_id] = version
-            # A pin that the memory made itself, of a message, begins with other words.
+            # A pin that the memory made from a message begins with other words.
             if born := _WORD.match(text):
                 by_word.setdefault(born[0], []).append((record_id, version))
         facts = frozenset((kind, name) for kind, name in connection.execute(_SELECT_FACTS))
@@ -246,7 +251,7 @@ def read(database: Path) -> Stored:
 
 
 def compare(stored: Stored, ledgers: Sequence[Ledger], at: float, violations: Violations, when: str) -> int:
-    """Look for everything that was acknowledged at a moment; how many records and facts that were."""
+    """Look for everything that was acknowledged by a moment. Returns how many records and other changes that were."""
     known = {entry.words[0] for ledger in ledgers for entry in ledger.entries}
     checked = 0
     for word in stored.by_word.keys() - known:
@@ -265,7 +270,7 @@ def compare(stored: Stored, ledgers: Sequence[Ledger], at: float, violations: Vi
             if is_as_sent and len({stored.of(one) == GONE for one in batch}) > 1:
                 violations.add("half_a_batch", f"{when}: {[stored.of(one).state for one in batch]}")
         for fact in ledger.facts:
-            # What is edited, forgotten or erased takes its feedback along.
+            # An edit, a forget or a purge also removes the feedback of the record.
             is_due = fact.about is None or len(fact.about.steps) == 1
             checked += is_due
             if fact.acknowledged_at <= at and is_due and (fact.kind, fact.name) not in stored.facts:
@@ -274,7 +279,7 @@ def compare(stored: Stored, ledgers: Sequence[Ledger], at: float, violations: Vi
 
 
 def settle(stored: Stored, ledgers: Iterable[Ledger]) -> list[Entry]:
-    """Write down what became of the open calls; the records that one of them erased."""
+    """Settle the open calls. Returns the records that one of them erased."""
     open_entries = [entry for ledger in ledgers for entry in ledger.entries if entry.is_open]
     for entry in open_entries:
         for record_id, _ in stored.by_word.get(entry.words[0], ()):
@@ -284,7 +289,7 @@ def settle(stored: Stored, ledgers: Iterable[Ledger]) -> list[Entry]:
 
 
 def copied(database: Path, copy: Path) -> Path:
-    """A copy that holds still, made by SQLite's backup: the owed work of servers that live goes on."""
+    """A copy made by SQLite's backup. It does not change while live servers finish owed work."""
     copy.unlink(missing_ok=True)
     with (
         closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as source,
@@ -295,14 +300,14 @@ def copied(database: Path, copy: Path) -> Path:
 
 
 def inspect_deeply(database: Path, violations: Violations, when: str) -> None:
-    """Note everything that `doctor --deep` fails."""
+    """Count every failed check of `doctor --deep`."""
     for finding in inspect(database, is_deep=True):
         if finding.verdict is Verdict.FAILED:
             violations.add("doctor", f"{when}: {finding.check}: {finding.detail}")
 
 
 def holding(folder: Path, words: Iterable[str]) -> dict[str, str]:
-    """The files below the folder whose bytes hold one of the words, each with one that it holds."""
+    """The files below the folder whose bytes contain one of the words, each with one such word."""
     sought = {word[_BEFORE:].encode(): word for word in words}
     return dict(_held(folder, sought)) if sought else {}
 
@@ -312,7 +317,7 @@ def _held(folder: Path, sought: Mapping[bytes, str]) -> Iterator[tuple[str, str]
         try:
             raw = path.read_bytes()
         except (FileNotFoundError, IsADirectoryError):
-            continue  # a folder, or a file that was removed since
+            continue  # a folder, or a file that was removed meanwhile
         for found in _MARKED.findall(raw):
             if (word := sought.get(found)) is not None:
                 yield str(path.relative_to(folder)), word

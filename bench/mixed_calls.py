@@ -1,6 +1,7 @@
-"""A server and a stream of mixed calls to it: all that write, and some that read. A ledger keeps what was acknowledged.
+"""A server and a stream of mixed calls to it: all kinds that write, and some that read.
 
-The same seed plans the same calls. What they are about depends on what was acknowledged before.
+A ledger keeps what was acknowledged. The same seed plans the same calls. Their arguments depend on what was
+acknowledged before.
 """
 
 import random
@@ -20,9 +21,9 @@ _BATCH: Final = (1, 6)
 _PURGED: Final = (1, 3)
 _SHARED_SHARE: Final = 0.4
 _PAUSES_S: Final = (0.0, 0.0, 0.03)
-"""Between calls, so that the memory is also met at what it does by itself."""
+"""The pause between calls. It lets calls also meet the memory during its own background work."""
 _STATEMENT: Final = "I decided that {} goes with it."
-"""What the memory makes a pin of by itself."""
+"""A text from which the memory makes a pin by itself."""
 MIX: Final = {
     "record": 30,
     "update": 14,
@@ -41,13 +42,13 @@ MIX: Final = {
     "context": 4,
     "history": 6,
 }
-"""How often each call is made."""
+"""The relative frequency of each call."""
 _NOTHING_TO_DO: Final = ("every message of session",)
-"""Refusals that are right."""
+"""Refusals that are correct."""
 
 
 class Caller:
-    """One server, which is started at once, and what it is asked. `calls` is driven by one thread; any may `kill`."""
+    """One server, started at once, and its calls. One thread drives `calls`; any thread may `kill`."""
 
     def __init__(
         self,
@@ -64,11 +65,11 @@ class Caller:
         self.number = number
         self.ledger = Ledger(f"{seed}/{number}")
         self.calls: Counter[str] = Counter()
-        """How many calls of each kind were answered."""
+        """The number of answered calls by kind."""
         self.call_open = threading.Event()
-        """Set while a call is on its way."""
+        """Set while a call is open."""
         self.doing: str | None = None
-        """The kind of the call that is on its way, or was when the server died."""
+        """The kind of the open call, or of the call that was open when the server died."""
         self.is_ready = threading.Event()
         """Set when the server has answered."""
         self.is_gone = False
@@ -81,7 +82,7 @@ class Caller:
         self.violations = violations
         self._sessions = self._documents = 0
         self._begun: set[str] = set()
-        """Sessions that have a message of ours."""
+        """Sessions with a message of this caller."""
         self._cut_batch: tuple[dict[str, Any], list[Entry]] | None = None
         self.is_killed = False
         self._by_kind: dict[str, Callable[[], dict[str, Any] | None]] = {
@@ -103,12 +104,12 @@ class Caller:
 
     @property
     def session(self) -> str:
-        """The session that nobody else writes to."""
+        """The session that only this caller writes to."""
         return f"own-{self.number}-{self._sessions}"
 
     @property
     def has_session(self) -> bool:
-        """Whether a message was recorded in it."""
+        """Whether a message was recorded in the session."""
         return self.session in self._begun
 
     def kill(self) -> None:
@@ -117,7 +118,7 @@ class Caller:
         self.server.kill()
 
     def replace(self) -> None:
-        """Bury a server that is gone, and start another, without waiting for it."""
+        """Clean up after a dead server and start another, without waiting for it."""
         self.server.close()
         self.call_open.clear()
         self.is_ready.clear()
@@ -125,7 +126,7 @@ class Caller:
         self.server = self._start()
 
     def greet(self) -> None:
-        """Shake hands, and have the memory opened."""
+        """Shake hands, and make the server open the memory."""
         self.server.shake_hands()
         self.server.call("list_tasks", {})
         self.is_ready.set()
@@ -145,10 +146,10 @@ class Caller:
             self.violations.add("refused", f"caller {self.number}: {error}")
 
     def step(self) -> None:
-        """Make one call, a cut one again first.
+        """Make one call. A call that was cut off comes first.
 
         Raises:
-            ServerGone: the server died; the ledger has the call as open.
+            ServerGone: the server died. The ledger has the call as open.
         """
         if self._cut_batch is not None:
             self._record(*self._cut_batch)
@@ -157,31 +158,31 @@ class Caller:
             self.make(kind)
 
     def make(self, kind: str) -> dict[str, Any] | None:
-        """Make a call of this kind; its answer. None where there was nothing to do, or it was refused."""
+        """Make a call of this kind. Returns its answer, or None if there was nothing to do or it was refused."""
         return self._by_kind[kind]()
 
     def purge(self, entries: list[Entry]) -> dict[str, Any] | None:
-        """Erase these records; what the tool answered."""
+        """Erase these records. Returns the tool's answer."""
         for entry in entries:
             entry.ask(GONE)
         ids = [one.record_id for one in entries]
         answer = self._call("purge", "forget", {"record_ids": ids, "purge": True, "confirmed": True}, entries)
         for entry in entries if answer else ():
-            entry.is_told = bool(answer and answer["not_reached"])
+            entry.is_reported = bool(answer and answer["not_reached"])
             entry.acknowledge()
         return answer
 
     def finalize(self) -> dict[str, Any] | None:
-        """Close the session of its own, and begin another; what the tool answered."""
+        """Close the caller's own session and begin another. Returns the tool's answer."""
         session = self.session
-        self._sessions += 1  # whether it is answered or not: an open call leaves it FINALIZING
+        self._sessions += 1  # even without an answer: an open call leaves the session FINALIZING
         answer = self._call("finalize", "finalize_session", {"session_id": session})
         if answer:
             self.ledger.note("finalized", session)
         return answer
 
     def _some(self, *states: State, kind: str | None = None) -> Entry | None:
-        """One of our records that is in such a state; None where there is no such record."""
+        """One of this caller's records in such a state. None if there is no such record."""
         able = [one for one in self.ledger.of_state(*states) if kind in (None, one.kind)]
         return self._random.choice(able) if able else None
 
@@ -205,7 +206,7 @@ class Caller:
         return {"session_id": session, "messages": messages}, entries
 
     def _record(self, arguments: dict[str, Any], entries: list[Entry]) -> dict[str, Any] | None:
-        # One that was cut off is repeated as it was: what is there already must not be stored twice.
+        # A call that was cut off is repeated unchanged: nothing may be stored twice.
         there = sum(entry.now.state is not State.GONE for entry in entries)
         for entry, message in zip(entries, arguments["messages"], strict=True) if not there else ():
             entry.ask(Version(State.KEPT, message["text"], 1))
@@ -327,7 +328,7 @@ class Caller:
     def _call(
         self, kind: str, tool: str, arguments: Mapping[str, Any], entries: list[Entry] | None = None
     ) -> dict[str, Any] | None:
-        """The structured answer; None where it was refused, which leaves the records as they were."""
+        """The structured answer. None if it was refused; then the records are unchanged."""
         self.doing = kind
         self.call_open.set()
         try:

@@ -1,7 +1,7 @@
-"""A plot of costs against size as an SVG, without any library: panels side by side, both axes logarithmic. Pure.
+"""Draw costs against sizes as an SVG, without any library: panels side by side, both axes logarithmic. Pure.
 
-It has no background, and its text follows the reader's light or dark scheme. Every line ends with its last value, so
-that no reader has to guess between the ticks.
+The plot has no background, and its text follows the reader's light or dark scheme. Every line ends with its last value,
+so that no reader must guess between the ticks.
 """
 
 import math
@@ -12,14 +12,14 @@ from typing import Final
 
 Points = Sequence[tuple[float, float]]
 
-# Both are told apart on white and on black, and by readers who see no red or no green.
+# Readers can tell both colours apart on white and on black, also without seeing red or green.
 _COLOURS: Final = ("#2f81f7", "#d4862a", "#8957e5", "#4f9d69")
 _PANEL_WIDTH, _PANEL_HEIGHT = 200, 150
 _LEFT, _TOP, _GAP, _BOTTOM, _RIGHT = 52, 52, 92, 42, 48
 _STEPS: Final = (1.0, 2.0, 5.0)
 _MOST_TICKS: Final = 6
 _DECADE: Final = 10
-# A size that is meant to be 10^5 and has some records more shall not open the next decade.
+# A size of 10^5 and a few records more must not open the next decade.
 _NEARLY: Final = 0.02
 _LETTERS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 _STYLE: Final = """
@@ -33,7 +33,7 @@ text { font: 11px system-ui, sans-serif; fill: #3d444d; }
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One quantity: lines by name, each of points (size, value). What is not above 0 has no place on these axes."""
+    """One quantity: lines by name, each with points (size, value). Points that are not above 0 are left out."""
 
     title: str
     lines: Mapping[str, Points]
@@ -41,20 +41,20 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A logarithmic axis: its ticks, of which the first and the last are its ends, and where it lies."""
+    """A logarithmic axis: its place and its ticks. The first and the last tick are its ends."""
 
     ticks: tuple[float, ...]
     start: float
     length: float
 
     def at(self, value: float) -> float:
-        """The place of a value."""
+        """The position of a value."""
         low, high = math.log10(self.ticks[0]), math.log10(self.ticks[-1])
         return self.start + self.length * (math.log10(value) - low) / (high - low)
 
 
 def plot(panels: Sequence[Panel], *, across: str) -> str:
-    """The SVG. `across` says what the sizes are. A name has the same colour in every panel.
+    """Draw the SVG. `across` says what the sizes are. A name has the same colour in every panel.
 
     Raises:
         ValueError: no panel has a point.
@@ -84,15 +84,17 @@ def plot(panels: Sequence[Panel], *, across: str) -> str:
 
 
 def ticks(values: Sequence[float]) -> tuple[float, ...]:
-    """Round values from below the least to above the greatest, a decade apart at least: 1, 2 and 5 of each decade, or
-    the decades where those would be many."""
+    """Round values from below the least to above the greatest, over at least a decade.
+
+    They are 1, 2 and 5 of each decade, or only whole decades if there would be too many.
+    """
     low, high = min(values), max(values)
     decades = range(math.floor(math.log10(low)) - 2, math.ceil(math.log10(high)) + 2)
     for steps in (_STEPS, _STEPS[:1]):
         every = [step * 10.0**decade for decade in decades for step in steps]
         first = max(place for place, tick in enumerate(every) if tick <= low * (1 + 1e-9))
         last = min(place for place, tick in enumerate(every) if tick >= high * (1 - 1e-9))
-        # A narrower axis would make much of little.
+        # A narrower axis would exaggerate small differences.
         while every[last] < _DECADE * every[first] * (1 - 1e-9):
             first -= 1
         chosen = tuple(every[first : last + 1])
@@ -102,7 +104,7 @@ def ticks(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def short(value: float) -> str:
-    """A number with at most two or three digits and a letter for thousands: `8.6`, `350`, `10k`, `1M`."""
+    """A number with two or three digits and a letter for thousands: `8.6`, `350`, `10k`, `1M`."""
     for size, letter in _LETTERS:
         if value >= size * (1 - 5e-4):
             return f"{value / size:.3g}{letter}"
@@ -148,7 +150,7 @@ def _text(x: float, y: float, text: str, anchor: str, more: str = "") -> str:
 
 
 def _apart(place: float, taken: Sequence[float]) -> float:
-    """The place, or one below where a label stands already."""
+    """The position, or one below it if a label is already there."""
     while any(abs(place - other) < 12 for other in taken):
         place += 3
     return place

@@ -1,10 +1,11 @@
 """The power-cut campaign: what was acknowledged survives, whatever part of the unsynced writes reached the disk.
 
-Two servers are recorded by strace while they are asked for mixed calls on one database, from its creation to its end.
-From moments all over the recording, and from those just after a purge, images of the disk are built in five ways (see
-disk_images.py). Every image is opened: the database is whole, everything that was acknowledged by then is there in its
-last version, a snapshot is whole or not there, and what an acknowledged purge erased is in no file. Bytes of a -wal
-file that was cut and not synced may come back: they are gone when the memory was opened and closed once.
+strace records two servers while they answer mixed calls on one database, from its creation to its end. Images of the
+disk are built in five ways (see disk_images.py), from moments all over the recording and from those just after a purge.
+
+Every image is opened. The database is undamaged. Everything that was acknowledged by then is there in its last version.
+A snapshot is complete or missing. What an acknowledged purge erased is in no file. Bytes of a -wal file that was cut
+and not synced may come back. They are gone after the memory was opened and closed once.
 """
 
 import json
@@ -42,15 +43,15 @@ _NOTHING: Final = Stored({}, {}, frozenset())
 
 @dataclass(slots=True)
 class Tally:
-    """What the campaign counted."""
+    """The counts of the campaign."""
 
     violations: Violations = field(default_factory=Violations)
     images: Counter[str] = field(default_factory=Counter[str])
     checks: int = 0
     words: int = 0
-    """How often a word was looked for in the bytes of all files."""
+    """How often a word was searched in the bytes of all files."""
     words_back_in_wal: int = 0
-    """Images whose -wal file had an erased word again."""
+    """Images whose -wal file contained an erased word again."""
     reopened: int = 0
     events: int = 0
     calls: Counter[str] = field(default_factory=Counter[str])
@@ -58,7 +59,7 @@ class Tally:
 
 
 def record(folder: Path, calls: int, seed: int, tally: Tally) -> tuple[list[Event], list[Ledger]]:
-    """Let the servers work under strace; what they did to the disk, and what they acknowledged."""
+    """Let the servers work under strace. Returns what they did to the disk and what they acknowledged."""
     data, log = folder / "data", folder / "servers.log"
     data.mkdir()
     traces = [folder / f"{number}.strace" for number in range(_CALLERS)]
@@ -98,7 +99,7 @@ def _drive(caller: Caller, calls: int) -> None:
 
 
 def moments(events: Sequence[Event], ledgers: Sequence[Ledger], count: int, chance: random.Random) -> list[int]:
-    """How many events have happened at each of so many moments: all over the recording, and just after purges."""
+    """`count` moments, as numbers of events so far: all over the recording, and just after purges."""
     purged_at = [
         step.acknowledged_at
         for ledger in ledgers
@@ -147,7 +148,11 @@ def look(image: Path, ledgers: Sequence[Ledger], at: float, when: str, tally: Ta
 
 
 def _opened(database: Path) -> Stored:
-    """What an image's database holds: nothing, where it was not made yet. Raises sqlite3.Error for a damaged one."""
+    """The contents of an image's database. Empty if it was not created yet.
+
+    Raises:
+        sqlite3.Error: the database is damaged.
+    """
     if not database.exists():
         return _NOTHING
     with closing(sqlite3.connect(database)) as connection:
@@ -160,14 +165,14 @@ def _opened(database: Path) -> Stored:
 
 
 def cut(events: list[Event], ledgers: list[Ledger], folder: Path, points: int, seed: int, tally: Tally) -> None:
-    """Build the images of so many moments, and look at each."""
+    """Build and check the images of this many moments."""
     chance = random.Random(seed)
     disk, done = Disk(), 0
     for number, happened in enumerate(moments(events, ledgers, points, chance)):
         for event in events[done:happened]:
             disk.apply(event)
         done = happened
-        # What was answered before the next thing happened to the disk was answered by then.
+        # What was answered before the next event on the disk counts as answered by then.
         at = events[happened].at if happened < len(events) else time.time()
         for mode in Mode:
             image = folder / "image"
@@ -187,7 +192,7 @@ def cut(events: list[Event], ledgers: list[Ledger], folder: Path, points: int, s
 
 
 def _check_model(image: dict[str, bytes], data: Path, violations: Violations) -> None:
-    """With all writes, the model ends where the disk ended; else its images prove nothing."""
+    """Check that the model ends where the disk ended if all writes arrive. Otherwise its images prove nothing."""
     there = {str(path.relative_to(data)): path for path in data.rglob("*") if path.is_file()}
     for name in {*there, *image}:
         if name.endswith(_NOT_ON_DISK):
@@ -197,7 +202,7 @@ def _check_model(image: dict[str, bytes], data: Path, violations: Violations) ->
 
 
 def campaign(*, recordings: int, calls: int, points: int, seed: int = 1) -> dict[str, Any]:
-    """The figures of so many recordings, with so many moments each."""
+    """Make this many recordings with this many moments each. Returns the figures."""
     tally = Tally()
     started = time.perf_counter()
     for number in range(recordings):
@@ -224,15 +229,15 @@ def campaign(*, recordings: int, calls: int, points: int, seed: int = 1) -> dict
 
 
 def main() -> int:
-    """Run it; 1 where a promise was broken or strace is missing."""
+    """Run the campaign. The exit code is 1 if it found a violation, or if strace is missing."""
     parser = options(__doc__)
     parser.add_argument("--recordings", type=int, help="default 4, quick 1")
-    parser.add_argument("--points", type=int, help="moments of each, with five images: default 100, quick 10")
-    parser.add_argument("--calls", type=int, help="of each server in a recording: default 120, quick 30")
+    parser.add_argument("--points", type=int, help="moments of each recording, five images each: default 100, quick 10")
+    parser.add_argument("--calls", type=int, help="calls to each server in a recording: default 120, quick 30")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     if shutil.which(STRACE[0]) is None:
-        progress("power_cut: strace is missing, so nothing was tried; install it (apt install strace)")
+        progress("power_cut: strace is missing, so nothing was tested; install it (apt install strace)")
         return 1
     figures = campaign(
         recordings=given.recordings or (1 if given.quick else 4),

@@ -1,9 +1,9 @@
 """Eight processes, one file: each opens the memory and records, pins, builds contexts and searches.
 
-Half of what a process writes goes to a session of its own, half to one that all of them share, so that they also
-summarise the same messages at once. `errors` and `lost` must be 0: every acknowledged message is looked for, in
-SQLite, by its client_key. `bare` is as many processes doing only the writes, in SQLite alone with its own busy
-timeout instead of a write mutex.
+Half of the writes of a process go to its own session, half to one that all share. So they also summarise the same
+messages at once. `errors` and `lost` must be 0: every acknowledged message is looked up in SQLite by its client_key.
+`bare` is the same number of processes with only the writes, in SQLite with its own busy timeout instead of a write
+mutex.
 """
 
 import logging
@@ -45,7 +45,7 @@ WHERE r.type = 'message' AND r.client_key IS NOT NULL
 
 @dataclass(slots=True)
 class Log:
-    """What one process did: seconds of each operation by kind, errors in words, and what was acknowledged to it."""
+    """The results of one process: seconds of each operation by kind, error messages, and what was acknowledged."""
 
     times: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     errors: list[str] = field(default_factory=list[str])
@@ -54,7 +54,7 @@ class Log:
 
 
 class _Overheard(logging.Handler):
-    """Failures of owed work are logged and raised to nobody: here they count as errors."""
+    """Counts failures of owed work as errors. They are logged and never raised."""
 
     def __init__(self, errors: list[str]) -> None:
         super().__init__(logging.WARNING)
@@ -66,14 +66,14 @@ class _Overheard(logging.Handler):
 
 
 def work(database: str, number: int, operations: int, start: threading.Barrier) -> Log:
-    """One process's share, beginning when all are ready."""
+    """Run one process's share. It begins when all processes are ready."""
     return anyio.run(_work, database, number, operations, start)
 
 
 async def _work(database: str, number: int, operations: int, start: threading.Barrier) -> Log:
     log = Log()
     logging.getLogger("kalito").addHandler(_Overheard(log.errors))
-    # All open at once: the first of them makes the database.
+    # All open at once. The first one creates the database.
     start.wait(_START_S)
     try:
         async with open_memory(database) as memory:
@@ -101,7 +101,7 @@ async def _operations(memory: Memory, number: int, operations: int, log: Log) ->
 
 
 async def _operate(memory: Memory, corpus: Corpus, kind: str, number: int, place: int) -> list[str]:
-    """Do one operation; what must be found afterwards."""
+    """Do one operation. Returns what must be found afterwards."""
     session = SHARED if place % 2 else f"own-{number}"
     key = f"{number}-{place}"
     if kind == "record":
@@ -117,7 +117,7 @@ async def _operate(memory: Memory, corpus: Corpus, kind: str, number: int, place
 
 
 def bare_work(database: str, number: int, operations: int, start: threading.Barrier) -> Log:
-    """As many writes in SQLite alone."""
+    """The same number of writes in plain SQLite."""
     log = Log()
     corpus = Corpus(seed=100 + number)
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as connection:
@@ -142,7 +142,7 @@ Work = Callable[[str, int, int, threading.Barrier], Log]
 
 
 def together(target: Work, database: Path, *, processes: int, operations: int) -> tuple[list[Log], int]:
-    """What each process did, and the most bytes that the -wal file had meanwhile."""
+    """The results of each process, and the largest size of the -wal file meanwhile, in bytes."""
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager, spawn.Pool(processes) as pool:
         start = manager.Barrier(processes)
@@ -159,7 +159,7 @@ def together(target: Work, database: Path, *, processes: int, operations: int) -
 
 
 class _WalWatch:
-    """Looks at the size of the -wal file; by its name, never opening it."""
+    """Watches the size of the -wal file by its name. Never opens it."""
 
     def __init__(self, database: Path) -> None:
         self._wal = database.with_name(database.name + "-wal")
@@ -172,7 +172,7 @@ class _WalWatch:
 
 
 def measure(folder: Path, *, processes: int, operations: int) -> dict[str, Any]:
-    """The figures, ours and the bare ones."""
+    """The figures of the memory and of plain SQLite."""
     database, plain = folder / "memory.db", folder / "plain.db"
     progress(f"processes: {processes} x {operations} operations")
     logs, wal_bytes = together(work, database, processes=processes, operations=operations)
@@ -183,7 +183,7 @@ def measure(folder: Path, *, processes: int, operations: int) -> dict[str, Any]:
     with closing(sqlite3.connect(plain)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY, text TEXT)")
-    progress("processes: the same writes in SQLite alone")
+    progress("processes: the same writes in plain SQLite")
     bare, _ = together(bare_work, plain, processes=processes, operations=operations)
     ours, theirs = _figures(logs), _figures(bare)
     return {
@@ -219,10 +219,10 @@ def _figures(logs: Sequence[Log]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--operations", type=int, help="of each process (default 1000, quick 100)")
+    parser.add_argument("--operations", type=int, help="operations of each process (default 1000, quick 100)")
     given = parser.parse_args()
     operations = given.operations or (100 if given.quick else 1000)
     with tempfile.TemporaryDirectory() as folder:

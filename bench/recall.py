@@ -1,15 +1,17 @@
-"""How much of what answers a question does a search find? Real conversations, beside FTS5's bm25() on the same texts.
+"""How much of the evidence for an answer does a search find? Real conversations, compared with bm25() of FTS5.
 
-The data sets and the scorer are no part of this project: a folder with `bench/recall.py` and `data/`, named by
-`--bench-data` or `KALITO_BENCH_DATA`, else `shared` beside the repository. Without it there is nothing to measure, and
-that is said. R@k is the share of a question's evidence turns among the first k, averaged over the questions.
+The data sets and the scorer are not part of this project. They are in a folder with `bench/recall.py` and `data/`: the
+one that `--bench-data` or `KALITO_BENCH_DATA` names, otherwise `shared` next to the repository. Without it nothing is
+measured, and a line on stderr says so. R@k is the share of a question's evidence turns among the first k, averaged over
+the questions.
 
-`--in-process` (the default) opens each conversation as a memory of its own, lets it do what it owes, and searches it;
-`--stdio` asks a server as an assistant would. `fts5` is a table of the texts, stemmed, asked for any of the question's
-words but function words. `--typos 0.5` asks everything again with a mistake in half of the longer words. `--ablate`
-sets each weight of the evidence to 0 in turn; `change` is what that does to R@10, in points. Latencies are of searches
-for `--depth` hits, and over stdio of the whole call. Messages may be of 1 MiB, because some of the data sets' are
-longer than the settings admit.
+`--in-process` (the default) opens each conversation as a memory of its own, waits for its owed work, and searches it.
+`--stdio` asks a server as an assistant would. `fts5` is a table of the stemmed texts, asked for any word of the
+question except function words. `--typos 0.5` asks everything again with a mistake in half of the longer words.
+`--ablate` sets each weight of the evidence to 0 in turn; `change` is the effect on R@10, in points.
+
+Latencies are of searches for `--depth` hits, and over stdio of the whole call. Messages may have 1 MiB, because some
+messages of the data sets exceed the default limit.
 """
 
 import argparse
@@ -63,15 +65,15 @@ _LIMITS: Final = LimitsPolicy(max_text_bytes=2**20)
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """The folder of data sets and scorer."""
+class BenchData:
+    """A folder with data sets and their scorer."""
 
     folder: Path
     scorer: ModuleType
 
     @classmethod
-    def found(cls, folder: Path) -> Self | None:
-        """The shelf in this folder; None where there is none."""
+    def load_from(cls, folder: Path) -> Self | None:
+        """The data in this folder. None if it has no scorer."""
         if not (folder / _SCORER).is_file():
             return None
         spec = importlib.util.spec_from_file_location("shared_recall", folder / _SCORER)
@@ -80,8 +82,8 @@ class Shelf:
         spec.loader.exec_module(scorer)
         return cls(folder, scorer)
 
-    def named(self, wanted: Sequence[str]) -> list[str]:
-        """The data sets asked for, or those of the usual ones that are there."""
+    def names(self, wanted: Sequence[str]) -> list[str]:
+        """The requested data sets, or the usual ones that exist."""
         return list(wanted) or [name for name in DATA_SETS if (self.folder / _DATA / f"{name}.json").is_file()]
 
     def load(self, name: str, conversations: int | None) -> dict[str, Any]:
@@ -90,36 +92,38 @@ class Shelf:
         return {**loaded, "conversations": loaded["conversations"][:conversations]}
 
 
-def shelf_named(parser: argparse.ArgumentParser, folder: Path | None) -> Shelf | None:
-    """The shelf of the command line, of the environment or beside the repository; None, with a message, where there is
-    none. One that was named on the command line must be there."""
+def find_bench_data(parser: argparse.ArgumentParser, folder: Path | None) -> BenchData | None:
+    """The data that the command line, the environment or the neighbouring folder names.
+
+    None, after a message on stderr, if there is none. A wrong folder on the command line ends the program.
+    """
     usual = os.environ.get(FOLDER_VARIABLE)
-    shelf = Shelf.found(folder or (Path(usual) if usual else ROOT.parent / "shared"))
-    if shelf is None and folder is not None:
-        parser.error(f"--bench-data has no {_SCORER.as_posix()}; name the folder that holds bench/ and data/")
-    if shelf is None:
+    bench_data = BenchData.load_from(folder or (Path(usual) if usual else ROOT.parent / "shared"))
+    if bench_data is None and folder is not None:
+        parser.error(f"--bench-data has no {_SCORER.as_posix()}; name the folder that contains bench/ and data/")
+    if bench_data is None:
         progress(f"no conversations to search: name their folder with --bench-data or {FOLDER_VARIABLE}")
-    return shelf
+    return bench_data
 
 
-def shelf_options(doc: str | None) -> argparse.ArgumentParser:
-    """The command line of a benchmark that asks the shelf's questions."""
+def bench_data_options(doc: str | None) -> argparse.ArgumentParser:
+    """The command line of a benchmark that uses these data sets."""
     parser = options(doc)
-    parser.add_argument("--bench-data", type=Path, metavar="FOLDER", help="what holds bench/recall.py and data/")
+    parser.add_argument("--bench-data", type=Path, metavar="FOLDER", help="the folder with bench/recall.py and data/")
     parser.add_argument("--data", nargs="+", default=[], metavar="NAME", help=f"(default {' '.join(DATA_SETS)})")
     parser.add_argument("--conversations", type=int, help="only the first of each data set (default all, quick 2)")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the section `search`")
     return parser
 
 
-def conversations_wanted(given: argparse.Namespace) -> int | None:
-    """How many of each data set; None is all."""
+def conversation_limit(given: argparse.Namespace) -> int | None:
+    """The number of conversations of each data set. None means all."""
     count: int | None = given.conversations
     return count or (_QUICK_CONVERSATIONS if given.quick else None)
 
 
 def pairs(given: Sequence[str], parser: argparse.ArgumentParser) -> dict[str, str]:
-    """`key=value` as a mapping."""
+    """`key=value` pairs as a mapping."""
     for one in given:
         if "=" not in one:
             parser.error(f"{one!r} is no setting; write key=value")
@@ -127,7 +131,7 @@ def pairs(given: Sequence[str], parser: argparse.ArgumentParser) -> dict[str, st
 
 
 class Memories:
-    """One database a conversation, filled when it is first opened and kept for the next configuration."""
+    """One database a conversation. It is filled when it is first opened and reused by the next configuration."""
 
     def __init__(self, folder: Path, portal: BlockingPortal) -> None:
         self._folder = folder
@@ -137,21 +141,21 @@ class Memories:
     def opened(
         self, turns: Sequence[Mapping[str, Any]], search: SearchPolicy, weights: FeatureWeights | None = None
     ) -> Iterator[Memory]:
-        """The conversation's memory, searched by this policy, and by these weights where they are given."""
+        """The conversation's memory with this search policy, and with these weights if they are given."""
         name = hashlib.blake2b(json.dumps(turns).encode(), digest_size=8).hexdigest()
         database = self._folder / f"{name}.db"
         if not database.exists():
             self._portal.call(_fill, database, turns)
-        # What one question finds is not to raise it for the next.
+        # The hits of one question must not rank higher for the next one.
         settings = replace(Settings(), search=search, usage=UsagePolicy(enabled=False))
         with ExitStack() as stack:
             if weights is not None:
-                # No setting has them: they are measured, not chosen.
+                # There is no setting for the weights: they are measured, not chosen.
                 stack.enter_context(patch.object(wiring, "Searcher", partial(Searcher, weights=weights)))
             yield stack.enter_context(self._portal.wrap_async_context_manager(wiring.open_memory(database, settings)))
 
     def search(self, memory: Memory, text: str, k: int) -> tuple[SearchPage, float]:
-        """What is found, and the seconds it took."""
+        """The hits, and the seconds of the search."""
         return self._portal.call(_timed, memory, SearchRequest(text, k=k))
 
 
@@ -179,7 +183,7 @@ async def _timed(memory: Memory, request: SearchRequest) -> tuple[SearchPage, fl
 
 @dataclass(slots=True)
 class Retriever:
-    """A conversation's memory as the scorer wants it."""
+    """A conversation's memory with the interface of the scorer."""
 
     memories: Memories
     search_policy: SearchPolicy
@@ -194,7 +198,7 @@ class Retriever:
         self._memory = self._stack.enter_context(opened)
 
     def search(self, text: str, k: int, ts: str = "") -> list[str]:
-        """The turns that were found, best first. What is no message has no turn."""
+        """The turns of the hits, best first. A hit that is no message has no turn."""
         assert self._memory is not None
         page, took_s = self.memories.search(self._memory, text, k)
         self.times_s.append(took_s)
@@ -206,10 +210,10 @@ class Retriever:
 
 
 class Campaign:
-    """Runs of one shelf's questions. Entering the block makes room for the memories."""
+    """Runs of the questions of one folder. Entering the block makes room for the memories."""
 
-    def __init__(self, shelf: Shelf, *, depth: int, is_by_category: bool) -> None:
-        self._shelf = shelf
+    def __init__(self, bench_data: BenchData, *, depth: int, is_by_category: bool) -> None:
+        self._bench_data = bench_data
         self._depth = depth
         self._is_by_category = is_by_category
         self._stack = ExitStack()
@@ -228,15 +232,15 @@ class Campaign:
     def in_process(
         self, asked: Mapping[str, Any], search: SearchPolicy, weights: FeatureWeights | None = None
     ) -> dict[str, Any]:
-        """What memories in this process find."""
+        """The result of memories in this process."""
         times_s: list[float] = []
-        result = self._shelf.scorer.run(
+        result = self._bench_data.scorer.run(
             asked, partial(Retriever, self._memories, search, weights, times_s), {}, depth=self._depth
         )
         return self._figures(result) | {name: latency(times_s)[name] for name in ("p50_ms", "p95_ms")}
 
     def over_stdio(self, asked: Mapping[str, Any], search: Mapping[str, str]) -> dict[str, Any]:
-        """What a server finds. Only its own settings reach it."""
+        """The result of a server. Only its own settings reach it."""
         set_ = {f"KALITO_SEARCH_{key.upper()}": value for key, value in search.items()}
         set_["KALITO_LIMITS_MAX_TEXT_BYTES"] = str(_LIMITS.max_text_bytes)
         command = shlex.join([sys.executable, "-m", "kalito_mcp", "serve"])
@@ -244,18 +248,18 @@ class Campaign:
             return self._other(asked, "memory_server", {"command": command})
 
     def fts5(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What plain FTS5 finds."""
+        """The result of plain FTS5."""
         return self._other(asked, "fts5", _FTS5)
 
     def _other(self, asked: Mapping[str, Any], name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        build = self._shelf.scorer.load_retriever(name).build
-        result = self._shelf.scorer.run(asked, build, dict(parameters), depth=self._depth)
+        build = self._bench_data.scorer.load_retriever(name).build
+        result = self._bench_data.scorer.run(asked, build, dict(parameters), depth=self._depth)
         return self._figures(result) | {"p50_ms": result["query_ms_p50"], "p95_ms": result["query_ms_p95"]}
 
     def _figures(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """In percent, as the table is read."""
+        """In percent, as the table shows it."""
         of = result["by_category"]
-        # Its halves are of the whole data set; here they are of what is left of it.
+        # The scorer's halves are of the whole data set. Here they are of the loaded part.
         shown = [name for name in of if self._is_by_category and not name.startswith(_OVERALL)] + [_OVERALL]
         table = {name: {"n": of[name]["n"]} | {one: 100 * of[name][one] for one in _METRICS} for name in shown}
         figures = dict(table.pop(_OVERALL))
@@ -279,7 +283,7 @@ def mistyped(asked: Mapping[str, Any], share: float) -> dict[str, Any]:
 
 
 def ablated(weights: FeatureWeights) -> Iterator[tuple[str, FeatureWeights]]:
-    """The weights without each of them that is set."""
+    """The weights with one of them set to 0, for each that is not 0."""
     for feature in FEATURES:
         if getattr(weights, feature):
             without: dict[str, float] = {feature: 0.0}
@@ -287,7 +291,7 @@ def ablated(weights: FeatureWeights) -> Iterator[tuple[str, FeatureWeights]]:
 
 
 def weights_with(changed: Mapping[str, float], parser: argparse.ArgumentParser) -> FeatureWeights:
-    """The shipped weights, but for these."""
+    """The shipped weights, with these replaced."""
     if unknown := changed.keys() - set(FEATURES):
         parser.error(f"no weight is called {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
     return replace(WEIGHTS, **changed)
@@ -300,7 +304,7 @@ def measure(
     set_: Mapping[str, str],
     weights: FeatureWeights | None,
 ) -> dict[str, Any]:
-    """One data set's figures."""
+    """The figures of one data set."""
     search = checked_section(SearchPolicy, set_, "search")
     versions = {"": asked} | ({"typos": mistyped(asked, given.typos)} if given.typos else {})
     figures: dict[str, Any] = {}
@@ -324,7 +328,7 @@ def _joined(name: str, version: str) -> str:
 
 
 def table(figures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """The figures as lines to be read."""
+    """The figures as lines of text."""
     columns = ("n", *_METRICS, "change", "p50_ms", "p95_ms")
     yield f"{'':32}" + "".join(f"{column:>9}" for column in columns)
     for name, row in figures.items():
@@ -334,31 +338,31 @@ def table(figures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Run it."""
-    parser = shelf_options(__doc__)
+    """Run the benchmark."""
+    parser = bench_data_options(__doc__)
     way = parser.add_mutually_exclusive_group()
     way.add_argument("--in-process", action="store_true", help="search memories in this process (default)")
     way.add_argument("--stdio", action="store_true", help="ask a server, through the scorer's own client")
     parser.add_argument(
-        "--typos", type=float, default=0.0, metavar="SHARE", help="of the longer words, one mistake each"
+        "--typos", type=float, default=0.0, metavar="SHARE", help="share of the longer words that get one mistake each"
     )
-    parser.add_argument("--per-category", action="store_true", help="the figures of each kind of question too")
+    parser.add_argument("--per-category", action="store_true", help="also the figures of each kind of question")
     parser.add_argument("--depth", type=int, default=_DEPTH, help=f"hits a search (default {_DEPTH})")
     parser.add_argument("--weight", nargs="+", default=[], metavar="NAME=VALUE", help="weights of the evidence")
-    parser.add_argument("--ablate", action="store_true", help="each weight set to 0 in turn")
+    parser.add_argument("--ablate", action="store_true", help="set each weight to 0 in turn")
     given = parser.parse_args()
     if given.stdio and (given.ablate or given.weight):
         parser.error("weights are set in process only; leave --stdio out")
     set_ = pairs(given.set, parser)
     changed = {name: float(value) for name, value in pairs(given.weight, parser).items()}
     weights = weights_with(changed, parser) if changed else None
-    shelf = shelf_named(parser, given.bench_data)
-    if shelf is None:
+    bench_data = find_bench_data(parser, given.bench_data)
+    if bench_data is None:
         return
     figures: dict[str, Any] = {"set": set_, "weights": changed, "typos": given.typos, "stdio": given.stdio, "data": {}}
-    with Campaign(shelf, depth=given.depth, is_by_category=given.per_category) as campaign:
-        for name in shelf.named(given.data):
-            asked = shelf.load(name, conversations_wanted(given))
+    with Campaign(bench_data, depth=given.depth, is_by_category=given.per_category) as campaign:
+        for name in bench_data.names(given.data):
+            asked = bench_data.load(name, conversation_limit(given))
             figures["data"][name] = measure(campaign, asked, given, set_, weights)
             progress("\n".join([f"recall: {name}", *table(figures["data"][name])]))
     emit("recall", figures)

@@ -1,20 +1,19 @@
 """Does a question find what answered it before? Conversations in three sessions, played to a real server over stdio.
 
-`--data FILE` names conversations as JSON, as for `bench.conversation`, with "questions": [{"text", "evidence": [turn
-ids]}] where there are any; without it they are synthetic. The turns of each conversation are divided into three
-sessions of one agent, and the first two are played and finalized. In the third, what was asked in the first is asked
-again:
+`--data FILE` names conversations as JSON, as for `bench.conversation`. They may have "questions": [{"text", "evidence":
+[turn ids]}]. Without the option they are synthetic. The turns of each conversation are divided into three sessions of
+one agent. The first two are played and finalized. In the third, the questions of the first are asked again:
 
 - `same`: word for word.
-- `restated`: in another order and without its function words, after another opening.
-- `questions`: the data set's own questions about turns of the first session, in their own words. They were not made
-  to ask the same again, and a graph of questions can only find what was asked: what `hits` find beside it says how
-  much of them is found at all.
+- `restated`: in another order, without function words, after another opening.
+- `questions`: the data set's own questions about turns of the first session. They were not written to repeat a
+  question, and the graph can only find what was asked. `hits` shows how much of them a search finds at all.
 
-`found` is the share for which search_memory's past answers hold the turn or its answer. Some of the questions are asked
-in the second session as well, restated, and get another answer: `down` is the share of those whose first past answer
-is the other one after one `down` in the third. At the end the agent's snapshot is restored
-into an empty database, and the same questions must find the same answers there.
+`found` is the share for which the past answers of search_memory contain the turn or its answer.
+
+Some of the questions are also asked in the second session, restated, and get another answer. `down` is the share of
+those whose first past answer is the other one after one `down` in the third session. At the end the agent's snapshot is
+restored into an empty database. There the same questions must find the same answers.
 """
 
 import json
@@ -45,7 +44,7 @@ _OPENINGS: Final = {2: "Once more, please:", 3: "Tell me again:"}
 
 @dataclass(slots=True)
 class Asked:
-    """One thing that was asked in the first session: its message, and that of the answer."""
+    """A question of the first session: its message, and the message of its answer."""
 
     text: str
     message_ids: frozenset[str]
@@ -58,11 +57,11 @@ class Tally:
     asked: int = 0
     found: int = 0
     first: int = 0
-    """Found, and the first of what was."""
+    """How often it was found, and how often first."""
     among_hits: int = 0
 
     def figures(self) -> dict[str, Any]:
-        """As shares."""
+        """The counts as shares."""
         of = max(1, self.asked)
         return {
             "asked": self.asked,
@@ -86,7 +85,7 @@ class Play:
 
 
 class Server:
-    """One server by its tools."""
+    """One server, called through its tools."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -99,12 +98,12 @@ class Server:
         return dict(result.structured_content or {})
 
     async def past_answers(self, agent: str, text: str) -> list[dict[str, Any]]:
-        """What was answered to something similar."""
+        """The past answers of similar questions."""
         return list((await self.call("search_memory", query=text, agent_id=agent))["past_answers"])
 
 
 async def play(server: Server, conversation: Mapping[str, Any], played: Play) -> list[str]:
-    """Three sessions of one agent; the questions that were asked in the third."""
+    """Play three sessions of one agent. Returns the questions that were asked in the third."""
     agent, turns = str(conversation["id"]), list(conversation["turns"])
     ids: dict[str, str] = {}
     size = -(-len(turns) // _SESSIONS)
@@ -135,7 +134,7 @@ async def play(server: Server, conversation: Mapping[str, Any], played: Play) ->
 
 
 def asked_in(messages: Sequence[Mapping[str, Any]], ids: Mapping[str, str]) -> list[Asked]:
-    """The user's questions of at least six words that were answered at once."""
+    """The user's questions with at least six words that were answered at once."""
     return [
         Asked(one["text"], frozenset({ids[one["client_key"]], ids[after["client_key"]]}))
         for one, after in pairwise(messages)
@@ -144,7 +143,7 @@ def asked_in(messages: Sequence[Mapping[str, Any]], ids: Mapping[str, str]) -> l
 
 
 def asked_again(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The first questions of these, restated, each with an answer of its own."""
+    """The first questions of these, restated, each with another answer."""
     again: list[dict[str, Any]] = []
     for place, one in enumerate(messages):
         if one["role"] == "user" and is_question(one["text"]) and len(again) < 2 * _AGAIN:
@@ -155,12 +154,12 @@ def asked_again(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def is_question(text: str) -> bool:
-    """Whether it asks something, in so many words; invented words ask nothing, and count as they are."""
+    """Whether the text has a question mark and at least six words."""
     return "?" in text and len(text.split()) >= _MIN_WORDS
 
 
 def restated(text: str, at: int = 2) -> str:
-    """The same in other words: what carries it, from one half (or third) on and then from the start."""
+    """The same question in other words: its content words, rotated by a half (or a third)."""
     words = [word.strip(".,;:!?\"'") for word in text.split()]
     kept = [word for word in words if word and word.lower() not in STOP_WORDS]
     cut = len(kept) // at
@@ -168,7 +167,7 @@ def restated(text: str, at: int = 2) -> str:
 
 
 async def tally(server: Server, agent: str, text: str, wanted: frozenset[str], counted: Tally) -> None:
-    """Ask, and count where what is wanted was."""
+    """Ask, and count where the wanted answer was."""
     answer = await server.call("search_memory", query=text[:4000], agent_id=agent)
     places = [
         place
@@ -182,7 +181,7 @@ async def tally(server: Server, agent: str, text: str, wanted: frozenset[str], c
 
 
 async def put_down(server: Server, agent: str, text: str, played: Play) -> None:
-    """Dislike the first of several past answers, and see whether another one comes first then."""
+    """Dislike the first of several past answers, and check whether another one comes first then."""
     before = await server.past_answers(agent, text)
     if len(before) < 2:
         return
@@ -195,16 +194,16 @@ async def put_down(server: Server, agent: str, text: str, played: Play) -> None:
 
 
 async def compare(server: Server, other: Server, agents: Mapping[str, Sequence[str]], played: Play) -> None:
-    """Ask both servers the same."""
+    """Ask both servers the same questions."""
     for agent, texts in agents.items():
         for text in texts:
             here, there = await server.past_answers(agent, text), await other.past_answers(agent, text)
             played.restored += 1
-            played.restored_equal += told(here) == told(there)
+            played.restored_equal += comparable(here) == comparable(there)
 
 
-def told(past: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What must be equal: which questions, which answers, how liked. Scores move with the clock."""
+def comparable(past: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """What must be equal: the questions, their answers and the feedback. Scores change with the clock."""
     return [
         (one["node_id"], one["question"], [given["text"] for given in one["answers"]], one["up"], one["down"])
         for one in past
@@ -246,7 +245,7 @@ def snapshot(arguments: Sequence[str], database: Path, environment: Mapping[str,
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--data", type=Path, help="a JSON file of conversations")
     given = parser.parse_args()

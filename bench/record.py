@@ -1,9 +1,9 @@
-"""What recording costs: one message, batches of 100 and of 10,000, beside SQLite alone writing the same rows.
+"""What recording costs: one message, batches of 100 and of 10,000, compared with plain SQLite writing the same rows.
 
-`bare` inserts the rows, durably; `bare_indexed` also puts their texts into a plain FTS5 table, which is the least
-that a searchable memory does. All three take turns. What recording owes (pins, summaries) is waited for between the
-batches and is not in their times, except in `busy` (single messages, one right after the other, while owed work
-goes on) and in `with_owed_per_s`.
+`bare` inserts the rows durably. `bare_indexed` also writes their texts to a plain FTS5 table, the least that a
+searchable memory must do. All three take turns. The owed work of recording (pins, summaries) is waited for between the
+batches and not measured, except in `busy` and in `with_owed_per_s`. In `busy`, single messages follow one another while
+owed work goes on.
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ _INSERT_TEXT: Final = "INSERT INTO texts (rowid, text) VALUES (?, ?)"
 
 
 class BareTable:
-    """The same rows in SQLite alone: WAL, synchronous=FULL, one transaction a batch."""
+    """The same rows in plain SQLite: WAL, synchronous=FULL, one transaction a batch."""
 
     def __init__(self, path: Path, *, is_indexed: bool) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
@@ -47,7 +47,7 @@ class BareTable:
         self._connection.close()
 
     def record(self, session: str, messages: Sequence[NewMessage]) -> float:
-        """Insert the batch; how many seconds that took."""
+        """Insert the batch. Returns the seconds that took."""
         started = time.perf_counter()
         first = self._next_id
         self._next_id += len(messages)
@@ -72,7 +72,7 @@ class Contest:
         self.bare_text_bytes = 0
 
     async def batches(self, session_of: Callable[[int], str], *, size: int, count: int) -> dict[str, list[float]]:
-        """Seconds of each batch, by contestant; `owed` is what the memory did after each."""
+        """Seconds of each batch, by contestant. `owed` is the owed work of the memory after each."""
         times: dict[str, list[float]] = {"kalito": [], "bare": [], "bare_indexed": [], "owed": []}
         for number in range(count):
             messages = self._messages(size, number * size)
@@ -124,7 +124,7 @@ class Bare:
 
 
 async def measure(folder: Path, *, singles: int, hundreds: int, ten_thousands: int) -> dict[str, Any]:
-    """The figures of so many single messages, batches of 100 and batches of 10,000."""
+    """The figures of this many single messages, batches of 100 and batches of 10,000."""
     database = folder / "memory.db"
     with Bare(folder) as bare:
         async with open_memory(database) as memory:
@@ -175,7 +175,7 @@ def _ratios(times: dict[str, list[float]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--singles", type=int, help="single messages (default 1000, quick 200)")
     parser.add_argument("--hundreds", type=int, help="batches of 100 (default 100, quick 20)")

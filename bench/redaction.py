@@ -1,8 +1,8 @@
-"""How many messages lose something to redaction that hold no secret, how many secrets stay, and what it costs.
+"""How many messages without a secret are redacted, how many secrets stay, and what redaction costs.
 
-`--data` names files of conversations ({"conversations": [{"turns": [{"text": ...}]}]}) that hold no secrets: what is
-redacted there is redacted wrongly, and `--show` prints twenty of those to stderr. Without it only the secrets that the
-tests make up, and hostile texts of a million characters, are measured.
+`--data` names files of conversations ({"conversations": [{"turns": [{"text": ...}]}]}) without secrets, so every
+redaction there is wrong. `--show` prints twenty of them to stderr. Without `--data`, only the synthetic secrets of the
+tests and hostile texts of a million characters are measured.
 """
 
 import json
@@ -60,7 +60,7 @@ def _false(texts: Sequence[str], *, is_shown: bool) -> dict[str, Any]:
 
 
 def _example(text: str, kept: str) -> str:
-    """What stands around the first mark, before and after."""
+    """The text around the first mark, before and after."""
     mark = re.search(r"\[redacted: [a-z ]+\]|\[private\]", kept)
     start = max(0, (mark.start() if mark else 0) - _AROUND)
     return f"{text[start : start + 3 * _AROUND]!r}\n  -> {kept[start : start + 3 * _AROUND]!r}"
@@ -93,7 +93,7 @@ def _hostile_s() -> dict[str, float]:
 
 
 def main() -> int:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--data", type=Path, nargs="*", default=[], help="JSON files of conversations without secrets")
     parser.add_argument("--show", action="store_true", help="print what was wrongly redacted")

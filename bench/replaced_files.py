@@ -1,9 +1,9 @@
 """The campaign of replaced files: the database is moved, deleted, replaced, overwritten or cut under a running server.
 
-A server has recorded, a backup was made, and more was recorded. Then something happens to the files, and the server is
-asked to record on. What it acknowledges must be in the file that lies at the database's place (or in the one that was
-moved away) when the server has ended; what cannot be kept is refused in words. A file that was put in the database's
-place must be whole afterwards, with all that it held: its old -wal file must not be merged into it.
+A server records, a backup is made, and the server records more. Then something happens to the files, and the server
+must record on. When it has ended, what it acknowledged must be in the file at the database's path, or in the file that
+was moved away. What it cannot keep must be refused with a message. A file that was put in the database's place must be
+undamaged and complete afterwards. The old -wal file must not be merged into it.
 """
 
 import os
@@ -27,7 +27,7 @@ from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 
 _WRITING: Final = {"record": 10, "pin": 2, "note": 2, "update": 3}
 _BEFORE: Final = 30
-"""Calls before the backup, and as many between it and the deed."""
+"""Calls before the backup, and again between the backup and the deed."""
 _AFTER: Final = 10
 _PAGE: Final = 4096
 
@@ -44,17 +44,17 @@ class Files:
         self.backup = folder / "backup.db"
 
     def renamed_over(self) -> None:
-        """As `mv backup.db memory.db`."""
+        """Like `mv backup.db memory.db`."""
         shutil.copyfile(self.backup, self.backup.with_suffix(".copy"))
         self.backup.with_suffix(".copy").replace(self.database)
 
     def moved_and_copied(self) -> None:
-        """As doctor says: moved aside, and a backup copied to its place."""
+        """As doctor advises: move the database aside and copy a backup to its place."""
         self.database.rename(self.aside)
         shutil.copyfile(self.backup, self.database)
 
     def cut_in_half(self, path: Path) -> None:
-        """At a page's border in the database, anywhere in its -wal file."""
+        """Cut at a page border, in the database or in its -wal file."""
         os.truncate(path, path.stat().st_size // 2 // _PAGE * _PAGE)
 
 
@@ -64,7 +64,7 @@ REPLACED: Final[dict[str, Deed]] = {
     "moved aside and copied": Files.moved_and_copied,
     "copied over": lambda files: shutil.copyfile(files.backup, files.database),
 }
-"""Another whole file lies at the database's place afterwards."""
+"""Afterwards another complete file is at the database's path."""
 MOVED: Final[dict[str, Deed]] = {
     "moved": lambda files: files.database.rename(files.aside),
     "deleted": lambda files: files.database.unlink(),
@@ -79,12 +79,12 @@ CUT: Final[dict[str, Deed]] = {
     "wal cut to nothing": lambda files: os.truncate(files.wal, 0),
     "wal cut in half": lambda files: files.cut_in_half(files.wal),
 }
-"""What was kept before is damaged by the deed itself: here only the words after it count."""
+"""The deed itself damages the earlier records. Only what is acknowledged afterwards counts here."""
 DEEDS: Final = REPLACED | MOVED | CUT
 
 
 def try_out(name: str, seed: int, violations: Violations, found: Counter[str], log: list[str]) -> None:
-    """One deed under one server."""
+    """Do one deed under one server."""
     with tempfile.TemporaryDirectory() as folder:
         files = Files(Path(folder))
         refusals = Violations()
@@ -97,7 +97,7 @@ def try_out(name: str, seed: int, violations: Violations, found: Counter[str], l
             _record(caller, _BEFORE)
             deed_at = time.time()
             DEEDS[name](files)
-            if name == "shm unlinked":  # which only tells where another one opens the database
+            if name == "shm unlinked":  # this only matters if another process opens the database
                 beside = _caller(files, Path(folder), 1, seed, refusals)
                 _record(beside, _AFTER)
             _record(caller, _AFTER)
@@ -113,7 +113,7 @@ def try_out(name: str, seed: int, violations: Violations, found: Counter[str], l
             asked_at = entry.steps[-1].sent_at
             found["acknowledged_after"] += asked_at > deed_at and not entry.is_open
             is_there = any(place is not None and place.of(entry) in entry.allowed(now) for place in places)
-            # What was kept before is lost with the deed, but not in silence.
+            # The deed destroys the earlier records, but the server must report it.
             is_excused = asked_at <= deed_at and (bool(refusals.counts) or name not in ("wal unlinked", "shm unlinked"))
             if not is_there and not is_excused:
                 found["lost"] += 1
@@ -130,7 +130,7 @@ def _caller(files: Files, folder: Path, number: int, seed: int, refusals: Violat
 
 
 def _record(caller: Caller, calls: int) -> None:
-    """So many calls. A server that ends instead of answering has refused them too."""
+    """Make `count` calls. If the server ends instead of answering, that is a refusal too."""
     try:
         if not caller.is_ready.is_set():
             caller.greet()
@@ -141,7 +141,7 @@ def _record(caller: Caller, calls: int) -> None:
 
 
 def _is_whole(name: str, database: Path, held: Stored | None, violations: Violations) -> None:
-    """See that the file that was put in place has what it held, and that nothing is wrong with it."""
+    """Check that the file that was put in place has all its records and no damage."""
     for finding in inspect(database, is_deep=True):
         if finding.verdict is Verdict.FAILED:
             violations.add("file_damaged", f"{name}: {finding.check}: {finding.detail[:200]}")
@@ -152,7 +152,7 @@ def _is_whole(name: str, database: Path, held: Stored | None, violations: Violat
 
 
 def _read(database: Path) -> Stored | None:
-    """What it holds; None where it cannot be read."""
+    """The contents of a database file. None if it cannot be read."""
     try:
         with closing(sqlite3.connect(database)) as connection:
             if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
@@ -163,7 +163,7 @@ def _read(database: Path) -> Stored | None:
 
 
 def campaign(*, deeds: list[str], rounds: int, seed: int = 1) -> dict[str, Any]:
-    """The figures of so many rounds of all these deeds."""
+    """Run `rounds` rounds of all these deeds. Returns the figures."""
     violations = Violations()
     found: dict[str, Counter[str]] = {name: Counter() for name in deeds}
     log: list[str] = []
@@ -184,9 +184,9 @@ def campaign(*, deeds: list[str], rounds: int, seed: int = 1) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run it; 1 where a promise was broken."""
+    """Run the campaign. The exit code is 1 if it found a violation."""
     parser = options(__doc__)
-    parser.add_argument("--rounds", type=int, help="of all deeds: default 4, quick 1")
+    parser.add_argument("--rounds", type=int, help="rounds of all deeds: default 4, quick 1")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     rounds = given.rounds or (1 if given.quick else 4)

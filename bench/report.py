@@ -1,6 +1,6 @@
-"""How a benchmark reports: one JSON line on stdout, its progress on stderr, and what of the machine it measures.
+"""How a benchmark reports: one JSON line on stdout, its progress on stderr, and figures of the machine.
 
-It never prints a path: the line is the same from whatever folder it was run.
+It never prints a path, so that the line does not depend on the folder.
 """
 
 import argparse
@@ -19,14 +19,14 @@ _KIB_IN_MB: Final = 1024
 
 
 def options(doc: str | None) -> argparse.ArgumentParser:
-    """The command line that every benchmark has; each adds its own sizes."""
+    """The command line of every benchmark. Each adds its own options."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes: seconds instead of minutes")
     return parser
 
 
 def emit(benchmark: str, figures: Mapping[str, Any]) -> None:
-    """Print the line."""
+    """Print the JSON line."""
     machine = {
         "cpus": os.cpu_count(),
         "system": platform.system(),
@@ -37,12 +37,12 @@ def emit(benchmark: str, figures: Mapping[str, Any]) -> None:
 
 
 def progress(line: str) -> None:
-    """Say on stderr how far it is."""
+    """Print a progress line to stderr."""
     print(line, file=sys.stderr, flush=True)
 
 
 def rounded(figures: Any) -> Any:
-    """The figures with four significant digits."""
+    """The figures, rounded to four significant digits."""
     if isinstance(figures, float):
         return float(f"{figures:.4g}")
     if isinstance(figures, Mapping):
@@ -53,7 +53,7 @@ def rounded(figures: Any) -> Any:
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest value that at least `share` of the values do not exceed; 0 of no values."""
+    """The smallest value that at least `share` of the values do not exceed. 0 if there are no values."""
     ordered = sorted(values)
     if not ordered:
         return 0.0
@@ -61,7 +61,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def latency(times_s: Sequence[float]) -> dict[str, Any]:
-    """Milliseconds: the median, the tail and the longest."""
+    """Count, percentiles and maximum, in milliseconds."""
     return {
         "n": len(times_s),
         "p50_ms": 1000 * percentile(times_s, 0.5),
@@ -72,13 +72,13 @@ def latency(times_s: Sequence[float]) -> dict[str, Any]:
 
 
 def peak_rss_mb() -> float:
-    """The most memory that this process has had resident."""
+    """The peak resident memory of this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (_KIB_IN_MB**2 if sys.platform == "darwin" else _KIB_IN_MB)
 
 
 def rss_mb(process_id: int) -> float | None:
-    """The memory that a process has resident now; None where the system does not tell."""
+    """The resident memory of a process now. None if the system does not report it."""
     try:
         status = Path(f"/proc/{process_id}/status").read_text(encoding="utf-8")
     except OSError:

@@ -1,9 +1,9 @@
-"""What a call costs a host over stdio: our tools beside one that gives its text back, on a plain server of the SDK.
+"""What a call costs a host over stdio: our tools compared with an echo tool on a plain server of the SDK.
 
-Both servers run at once and take turns, with the SDK's client and with a raw pipe. `reading` rounds only read:
-contexts come from the cache, and `echo_same_size` gives as many characters back as a context has. `writing` rounds
-record a message first, so that each context is read anew, beside the owed work of that message. Cold start is from
-the spawn to the first answer to tools/list, raw, by turns.
+Both servers run at once and take turns, with the SDK's client and over a raw pipe. `reading` rounds only read: contexts
+come from the cache, and `echo_same_size` returns as many characters as a context has. `writing` rounds record a message
+first. So each context is read from the database while the owed work of that message goes on. Cold start is the time
+from the spawn to the first answer to tools/list over a raw pipe. The servers take turns.
 """
 
 import statistics
@@ -31,7 +31,7 @@ Call = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 
 
 async def fill(database: Path) -> int:
-    """Record and summarise a session; how many characters its context has."""
+    """Record and summarise a session. Returns the length of its context in characters."""
     async with open_memory(database) as memory:
         await memory.record_messages(_SESSION, Corpus().messages(_MESSAGES))
         await memory.settled()
@@ -39,7 +39,7 @@ async def fill(database: Path) -> int:
 
 
 async def timed(call: Call, rounds: int, context_chars: int) -> dict[str, Any]:
-    """Each kind of call in turn, `rounds` times. `call` takes the server, the tool and its arguments."""
+    """Make each kind of call in turn, `rounds` times. `call` gets the server, the tool and its arguments."""
     corpus = Corpus(seed=3)
     reading, writing = _Times(call), _Times(call)
     context = {"session_id": _SESSION}
@@ -77,14 +77,14 @@ class _Times:
             self._times.setdefault(name, []).append(time.perf_counter() - started)
 
     def figures(self) -> dict[str, Any]:
-        """By kind, with each median as a multiple of echo's."""
+        """The figures by kind, with each median as a multiple of echo's."""
         figures: dict[str, Any] = {name: latency(times) for name, times in self._times.items()}
         echo_ms = figures["echo"]["p50_ms"]
         return figures | {"ratio_to_echo": {name: of["p50_ms"] / echo_ms for name, of in figures.items()}}
 
 
 async def with_sdk_client(database: Path, environment: Mapping[str, str], rounds: int, chars: int) -> dict[str, Any]:
-    """The figures as a host sees them that uses the SDK's client."""
+    """The figures with the SDK's client."""
     with (
         sdk_transport(memory_command(database), environment) as ours,
         sdk_transport(echo_command(), environment) as theirs,
@@ -100,7 +100,7 @@ async def with_sdk_client(database: Path, environment: Mapping[str, str], rounds
 
 
 def with_raw_pipe(database: Path, environment: Mapping[str, str], rounds: int, chars: int) -> dict[str, Any]:
-    """The figures without a client's own cost; with both servers' memory at the end."""
+    """The figures over a raw pipe, without the cost of a client, and the memory of both servers at the end."""
     with (
         WireServer(memory_command(database), environment) as kalito,
         WireServer(echo_command(), environment) as echo,
@@ -115,7 +115,7 @@ def with_raw_pipe(database: Path, environment: Mapping[str, str], rounds: int, c
 
 
 def cold_starts(database: Path, environment: Mapping[str, str], count: int) -> dict[str, Any]:
-    """Seconds from the spawn to the first list of tools, and the memory then; medians of `count` by turns."""
+    """Medians of `count` starts in turns: seconds from the spawn to the first list of tools, and the memory then."""
     commands = {"kalito": memory_command(database), "echo": echo_command()}
     took: dict[str, list[float]] = {name: [] for name in commands}
     resident: dict[str, list[float]] = {name: [] for name in commands}
@@ -152,7 +152,7 @@ def measure(folder: Path, *, rounds: int, starts: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument("--rounds", type=int, help="of each kind of call (default 500, quick 100)")
     parser.add_argument("--starts", type=int, help="cold starts of each server (default 11, quick 7)")

@@ -1,16 +1,17 @@
-"""What a search costs, by the size of the memory: five-word queries beside plain FTS5 ranking the same texts.
+"""What a search costs, by the size of the memory: five-word queries compared with plain FTS5 on the same texts.
 
-`fts5` is a table of the texts asked for any of the words, best 10 by its own bm25(), in the same process and in
-turn with ours. `mixed` queries have a rare word, two middling and two common ones; `common` have five words that
-one record of twenty holds; `function` have nothing but words like "the". `narrowed` searches one session, one agent
-or one time in memories of many; `hits_per_query` says whether it found the ten that there are. One record of
-sixteen is a summary. `cpu_ms_per_query` is what it takes of the processor, whoever else uses that. The databases are
-filled through the storage layer; each measurement runs in a fresh process, so that its memory is its own.
+`fts5` is a table of the texts. It is asked for any of the words, best 10 by bm25(), in the same process and in turn
+with ours. `mixed` queries have a rare word, two middling and two common ones. `common` queries have five words that
+each occur in one record of twenty. `function` queries only have words like "the". `narrowed` searches one session, one
+agent or one time in memories with many. `hits_per_query` shows whether it found the ten that exist. One record of
+sixteen is a summary. `cpu_ms_per_query` is processor time, so other load does not change it. The databases are filled
+through the storage layer. Each measurement runs in a fresh process, so that its memory is its own.
 
-`cold` is the first query of a fresh process beside the p50 of those that follow, as `cached`, and as `uncached` after
-the operating system was asked to forget the file; its memory is that of a process which only searches. `hostile` are
-queries that are made to cost (see `bench.hostile`). `index_us` is what a message costs to analyse and store, and its
-text alone in FTS5, over all messages since the size before. `targets` says what was wanted; missing one is no failure.
+`cold` is the first query of a fresh process and the p50 of the next ones: `cached`, and `uncached` after the operating
+system was asked to forget the file. Its memory is that of a process that only searches. `hostile` are queries that are
+meant to be costly (see `bench.hostile`). `index_us` is the cost of analysing and storing a message, and of its text in
+plain FTS5, over all messages since the previous size. `targets` shows what was aimed for. Missing one is not a failure.
+
 `--plot FILE` draws the costs against the size.
 """
 
@@ -49,7 +50,7 @@ TARGET_RSS_MB: Final[Mapping[int, float]] = {100_000: 150.0}
 TARGET_FIRST_MORE_MS: Final = 50.0
 TARGET_INDEX_US: Final = 100.0
 TARGET_HOSTILE_MS: Final = 250.0
-# Nothing is owed: a fresh process would begin to summarise the whole memory while it is measured.
+# No owed work: a fresh process would otherwise summarise the whole memory while it is measured.
 _QUIET: Final = replace(
     Settings(),
     context=ContextPolicy(summaries=NEVER),
@@ -70,13 +71,13 @@ _SELECT_PLAIN: Final = "SELECT rowid, text FROM texts WHERE texts MATCH ? ORDER 
 
 
 def queries(kind: str, count: int) -> Iterator[str]:
-    """So many queries of a kind, the same in every run."""
+    """`count` queries of a kind, the same in every run."""
     corpus = Corpus(seed=2)
     return (corpus.query(_KINDS[kind]) or _FUNCTION_QUERY for _ in range(count))
 
 
 def ranked(database: Path, plain: Path, count: int) -> dict[str, Any]:
-    """Each kind of query, asked in turn of the memory and of FTS5; with this process's memory at its peak."""
+    """The times of each kind of query, in turn to the memory and to FTS5, and the peak memory of this process."""
     return anyio.run(_ranked, database, plain, count)
 
 
@@ -154,7 +155,7 @@ def _compared(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
 
 
 def cold(database: Path, count: int, *, is_cached: bool) -> dict[str, float]:
-    """The first query of this process, the p50 of the next, and the memory that it all took."""
+    """The first query of this process, the p50 of the next ones, and the memory of all."""
     if not is_cached:
         _forget(database)
     return anyio.run(_cold, database, count)
@@ -182,7 +183,7 @@ async def _cold(database: Path, count: int) -> dict[str, float]:
 
 
 def _forget(database: Path) -> None:
-    """Ask the operating system to drop the file from its cache, where it can be asked."""
+    """Ask the operating system to drop the file from its cache, if it supports that."""
     if hasattr(os, "posix_fadvise"):
         with database.open("rb") as file:
             os.fsync(file.fileno())
@@ -190,7 +191,7 @@ def _forget(database: Path) -> None:
 
 
 def hostile(database: Path) -> dict[str, Any]:
-    """The longest time of each hostile query. A refusal is an end too, and is told."""
+    """The longest time of each hostile query. Refused queries count too."""
     return anyio.run(_hostile, database)
 
 
@@ -228,7 +229,7 @@ def measure(folder: Path, *, sizes: Sequence[int], many: int, agents: int, count
 
 
 def at_size(folder: Path, filler: Filler, size: int, count: int, fresh: Executor) -> dict[str, Any]:
-    """Everything about the memory at this size, each in a process of its own."""
+    """All figures of the memory at this size, each from a process of its own."""
     database, plain = folder / "memory.db", folder / "plain.db"
     costs = anyio.run(filler.fill, size)
     index_us = costs.per_message_us()
@@ -248,7 +249,7 @@ def at_size(folder: Path, filler: Filler, size: int, count: int, fresh: Executor
 
 
 def targets_of(size: int, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """What was wanted at this size, what it is, and whether it was met. Of several kinds the slowest counts."""
+    """The targets at this size, the measured values, and whether they were met. The slowest kind of query counts."""
     kinds = [figures[kind]["kalito"] for kind in _KINDS]
     first = figures["cold"]["cached"]
     wanted = {
@@ -267,13 +268,13 @@ def targets_of(size: int, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def targets(size: int, figures: Mapping[str, Any]) -> Iterator[str]:
-    """The targets of a size as lines to be read."""
+    """The targets of a size as lines of text."""
     for name, one in targets_of(size, figures).items():
-        yield f"{name}: {one['is']:.1f}, wanted at most {one['wanted']:g}: {'met' if one['met'] else 'missed'}"
+        yield f"{name}: {one['is']:.1f}, target at most {one['wanted']:g}: {'met' if one['met'] else 'missed'}"
 
 
 def panels(figures: Mapping[str, Any], sizes: Sequence[int]) -> list[Panel]:
-    """What is drawn: the p50 of mixed queries, the disk and the memory."""
+    """The panels of the plot: the p50 of mixed queries, the disk and the memory."""
     at = [(figures[str(size)]["records"], figures[str(size)]) for size in sizes]
     return [
         Panel(
@@ -298,9 +299,9 @@ def panels(figures: Mapping[str, Any], sizes: Sequence[int]) -> list[Panel]:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
-    parser.add_argument("--full", action="store_true", help="a million records too")
+    parser.add_argument("--full", action="store_true", help="also a million records")
     parser.add_argument("--sizes", type=int, nargs="+", help="records (default 10000 100000, with --full 1000000)")
     parser.add_argument("--queries", type=int, help="queries of each kind (default 200, quick 50)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write the costs against the size as an SVG")

@@ -1,8 +1,9 @@
-"""The campaign of two processes and one snapshot: one finalizes a session, which writes it, while the other erases.
+"""The campaign of snapshot races: one process finalizes a session, which writes a snapshot, while another erases.
 
-Half of the rounds let both run at once: neither may be refused, the purge has to reach every file, and the snapshot
-holds no erased word afterwards. The other half stop the one that finalizes (SIGSTOP) at a random moment, erase, and
-then kill it (SIGKILL): what was erased is in no snapshot, and in no file at all.
+In half of the rounds both run at once. Neither may be refused, the purge must reach every file, and the snapshot
+contains no erased word afterwards. In the other half, the process that finalizes is stopped (SIGSTOP) at a random
+moment. The other erases, and the first is killed (SIGKILL). What was erased is then in no snapshot and in no other
+file.
 """
 
 import os
@@ -28,10 +29,10 @@ _BEGIN: Final = 20
 _BATCHES: Final = 4
 _PURGED: Final = 3
 _STARTS_LATER_S: Final = (-0.03, 0.06)
-"""When the purge begins, seen from the finalize."""
+"""The start of the purge, in seconds after the start of the finalize."""
 _STOPPED_AFTER_S: Final = (0.0, 0.12)
 _STOPPED_FOR_S: Final = 2.0
-"""Longer than a purge takes. One that waits for a lock of the stopped process goes on when that is killed."""
+"""Longer than a purge takes. A purge that waits for a lock of the stopped process continues when that is killed."""
 _ROUNDS_PER_DATABASE: Final = 40
 
 
@@ -58,7 +59,7 @@ class Race:
                 caller.step()
 
     def run(self, rounds: range) -> list[str]:
-        """The rounds of these numbers; what the servers had to say."""
+        """Run these rounds. Returns what the servers logged."""
         try:
             for number in rounds:
                 when = f"round {number + 1}"
@@ -80,7 +81,7 @@ class Race:
         return self._log.read_text(encoding="utf-8").splitlines()
 
     def _prepare(self) -> list[Entry]:
-        """A session to close, and records to erase, whose words are in the agent's graph and in the snapshot."""
+        """A session to close, and records to erase whose words are in the agent's graph and in the snapshot."""
         for caller in (self._eraser, self._closer):
             for _ in range(_BATCHES):
                 caller.make("record")
@@ -141,7 +142,7 @@ def _unless_gone(closer: Caller) -> None:
 
 
 def campaign(*, rounds: int, seed: int = 1) -> dict[str, Any]:
-    """The figures of so many rounds."""
+    """Run `rounds` rounds. Returns the figures."""
     violations = Violations()
     found: Counter[str] = Counter()
     log: list[str] = []
@@ -162,7 +163,7 @@ def campaign(*, rounds: int, seed: int = 1) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run it; 1 where a promise was broken."""
+    """Run the campaign. The exit code is 1 if it found a violation."""
     parser = options(__doc__)
     parser.add_argument("--rounds", type=int, help="default 160, quick 6")
     parser.add_argument("--seed", type=int, default=1)

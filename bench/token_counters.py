@@ -1,10 +1,12 @@
-"""How near the token counters come to real vocabularies, by kind of text, and how fast they are.
+"""How close the token counters come to real vocabularies, by kind of text, and how fast they are.
 
-The vocabularies are o200k_base, cl100k_base and Anthropic's published one of 2023, read offline from an installed
-litellm wheel; without it the line says `skipped`. For each kind of text and each vocabulary: the median, 5th and 95th
-percentile of counted / true, and the share of texts that were counted too low. `calibrated` is given twice, as
-estimated (`raw`) and with its safety factor (`safe`). Without `--data` the texts are made here or come from the
-standard library; with it they are the turns of the files, {"conversations": [{"turns": [{"text": ...}]}]}.
+The vocabularies are o200k_base, cl100k_base and the one that Anthropic published in 2023. They are read offline from an
+installed litellm wheel; without it the line says `skipped`. For each kind of text and each vocabulary there are the
+median, 5th and 95th percentile of counted / true, and the share of texts that were counted too low. `calibrated`
+appears twice: as estimated (`raw`) and with its safety factor (`safe`).
+
+Without `--data` the texts are made here or come from the standard library. With it they are the turns of the files,
+{"conversations": [{"turns": [{"text": ...}]}]}.
 """
 
 import base64
@@ -104,7 +106,7 @@ _EMOJI: Final = ("😀", "😂", "❤️", "👍", "🎉", "🔥", "🙏", "👩
 
 
 def main() -> int:
-    """Print the line; 0 also where there is nothing to compare with."""
+    """Print the line. The exit code is 0 even if there are no vocabularies."""
     parser = options(__doc__)
     parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="conversations to count instead")
     chosen = parser.parse_args()
@@ -122,7 +124,7 @@ def main() -> int:
 
 
 def _vocabularies() -> dict[str, Callable[[str], int]]:
-    """What counts truly, by name; empty where litellm, or what reads its files, is missing."""
+    """The true counters by name. Empty if litellm, or a library that reads its files, is missing."""
     found = importlib.util.find_spec("litellm")
     if found is None or not found.submodule_search_locations:
         return {}
@@ -181,7 +183,7 @@ def _ratios(counts: Sequence[int], true: Sequence[int]) -> dict[str, float]:
 
 
 def _speed() -> dict[str, dict[str, float]]:
-    """Of each counter on English: microseconds for a message of 100 characters, MB/s on a long text."""
+    """The speed of each counter on English: microseconds for a message of 100 characters, MB/s on a long text."""
     prose = _prose()
     messages = [prose[start : start + _MESSAGE_CHARS] for start in range(0, 50 * _MESSAGE_CHARS, _MESSAGE_CHARS)]
     messages = [" ".join(message.split()).ljust(_MESSAGE_CHARS, ".") for message in messages]
@@ -199,7 +201,7 @@ def _speed() -> dict[str, dict[str, float]]:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The least of five measurements of at least a hundredth of a second."""
+    """The least of five measurements of at least a hundredth of a second each."""
     times, taken = 1, timeit.timeit(work, number=1)
     while taken < 0.01:
         times *= 4
@@ -208,7 +210,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _read(files: Sequence[Path]) -> dict[str, list[str]]:
-    """The turns of each file, under the file's stem."""
+    """The turns of each file, by the stem of its name."""
     kinds: dict[str, list[str]] = {}
     for file in files:
         conversations = json.loads(file.read_text(encoding="utf-8"))["conversations"]

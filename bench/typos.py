@@ -1,8 +1,9 @@
-"""Typing mistakes: some of a query's longer words get one each, the same for the same seed. Pure.
+"""Typing mistakes in some of a query's longer words, one each. The same seed gives the same mistakes. Pure.
 
-The five kinds of Damerau's spelling errors, equally often: two neighbours change places, a letter is lost, is typed
-twice, becomes one beside it on the keyboard, or such a one slips in. Every letter is as likely as any other, the first
-one too, which people mistype less often: so it is rather harder than what is typed.
+They are the five kinds of Damerau's spelling errors, equally often: two neighbours are swapped, or a letter is dropped,
+doubled, replaced by its neighbour on the keyboard, or followed by such a neighbour. Every letter is equally likely.
+People mistype the first letter less often, so these mistakes are rather harder than real ones.
+
 Source: Damerau, CACM 7 (3), 1964.
 """
 
@@ -16,7 +17,7 @@ _ROWS: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def _beside() -> dict[str, str]:
-    """The letters beside each letter of a keyboard: left, right, above and below."""
+    """The neighbours of each letter on a keyboard: left, right, above and below."""
     places = {
         letter: (column + row / 2, row) for row, letters in enumerate(_ROWS) for column, letter in enumerate(letters)
     }
@@ -34,19 +35,19 @@ _BESIDE: Final = _beside()
 
 
 def misspelt(text: str, share: float, seed: object) -> str:
-    """The text with one mistake in each word of four letters or more that is chosen, with a chance of `share`.
+    """The text with one mistake in some words of four letters or more. Each is chosen with a chance of `share`.
 
-    Nothing but these words changes, and each chosen one does. The same text, share and seed give the same mistakes.
+    Each chosen word changes, and nothing else does. The same text, share and seed give the same mistakes.
     """
     chance = random.Random(f"{seed}:{text}")
     return _LONG_WORD.sub(lambda word: mistyped(word[0], chance) if chance.random() < share else word[0], text)
 
 
 def mistyped(word: str, chance: random.Random) -> str:
-    """The word with one mistake, another word in every case. It has at least one letter."""
+    """The word with one mistake. It always differs from the word, which has at least one letter."""
     kinds: list[Callable[[str, random.Random], str]] = [_swapped, _dropped, _doubled, _replaced, _inserted]
     while (wrong := chance.choice(kinds)(word, chance)) == word:
-        # Two equal neighbours changed places, or the letter is on no key.
+        # Two equal neighbours were swapped, or the letter is on no key.
         pass
     return wrong
 
@@ -79,7 +80,7 @@ def _inserted(word: str, chance: random.Random) -> str:
 
 
 def _key_beside(letter: str, chance: random.Random) -> str:
-    """A letter beside this one, in its case; the letter itself where it is on no key."""
+    """A neighbour of this letter on the keyboard, in its case. The letter itself if it is on no key."""
     beside = _BESIDE.get(letter.lower())
     if beside is None:
         return letter

@@ -1,9 +1,9 @@
-"""What vectors cost and find: the exact scan over 384-d vectors of records, beside float32 in numpy.
+"""What vectors cost and find: the exact scan over 384-d vectors of records, compared with float32 in numpy.
 
-The vectors are drawn around centres, with noise of 32 directions; `recall_at_10` is how many of the ten nearest by
-float32 are among ours. `cold` is the first question, which loads the vectors; `session` asks for one of the sessions.
-Above 100,000, and where usearch is installed, `approximate` asks the same of its file. The database is filled through
-the storage layer; it is asked in a fresh process, so that its memory is its own.
+The vectors are drawn around centres, with noise of 32 directions. `recall_at_10` is how many of the ten nearest by
+float32 are among ours. `cold` is the first question, which loads the vectors. `session` searches one of the sessions.
+Above 100,000 records, `approximate` searches the usearch file, if usearch is installed. The database is filled through
+the storage layer. It is searched in a fresh process, so that its memory is its own.
 """
 
 import multiprocessing
@@ -38,7 +38,7 @@ _FINGERPRINT: Final = "bench:384"
 
 
 class Drawn:
-    """Vectors, the same in every process."""
+    """Random vectors, the same in every process."""
 
     def __init__(self) -> None:
         chance = np.random.default_rng(1)
@@ -46,7 +46,7 @@ class Drawn:
         self._basis = chance.normal(size=(_DIRECTIONS, _DIMENSION)) / _DIRECTIONS**0.5
 
     def vectors(self, count: int, seed: int) -> NDArray[np.float32]:
-        """(count, 384), unit length."""
+        """Vectors of shape (count, 384) and unit length."""
         chance = np.random.default_rng(seed)
         noise = chance.normal(size=(count, _DIRECTIONS)) @ self._basis
         drawn = self._centres[chance.integers(0, _CENTRES, count)] + _NOISE * noise
@@ -54,7 +54,7 @@ class Drawn:
 
 
 async def fill(database: Path, size: int) -> dict[str, Any]:
-    """Write `size` messages and their vectors; what that took."""
+    """Write `size` messages and their vectors. Returns the costs."""
     store = await SqliteStore.open(database)
     drawn, recorded_s, embedded_s = Drawn(), 0.0, 0.0
     for start in range(0, size, _BATCH):
@@ -149,7 +149,7 @@ async def _approximated(database: Path) -> dict[str, Any]:
 
 
 def approximated(database: Path) -> dict[str, Any]:
-    """Build the approximate index; what that took."""
+    """Build the approximate index. Returns the costs."""
     return anyio.run(_approximated, database)
 
 
@@ -158,12 +158,12 @@ def _rss_mb() -> float:
 
 
 def asked(database: Path, size: int, count: int) -> dict[str, Any]:
-    """The figures of questions to a filled database."""
+    """The figures of searches in a filled database."""
     return anyio.run(_asked, database, size, count)
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = options(__doc__)
     parser.add_argument(
         "--sizes", type=int, nargs="+", help="records (default 10000 100000 300000; quick 10000 100000)"

@@ -1,6 +1,6 @@
-"""Server processes on pipes: for the SDK's client, or driven by raw JSON-RPC lines, so that no client is measured.
+"""Server processes on pipes: for the SDK's client, or driven by raw JSON-RPC lines, which measures no client.
 
-The raw protocol is 2025-11-25, whose handshake every server knows.
+The raw protocol is 2025-11-25. Every server supports its handshake.
 """
 
 import json
@@ -38,7 +38,7 @@ def echo_command() -> list[str]:
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """Our environment without the settings of a user's own memory; `folder` gets an empty configuration."""
+    """The environment of this process without the settings of a memory. `folder` gets an empty configuration."""
     configuration = folder / _EMPTY_CONFIGURATION
     configuration.touch()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("KALITO_", "CLAUDE"))}
@@ -47,7 +47,7 @@ def clean_environment(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def sdk_transport(command: list[str], environment: Mapping[str, str]) -> Iterator["Transport"]:
-    """What the SDK's client connects to: a server of its own, whose stderr is dropped."""
+    """The transport of the SDK's client: a server of its own, whose stderr is dropped."""
     from mcp import StdioServerParameters  # noqa: PLC0415 - importing mcp takes a second
     from mcp.client.stdio import stdio_client  # noqa: PLC0415
 
@@ -59,7 +59,7 @@ def sdk_transport(command: list[str], environment: Mapping[str, str]) -> Iterato
 class WireServer:
     """One server process, started at once. Entering the block shakes hands; leaving it closes its stdin and waits.
 
-    What it writes to stderr is added to `log`, or dropped. One request at a time, from one thread; any may `kill`.
+    Its stderr is appended to `log`, or dropped. Make one request at a time, from one thread. Any thread may `kill`.
     """
 
     def __init__(self, command: list[str], environment: Mapping[str, str], log: Path | None = None) -> None:
@@ -80,7 +80,7 @@ class WireServer:
 
     @property
     def process_id(self) -> int:
-        """The server's process."""
+        """The process id of the server."""
         return self._child.pid
 
     def shake_hands(self) -> None:
@@ -93,8 +93,8 @@ class WireServer:
         """The result of one request.
 
         Raises:
-            ServerGone: the server died first.
-            RuntimeError: it answered with an error; carries it.
+            ServerGone: the server died before it answered.
+            RuntimeError: the server answered with an error, which is the message.
         """
         self._next_id += 1
         self._write({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params or {}})
@@ -104,7 +104,8 @@ class WireServer:
         """The result of one tool call.
 
         Raises:
-            ServerGone, RuntimeError: as `request`; a refusal of the tool is a RuntimeError too.
+            ServerGone: the server died before it answered.
+            RuntimeError: the server answered with an error, or the tool refused the call.
         """
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
         if result.get("isError"):
@@ -112,17 +113,17 @@ class WireServer:
         return result
 
     def kill(self) -> None:
-        """SIGKILL: the process gets no chance to tidy up."""
+        """SIGKILL the server. It gets no chance to clean up."""
         self._child.kill()
 
     def close(self) -> None:
-        """Close stdin, which ends a server, and wait for its end; one that hangs is killed."""
+        """Close stdin, which ends a server, and wait for its end. Kills a server that hangs."""
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
                 try:
                     pipe.close()
                 except OSError:
-                    continue  # what was not written to a dead server
+                    continue  # unwritten data for a dead server
         try:
             self._child.wait(_LAST_WAIT_S)
         except subprocess.TimeoutExpired:
@@ -141,7 +142,7 @@ class WireServer:
         assert self._child.stdout is not None
         while line := self._child.stdout.readline():
             if not line.endswith(b"\n"):
-                break  # killed within a line
+                break  # the server was killed within a line
             message = json.loads(line)
             if message.get("id") != request_id:
                 continue

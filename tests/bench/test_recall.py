@@ -24,15 +24,15 @@ def test_without_the_data_it_says_so_and_ends_well(
     monkeypatch.setenv(recall.FOLDER_VARIABLE, str(tmp_path))
     monkeypatch.setattr("sys.argv", ["recall"])
     recall.main()
-    told = capsys.readouterr()
-    assert recall.FOLDER_VARIABLE in told.err
-    assert str(tmp_path) not in told.err
-    assert told.out == ""
+    printed = capsys.readouterr()
+    assert recall.FOLDER_VARIABLE in printed.err
+    assert str(tmp_path) not in printed.err
+    assert printed.out == ""
 
 
 def test_a_folder_that_is_named_must_have_the_data(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
-        recall.shelf_named(argparse.ArgumentParser(), tmp_path)
+        recall.find_bench_data(argparse.ArgumentParser(), tmp_path)
 
 
 def test_a_question_finds_its_turn_in_a_memory_that_is_filled_once(tmp_path: Path) -> None:
