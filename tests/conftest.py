@@ -1,4 +1,4 @@
-"""What every test shares."""
+"""Fixtures and hooks of every test."""
 
 import signal
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ def ids() -> CountedIds:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """Where a test's database will be."""
+    """The path of a database that does not exist yet."""
     return tmp_path / "memory.db"
 
 

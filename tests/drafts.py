@@ -1,4 +1,4 @@
-"""Drafts as the services hand them to a store, with every field set."""
+"""Drafts as the services pass them to a store, with every field set."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -147,7 +147,7 @@ def edit(
     editor: Editor = ANN,
     edited_at: int = START_MS + 1,
 ) -> EditDraft:
-    """The record's content with these fields replaced; None takes one away."""
+    """The record's content with these fields replaced. None removes a field."""
     content = with_changes(before.content, changes)
     return EditDraft(
         type=edit_type,

@@ -1,4 +1,4 @@
-"""An empty database to begin with. Making one costs three times what opening one does, and most tests need one."""
+"""A cached empty database. Creating one takes three times as long as opening it, and most tests need one."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -11,9 +11,9 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 
 
 def lay_empty_database(path: Path) -> Path:
-    """Write what a store leaves behind that was opened there first and closed; nothing where a file is already.
+    """Write an empty, closed database. Does nothing if there is a file already.
 
-    How a database comes to be is shown by the tests of the storage, and by every process that a test starts.
+    The tests of the storage, and every process that a test starts, create their databases themselves.
     """
     if not path.exists():
         path.parent.mkdir(0o700, parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def lay_empty_database(path: Path) -> Path:
 def _closed() -> bytes:
     with TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
         path = Path(folder) / "memory.db"
-        # A thread has no event loop yet, whoever asks.
+        # The caller may run in an event loop. A new thread has none.
         pool.submit(anyio.run, _make, path).result()
         assert not path.with_name("memory.db-wal").exists()
         return path.read_bytes()

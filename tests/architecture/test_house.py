@@ -1,4 +1,4 @@
-"""The house keeps its shape."""
+"""The structure of the package, its errors, exports and profiles."""
 
 import ast
 import re

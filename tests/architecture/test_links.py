@@ -1,4 +1,4 @@
-"""What the Markdown files point at exists."""
+"""Relative links in the Markdown files lead to files that exist."""
 
 import re
 from pathlib import Path

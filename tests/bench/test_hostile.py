@@ -1,4 +1,4 @@
-"""Hostile queries are what they are called."""
+"""Each hostile query is what its name says."""
 
 from bench.hostile import hostile_queries
 from kalito_mcp.text.analysis import STOP_WORDS, query_terms, words

@@ -1,4 +1,4 @@
-"""The plot is whole, and its axes hold what is drawn."""
+"""The plot is complete, and its axes contain every value."""
 
 import xml.etree.ElementTree as ET
 

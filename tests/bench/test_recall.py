@@ -1,4 +1,4 @@
-"""The recall benchmark: what it needs is optional, and what it asks is a real memory."""
+"""The recall benchmark: its data is optional, and it searches a real memory."""
 
 import argparse
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The command line in this process, and a database for it to look at."""
+"""Runs the command line in this process, on a database with a few records."""
 
 import sys
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.server.wire import clean_environment
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command left behind."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -26,7 +26,7 @@ class Outcome:
 
 
 class Terminal(StringIO):
-    """Standard input at which somebody sits."""
+    """Standard input with a person at the terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -37,7 +37,7 @@ Invoke = Callable[..., Outcome]
 
 @pytest.fixture
 def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
-    """Runs a command as the shell would, with a clean environment and these variables."""
+    """Runs a command like the shell, with a clean environment and these variables."""
 
     def run(*arguments: str, **environment: str) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["kalito-mcp", *arguments])

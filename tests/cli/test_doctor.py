@@ -1,4 +1,4 @@
-"""`kalito-mcp doctor`: what it finds, and that it never lays hands on it."""
+"""`kalito-mcp doctor`: what it finds, and that it never changes anything."""
 
 import sqlite3
 from contextlib import closing

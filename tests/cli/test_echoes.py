@@ -1,4 +1,4 @@
-"""What a person is told after a change of a message: what else speaks of it."""
+"""After a change of a message, the command line names the records that still repeat its old text."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,17 +12,17 @@ from tests.cli.conftest import Invoke
 from tests.cli.test_records import COLOUR, done
 
 
-class Told(NamedTuple):
+class Changed(NamedTuple):
     """A database with a message `msg_1`, the lines of what speaks of it, and the id of the pin among that."""
 
     database: Path
     says: str
-    anew: str
+    rewritten: str
     pin: str
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
+def changed(tmp_path: Path) -> Changed:
     """A pin and a summary speak of `msg_1`."""
     database = tmp_path / "memory.db"
 
@@ -37,39 +37,45 @@ def told(tmp_path: Path) -> Told:
 
     pin, summary = anyio.run(fill)
     words = "Flight: Oslo \\u{1b}[31mred\\u{9b}2J\\u{202e}."
-    return Told(
+    return Changed(
         database,
         says=f"{pin} was made from msg_1 and says its own words: {words}",
-        anew=f"written anew: {summary} (`kalito-mcp history ID` shows what was there before)",
+        rewritten=f"written anew: {summary} (`kalito-mcp history ID` shows what was there before)",
         pin=pin,
     )
 
 
-def test_a_corrected_message_tells_of_pins_that_stay_and_summaries_that_do_not(invoke: Invoke, told: Told) -> None:
-    edited = done(invoke, told.database, "edit", "msg_1", "--text", "We fly to Bergen on May 4.").splitlines()
-    assert edited[-3:] == ["msg_1 is now at revision 2", told.says, told.anew]
-    assert done(invoke, told.database, "revert", "msg_1", "1").splitlines()[-2:] == [told.says, told.anew]
+def test_a_corrected_message_tells_of_pins_that_stay_and_summaries_that_do_not(
+    invoke: Invoke, changed: Changed
+) -> None:
+    edited = done(invoke, changed.database, "edit", "msg_1", "--text", "We fly to Bergen on May 4.").splitlines()
+    assert edited[-3:] == ["msg_1 is now at revision 2", changed.says, changed.rewritten]
+    assert done(invoke, changed.database, "revert", "msg_1", "1").splitlines()[-2:] == [changed.says, changed.rewritten]
 
 
-def test_a_forgotten_message_tells_the_same_and_a_restored_one_nothing(invoke: Invoke, told: Told) -> None:
-    assert done(invoke, told.database, "forget", "1").splitlines() == ["forgot msg_1", told.says, told.anew]
-    assert done(invoke, told.database, "forget", "1").splitlines() == ["msg_1 is forgotten already"]
-    assert done(invoke, told.database, "restore", "1").splitlines() == ["restored msg_1"]
+def test_a_forgotten_message_tells_the_same_and_a_restored_one_nothing(invoke: Invoke, changed: Changed) -> None:
+    assert done(invoke, changed.database, "forget", "1").splitlines() == [
+        "forgot msg_1",
+        changed.says,
+        changed.rewritten,
+    ]
+    assert done(invoke, changed.database, "forget", "1").splitlines() == ["msg_1 is forgotten already"]
+    assert done(invoke, changed.database, "restore", "1").splitlines() == ["restored msg_1"]
 
 
-def test_a_change_that_is_not_of_words_is_told_of_alone(invoke: Invoke, told: Told) -> None:
-    out = done(invoke, told.database, "edit", "msg_1", "--set", "critical=true")
+def test_a_change_that_is_not_of_words_is_told_of_alone(invoke: Invoke, changed: Changed) -> None:
+    out = done(invoke, changed.database, "edit", "msg_1", "--set", "critical=true")
     assert out.splitlines()[1:] == ["msg_1 is now at revision 2"]
 
 
-def test_a_pin_that_the_memory_found_by_itself_follows_and_is_not_told_of(invoke: Invoke, told: Told) -> None:
+def test_a_pin_that_the_memory_found_by_itself_follows_and_is_not_told_of(invoke: Invoke, changed: Changed) -> None:
     text = "Remember: Ella is allergic to hazelnuts."
-    out = done(invoke, told.database, "edit", "msg_1", "--text", text, "--set", "name=Bob")
-    assert f"Bob: {text}" in done(invoke, told.database, "search", "hazelnuts", "--type", "pin")
-    assert out.splitlines()[-2:] == [told.says, told.anew]
+    out = done(invoke, changed.database, "edit", "msg_1", "--text", text, "--set", "name=Bob")
+    assert f"Bob: {text}" in done(invoke, changed.database, "search", "hazelnuts", "--type", "pin")
+    assert out.splitlines()[-2:] == [changed.says, changed.rewritten]
 
 
-def test_a_pin_that_is_forgotten_is_no_longer_told_of(invoke: Invoke, told: Told) -> None:
-    assert done(invoke, told.database, "forget", told.pin) == f"forgot {told.pin}\n"
-    out = done(invoke, told.database, "edit", "msg_1", "--text", "We sail.")
-    assert out.splitlines()[-2:] == ["msg_1 is now at revision 2", told.anew]
+def test_a_pin_that_is_forgotten_is_no_longer_told_of(invoke: Invoke, changed: Changed) -> None:
+    assert done(invoke, changed.database, "forget", changed.pin) == f"forgot {changed.pin}\n"
+    out = done(invoke, changed.database, "edit", "msg_1", "--text", "We sail.")
+    assert out.splitlines()[-2:] == ["msg_1 is now at revision 2", changed.rewritten]

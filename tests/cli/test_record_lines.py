@@ -1,4 +1,4 @@
-"""Records as lines: what is overdue, and what a line never has."""
+"""Records as lines: what is overdue, and what a line never contains."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

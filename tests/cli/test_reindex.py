@@ -1,4 +1,7 @@
-"""`kalito-mcp reindex`: the text index, and with an embedder the vectors, which the next run goes on with."""
+"""`kalito-mcp reindex`: the text index and, with an embedder, the vectors.
+
+The next run continues an interrupted one.
+"""
 
 import sys
 from collections.abc import Callable, Sequence

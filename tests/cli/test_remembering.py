@@ -1,4 +1,4 @@
-"""What a person keeps at the command line, and finds again there."""
+"""Remember and find records at the command line."""
 
 import json
 import shlex

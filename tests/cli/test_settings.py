@@ -1,4 +1,4 @@
-"""Defaults < TOML file < environment < command line, and what is said about a setting that cannot be."""
+"""Defaults < TOML file < environment < command line, and the refusals of impossible settings."""
 
 import math
 from collections.abc import Mapping

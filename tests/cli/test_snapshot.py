@@ -1,4 +1,4 @@
-"""`kalito-mcp snapshot`: save, look at, compare and restore what an agent learnt."""
+"""`kalito-mcp snapshot`: save, show, compare and restore what an agent learnt."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`kalito-mcp stats`: for people, for programs, and never more than a look."""
+"""`kalito-mcp stats`: for people, for programs, and read-only."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`RevisionCache`: young, of this revision, or not at all."""
+"""`RevisionCache` returns only entries that are recent and of the current revision."""
 
 import pytest
 from hypothesis import given

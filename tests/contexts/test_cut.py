@@ -1,4 +1,4 @@
-"""`cut`: at a space where there is one, and nowhere inside what is one character to its reader."""
+"""`cut` ends at a space if there is one, and never inside a character as readers see it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The budget holds for every counter, and the minimum that a refusal names is the minimum."""
+"""Every counter keeps the budget. The minimum that a refusal names is enough."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""What goes into a context of so many tokens."""
+"""What goes into a context of a given number of tokens."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What was found comes with the turns around it; what of a long text is shown has what was asked for."""
+"""Hits come with the turns around them. The shown part of a long text contains what was asked for."""
 
 import pytest
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""The backends that every contract test runs against. A test here knows the ports and nothing of what is below."""
+"""The backends of every contract test. A test here uses only the ports."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,7 +15,7 @@ class Backend(Protocol):
     """One empty database."""
 
     async def open(self) -> Store:
-        """A store on the database, as another process would open it."""
+        """Open a store on the database, as another process would."""
         ...
 
     async def close(self) -> None:
@@ -24,7 +24,7 @@ class Backend(Protocol):
 
 
 class SqliteBackend:
-    """A file in a folder of its own."""
+    """A file in its own folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path = lay_empty_database(folder / "memory.db")

@@ -1,4 +1,4 @@
-"""`ports.records`: messages, pins and summaries, written and read back."""
+"""`ports.conversations`: messages, pins and summaries, written and read back."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`ports.graphs`: what is saved is loaded, whole or since a revision, and never another scope's."""
+"""`ports.graphs`: what is saved is loaded, completely or since a revision, and never another scope's."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`ports.edits`: whole records read, changed, forgotten and erased."""
+"""`ports.records`: records of every type are read, changed, forgotten and erased."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

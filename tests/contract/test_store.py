@@ -1,4 +1,4 @@
-"""`ports.store.Store`: consistent views, atomic writes, a revision that tells of every commit."""
+"""`ports.store.Store`: consistent views, atomic writes, and a revision that changes with every commit."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""`ports.text_index`: which records hold a term, newest first, with the work bounded by the cap."""
+"""`ports.text_index`: which records contain a term, newest first, with work bounded by the cap."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""`ports.vectors`: what is owed, what is stored of it, and what is nearest; nothing at all without an embedder."""
+"""`ports.vectors`: owed vectors, stored vectors and the nearest ones. Empty without an embedder."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Age lowers the rank of a record, less where it matters or is used, and never below the floor."""
+"""Age lowers the rank of a record, less if it is important or used, and never below the floor."""
 
 import math
 from typing import Any
@@ -22,7 +22,7 @@ RECORDS = st.fixed_dictionaries(
         "policy": POLICIES,
     }
 )
-# Logarithm and power are exact but for their last bit.
+# Logarithm and power are exact except for their last bit.
 DUST = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""A score and its level: each level begins at its own bound, and stands for a score of its own."""
+"""Scores and levels: each level begins at its bound and has a score of its own."""
 
 import math
 

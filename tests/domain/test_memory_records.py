@@ -1,4 +1,4 @@
-"""Versions are told from the record and what its edits undid: nothing is stored twice, and nothing is lost."""
+"""Versions are derived from the record and its edits: nothing is stored twice, and nothing is lost."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Sparse vectors: unit length, ascending, and the same again after a snapshot."""
+"""Sparse vectors: unit length, ascending, and unchanged by a snapshot."""
 
 import math
 

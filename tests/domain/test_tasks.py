@@ -1,4 +1,4 @@
-"""A task goes forward only, and matters as its priority says."""
+"""A task only moves forward. Its priority decides its importance."""
 
 import itertools
 

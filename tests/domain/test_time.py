@@ -1,4 +1,4 @@
-"""Moments at the border: UTC, ISO 8601 with milliseconds, the years 1 to 9999 and nothing beyond."""
+"""Times at the border: UTC, ISO 8601 with milliseconds, only the years 1 to 9999."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What is accepted as text, as a name, as a number; every refusal names the field and what to do."""
+"""Accepted texts, names and numbers. Every refusal names the field and says what to do."""
 
 import pytest
 from hypothesis import given

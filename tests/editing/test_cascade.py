@@ -1,4 +1,4 @@
-"""What was made of a message follows it: its pins, the summaries over it, and what the graphs say of it."""
+"""An edit of a message changes what was made of it: its pins, its summaries and the graphs."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the editor and the eraser refuse, in words that say what to do, and that nothing is written then."""
+"""What the editor and the eraser refuse. Each refusal says what to do and writes nothing."""
 
 import shutil
 import sqlite3

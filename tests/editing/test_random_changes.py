@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, in two processes: a graph in memory is the graph on disk."""
+"""After random changes by two processes, a graph in memory equals the graph on disk."""
 
 import random
 import sqlite3

@@ -1,4 +1,4 @@
-"""Erased words leave the checkpoints: by a purge, where an older one is put back, and where one is being written."""
+"""Erased words leave the checkpoints: by a purge, by a restore of an older one, and during a write."""
 
 import os
 import shutil

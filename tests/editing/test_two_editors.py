@@ -1,4 +1,4 @@
-"""Two processes edit the same records at random: what the history says is what happened, and nothing is lost."""
+"""Two processes edit the same records at random. The history is correct, and nothing is lost."""
 
 import random
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Whatever is sent: a right answer, or a refusal that names the field and says what to do, and nothing is lost."""
+"""Every input gets a correct answer or a refusal that names the field and says what to do. Nothing is lost."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""kill -9 while two processes edit and erase: whatever the moment, the database is whole."""
+"""kill -9 while two processes edit and erase never damages the database."""
 
 import random
 import subprocess

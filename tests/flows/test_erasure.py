@@ -1,4 +1,4 @@
-"""What must not be on the disk is not: erased words, whatever was made of them, and secrets that were never kept."""
+"""Erased words, whatever was made of them, and secrets that were never kept are in no file."""
 
 import shutil
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def holding(folder: Path, word: str) -> list[str]:
     return [path.name for path in paths if word.lower().encode() in path.read_bytes().lower()]
 
 
-def told(*texts: str) -> list[NewMessage]:
+def spoken(*texts: str) -> list[NewMessage]:
     """A question and an answer after the other, a second apart."""
     return [
         NewMessage(Role.USER if place % 2 == 0 else Role.ASSISTANT, text, created_at=START_MS + place * 1000)
@@ -32,7 +32,7 @@ def told(*texts: str) -> list[NewMessage]:
     ]
 
 
-TALK: Final = told(
+TALK: Final = spoken(
     f"What did we call the boat? I decided on {CANARY}.",
     f"The boat is called {CANARY}, and lies in the harbour.",
     "Where is the harbour?",
@@ -88,7 +88,7 @@ async def test_no_secret_is_ever_on_the_disk(tmp_path: Path, caplog: pytest.LogC
     async with open_memory(folder / "memory.db") as memory:
         texts = [text for _, text, _ in made]
         for start in range(0, len(texts), 100):
-            await memory.record_messages("s", told(*texts[start : start + 100]))
+            await memory.record_messages("s", spoken(*texts[start : start + 100]))
         for text in texts[::20]:
             await memory.create_pin(CreatePinRequest("s", text))
             await memory.remember("note", {"text": text, "title": text[:60].replace("\n", " ") or "none"})

@@ -1,4 +1,4 @@
-"""What is remembered stays between the two markers, also where it holds the markers themselves."""
+"""Remembered text stays between the two markers, even if it contains the markers."""
 
 import re
 from pathlib import Path

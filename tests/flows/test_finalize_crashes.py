@@ -1,4 +1,4 @@
-"""`finalize_session` killed with SIGKILL at each of its stages: called again, it ends where it would have ended."""
+"""`finalize_session` killed with SIGKILL at each stage: a second call ends in the same state."""
 
 import shutil
 import signal

@@ -1,4 +1,4 @@
-"""Arguments drawn from each tool's own schema, and then spoilt: no call ever ends in an internal failure."""
+"""Arguments drawn from each tool's schema and then broken never cause an internal failure."""
 
 import copy
 import math

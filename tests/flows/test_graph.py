@@ -1,4 +1,4 @@
-"""What was asked before, what answered it and how that was liked, over MCP: learnt, consolidated, carried on."""
+"""Questions, answers and feedback over MCP: learnt, consolidated, carried on."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The graphs and snapshots as resources, their completions, and the names that lead nowhere."""
+"""The graphs and snapshots as resources, their completions, and unknown names."""
 
 from pathlib import Path
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""The memory as a library: what a program that opens it sees."""
+"""The memory as a library, as a program that opens it sees it."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""kill -9 in a purge, and in a checkpoint beside one: the words leave every file all the same."""
+"""kill -9 during a purge, and during a checkpoint next to one: the words still leave every file."""
 
 import shutil
 import signal

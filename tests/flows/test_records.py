@@ -1,4 +1,4 @@
-"""A person sees, corrects, undoes and erases what is remembered, through an assistant."""
+"""A person sees, corrects, undoes and erases records through an assistant."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a caller hears that asks wrongly, and what it hears when the fault is ours."""
+"""The refusals of wrong calls, and the answer to a fault of the server."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""Each tool through a client of either era: what it answers, in both forms, and what happens to a retry."""
+"""Each tool through a client of either era: its answer in both forms, and the effect of a retry."""
 
 import re
 from pathlib import Path

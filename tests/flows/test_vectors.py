@@ -1,5 +1,4 @@
-"""Vectors from end to end: a real embedding server on loopback, the memory's own server over stdio, and the command
-line beside it."""
+"""Vectors from end to end: a real embedding server on loopback, the server over stdio, and the command line."""
 
 import json
 import sqlite3

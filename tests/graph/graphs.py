@@ -1,4 +1,4 @@
-"""What the tests of the graph build: small graphs under a scripted clock, and what of a graph can be compared."""
+"""Small graphs under a scripted clock for the tests of the graph, and comparisons of them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from tests.scripted import ScriptedClock
 
 @dataclass
 class Listening:
-    """A summarizer that returns a set text and remembers its calls; also the listener of reports."""
+    """A summarizer that returns a fixed text and remembers its calls. Also a listener of reports."""
 
     reply: Any = "summed up"
     asked: list[tuple[Sequence[str], int]] = field(default_factory=list)
@@ -35,12 +35,12 @@ class Listening:
 
 
 def graph_of(clock: ScriptedClock, **config: Any) -> GraphStore:
-    """An empty graph of these settings."""
+    """An empty graph with these settings."""
     return GraphStore(GraphConfig(**config), now_ms=clock.now_ms)
 
 
 def sleeping(graph: GraphStore, reply: Any = "summed up", **defaults: Any) -> Listening:
-    """Have the graph sleep; who sums up and hears of it."""
+    """Run a sleep cycle with this summarizer and listener."""
     listening = Listening(reply)
     graph.configure_sleep_cycle(
         SleepCycleConfig(
@@ -51,34 +51,34 @@ def sleeping(graph: GraphStore, reply: Any = "summed up", **defaults: Any) -> Li
 
 
 def query_id(text: str) -> str:
-    """The id that a query of this text has."""
+    """The id of a query with this text."""
     return f"query_{canonical_key(text)}"
 
 
 def seen(graph: GraphStore) -> dict[str, Any]:
-    """The whole graph, to be compared with another that may have it in another order."""
+    """The whole graph in a comparable form, whatever its order."""
     graph_part = graph.to_snapshot()["graph"]
     return {kind: sorted(graph_part[kind], key=lambda one: str(one["id"])) for kind in ("nodes", "edges")}
 
 
 def weighed(graph: GraphStore) -> dict[str, tuple[float, float]]:
-    """Each node's repeat and feedback."""
+    """The repeat count and the feedback of each node."""
     return {node.id: (node.weights.repeat, node.weights.feedback) for node in graph.nodes()}
 
 
 def linked(graph: GraphStore) -> dict[str, float]:
-    """Each edge's weight."""
+    """The weight of each edge."""
     return {edge.id: edge.weight for edge in graph.edges()}
 
 
 def edge_of(graph: GraphStore, from_id: str, to_id: str) -> GraphEdge | None:
-    """The edge between two nodes, whichever way it runs."""
+    """The edge between two nodes, in either direction."""
     return next((edge for edge in graph.edges_of(from_id) if {edge.from_id, edge.to_id} == {from_id, to_id}), None)
 
 
 @contextmanager
 def unchanged(graph: GraphStore) -> Iterator[None]:
-    """Nothing in the graph is different afterwards, and nothing is to be stored."""
+    """Check that the block changes nothing in the graph and leaves nothing to store."""
     graph.drain_changes()
     before = graph.to_snapshot()
     yield

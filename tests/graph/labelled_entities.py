@@ -1,15 +1,15 @@
-"""Chat messages of our own invention with the entities that a reader marks in them.
+"""Invented chat messages with the entities that a reader marks in them.
 
-How they were marked, before any extractor was run on them:
-- people, places, organisations, products, languages, feasts: without title, possessive or version number, as one
-  ("Bank of Norway"). Acronyms without plural s. Kinship words used as names count (Mom), weekdays and dates do not.
-- paths and file names; identifiers, flags, what stands in backticks; URLs and addresses as written, without the
+The rules of marking, made before any extractor was run on them:
+- people, places, organisations, products, languages and feasts, without title, possessive or version number, as one
+  ("Bank of Norway"). Acronyms without plural s. Kinship words used as names count (Mom). Weekdays and dates do not.
+- paths and file names; identifiers, flags and everything in backticks; URLs and addresses as written, without the
   sentence's punctuation; tags with their sign.
 - In German, where every noun has a capital, only the proper names are marked.
 
 `TUNED` was known while the rules were written, and its misses were read. `HELD_OUT` is not blind either: its messages
-had been read before the present rules were written, and its figures were looked at after each change. Its misses were
-not read.
+had been read before the present rules were written, and its figures were checked after each change. Its misses were not
+read.
 """
 
 from typing import Final

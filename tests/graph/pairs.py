@@ -1,4 +1,4 @@
-"""Pairs of queries: near and different, and the same except for case, punctuation and white space."""
+"""Pairs of queries: similar, different, or equal except for case, punctuation and white space."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Which texts are the same, and which are not: equal folded tokens, and nothing less."""
+"""Two texts are the same exactly if their folded tokens are equal."""
 
 import random
 import re

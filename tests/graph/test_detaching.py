@@ -1,4 +1,4 @@
-"""Records leave a graph: what they alone said goes with all that hangs on it, what others say too stays as theirs."""
+"""Records leave a graph: with them goes what only they said. What others also say stays."""
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -1,4 +1,4 @@
-"""What a text names: each thing as it is written, no ordinary words, and no text that is too much."""
+"""The entities of a text: as they are written, no ordinary words, and only from texts of limited length."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Making room: the lowest ranks go, what is protected stays, a sleep cycle comes first, and several go at once."""
+"""Eviction: a sleep cycle comes first, then the lowest ranks go, several at once. Protected nodes stay."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Feedback: on what it is, what it weighs, how far it reaches, and what a search makes of it."""
+"""Feedback: its targets, its weight, how far it reaches, and its effect on a search."""
 
 import pytest
 from hypothesis import given

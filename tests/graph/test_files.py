@@ -1,4 +1,4 @@
-"""Graphs in files: whole or not there, readable by their owner alone, and written only where something changed."""
+"""Graphs in files: complete or missing, readable only by their owner, and written only after a change."""
 
 import json
 import os

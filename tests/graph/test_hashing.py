@@ -1,4 +1,4 @@
-"""The default embedder: the same vectors in every process, near for near texts."""
+"""The default embedder: the same vectors in every process, similar for similar texts."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What holds of a graph after whatever was done to it, and of another that only heard what changed."""
+"""Invariants of a graph after random changes, and of a copy that only applied the changes."""
 
 from dataclasses import replace
 from typing import Any

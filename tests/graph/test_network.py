@@ -1,4 +1,4 @@
-"""The network: no edge without its ends, one edge of a type between two ends, and what changed until it is drained."""
+"""The network: no edge without its ends, one edge of a type between two ends, and changes until they are drained."""
 
 import pytest
 

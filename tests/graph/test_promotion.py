@@ -1,4 +1,4 @@
-"""The best of a session goes into the agent's graph: which, with what, and how often that counts."""
+"""The best of a session goes into the agent's graph: which nodes, with what, and how often it counts."""
 
 import pytest
 from hypothesis import given, settings
