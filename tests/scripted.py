@@ -1,4 +1,4 @@
-"""What tests put in the place of clocks, random ids and tokenizers. Nothing here sleeps or draws at random."""
+"""Replacements for clocks, random ids and tokenizers. Nothing here sleeps or is random."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass
 class ScriptedClock:
-    """Stands still until it is moved, in any direction."""
+    """A clock that only moves when it is moved, in any direction."""
 
     wall_ms: int = START_MS
     steady: float = 1_000.0
@@ -28,7 +28,7 @@ class ScriptedClock:
 
 @dataclass
 class CountedIds:
-    """Ids in the order in which they are drawn, of the shape that the specification gives them.
+    """Ids in the order of their requests, in the format of the specification.
 
     `first` keeps two sources on one database apart.
     """

@@ -1,4 +1,4 @@
-"""An embedder that tests foresee: texts are near to each other by the letters that they share."""
+"""A deterministic embedder: texts are similar if they share letters."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from kalito_mcp.errors import ModelReplyInvalid
 
 
 def hashed_vector(text: str, dimension: int = 64) -> NDArray[np.float32]:
-    """The text's three-letter pieces, hashed into the dimensions; unit length, or zeros where there are none."""
+    """The hashed three-letter pieces of the text. Unit length, or zeros if there are none."""
     vector = np.zeros(dimension, np.float32)
     padded = f"  {text.lower()} "
     for start in range(len(padded) - 2):
@@ -23,7 +23,7 @@ def hashed_vector(text: str, dimension: int = 64) -> NDArray[np.float32]:
 
 @dataclass
 class ScriptedEmbedder:
-    """Remembers what it was asked. `before` is called with the texts first, and may raise."""
+    """Remembers the texts it was asked for. `before` gets the texts first, and may raise."""
 
     fingerprint: str = "scripted:64"
     dimension: int = 64
@@ -36,11 +36,11 @@ class ScriptedEmbedder:
         return np.array([hashed_vector(text, self.dimension) for text in texts], np.float32).reshape(-1, self.dimension)
 
     async def aclose(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 def refusing(*texts: str) -> Callable[[Sequence[str]], None]:
-    """A `before` that refuses batches with one of these texts."""
+    """A `before` that refuses batches that contain one of these texts."""
 
     def before(asked: Sequence[str]) -> None:
         if set(asked) & set(texts):

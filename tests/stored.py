@@ -1,4 +1,4 @@
-"""What a database holds, so that two can be compared, and a conversation to fill one with."""
+"""The contents of a database in a comparable form, and a conversation to fill one with."""
 
 import re
 import sqlite3
@@ -17,8 +17,10 @@ TOPICS: Final = ("the boiler", "Anna Keller's visa", "the Oslo flight", "invoice
 
 
 def tables(database: Path, *, is_exact: bool = False) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table. Without its revisions and hashes, and with ids that were drawn replaced by what they
-    name, unless it is to be exact."""
+    """Every row of every table.
+
+    Unless `is_exact`, without revisions and hashes, and with random ids replaced by their record's text.
+    """
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
         connection.row_factory = sqlite3.Row
         found = {
@@ -38,7 +40,7 @@ def tables(database: Path, *, is_exact: bool = False) -> dict[str, list[dict[str
 
 
 def talk(turns: int, *, first: int = 0) -> list[NewMessage]:
-    """Questions, many of them alike, each with its answer."""
+    """Questions, many of them similar, each with its answer."""
     messages: list[NewMessage] = []
     for turn in range(first, first + turns):
         topic = TOPICS[turn % len(TOPICS)]
@@ -54,7 +56,7 @@ def said(*texts: str) -> list[NewMessage]:
 
 
 def content(graph: GraphStore) -> dict[str, Any]:
-    """A graph's nodes, edges and last sleep, whatever the order in which they came."""
+    """A graph's nodes, edges and last sleep in a comparable order."""
     snapshot = graph.to_snapshot()["graph"]
     return {
         "nodes": sorted(snapshot["nodes"], key=lambda node: str(node["id"])),

@@ -37,7 +37,7 @@ def learn(database: Path, session_id: str, question: str, answer: str) -> None:
 
 
 def known(invoke: Invoke, database: Path) -> list[str]:
-    """The questions that the agent knows, as a snapshot taken now tells them."""
+    """The questions that the agent knows, read from a snapshot taken now."""
     snapshot(invoke, database, "save", "now")
     shown = json.loads(snapshot(invoke, database, "show", "now", "--json").out)
     return [node["text"] for node in shown["top_queries"]]

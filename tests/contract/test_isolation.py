@@ -1,4 +1,4 @@
-"""Nothing of one owner, agent or session is ever read under another, whatever they are called."""
+"""No read of one owner, agent or session returns anything of another, whatever their names."""
 
 import random
 from itertools import product
@@ -46,7 +46,7 @@ async def remember(store: Store, scope: Scope, text: str) -> int:
 
 
 async def visible(store: Store, scope: Scope) -> set[str]:
-    """Every text that any read under the scope gives back, the whole number range included."""
+    """Every text that any read under the scope returns, including reads of the whole number range."""
     texts: set[str] = set()
     async with store.read() as view:
         everything = range(0, 1_000)

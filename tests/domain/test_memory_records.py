@@ -29,7 +29,7 @@ CHANGES: Final = st.dictionaries(st.sampled_from(["title", "tags", "critical", D
 
 
 def record(content: Mapping[str, Any] | None = None, **others: Any) -> MemoryRecord:
-    """A task of an assistant, unless told otherwise."""
+    """A task of an assistant, unless given otherwise."""
     fields = {
         "key": 7,
         "id": "task_7",

@@ -112,7 +112,7 @@ async def test_a_summary_that_a_model_wrote_comes_back_word_for_word(memory: Mem
 
 
 async def test_of_two_forgotten_messages_one_comes_back_without_the_words_of_the_other(memory: Memory) -> None:
-    """At one moment, as the clock stands still here: their edits tell by what they were caused."""
+    """At one moment, because the clock stands still here. Their edits name their cause."""
     await memory.forget("msg_1")
     await memory.forget("msg_4")
     await memory.restore("msg_1")

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 ANN: Final = Editor(EditorType.HUMAN, "ann")
 MALLORY: Final = Scope(owner="mallory")
 INDEX: Final = "records_text_data"
-"""How the text index lies in its segments; sweeping merges them."""
+"""The segments of the text index. Sweeping merges them."""
 TABLES: Final = (
     "agents", "sessions", "records", "memory_edits", "record_usage", "tombstones", "graphs", "graph_nodes",
     "graph_edges", INDEX,

@@ -162,7 +162,7 @@ def test_what_was_removed_is_told_to_the_storage(graph: GraphStore) -> None:
 
 
 class AnyUseAndForgetting(AnyUse):
-    """The same graphs, out of which records are taken in between."""
+    """The same graphs, with records removed in between."""
 
     @rule(
         gone=st.sets(st.sampled_from(RECORDS), min_size=1, max_size=3),

@@ -1,4 +1,4 @@
-"""Rank and search score: bounded, and never lower for more of what they are made of."""
+"""Rank and search score: bounded, and never lower if a component grows."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Near is near: exact, in any order of insertion, with an inverted index and without."""
+"""The similarity search is exact: in any order of insertion, with and without an inverted index."""
 
 import random
 from collections.abc import Sequence

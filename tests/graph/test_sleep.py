@@ -1,4 +1,4 @@
-"""The sleep cycle: what would be merged, what is merged, what is left of it, and what it is bounded by."""
+"""The sleep cycle: its plan, its merges, what remains, and its limits."""
 
 import logging
 from typing import Any

@@ -1,4 +1,7 @@
-"""Snapshots: the same graph again, whoever wrote them, or an error that says where, and the graph as it was."""
+"""Snapshots restore the same graph, whoever wrote them.
+
+An invalid one is an error that says where, and changes nothing.
+"""
 
 import json
 import math

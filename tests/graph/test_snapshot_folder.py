@@ -1,4 +1,4 @@
-"""Snapshots by name: none leads out of the folder, and each is found again."""
+"""Snapshots by name: no name leads out of the folder, and each is found again."""
 
 import os
 from pathlib import Path

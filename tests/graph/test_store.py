@@ -1,4 +1,4 @@
-"""GraphStore: what is one node, what is linked, what is found, and what is refused."""
+"""GraphStore: which texts are one node, what is linked, found and refused."""
 
 import math
 from collections.abc import Callable

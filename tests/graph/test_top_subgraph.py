@@ -1,4 +1,4 @@
-"""The best of a graph: its best questions, and what belongs to them."""
+"""The best questions of a graph, and the nodes that belong to them."""
 
 import pytest
 
@@ -10,7 +10,7 @@ NOW_MS = 1_772_600_767_089
 
 @pytest.fixture
 def graph() -> GraphStore:
-    """Two questions, of which the second is the better."""
+    """Two questions. The second is the better one."""
     store = GraphStore(now_ms=lambda: NOW_MS)
     for question, answer, about, label in (
         ("Where is Ann?", "In Oslo.", "Oslo", "down"),

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers as scripted, well or badly. Runs in the test's own event loop."""
+"""A real HTTP server on loopback that answers as scripted, well or badly. Runs in the test's event loop."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ class Call:
 
 
 class ScriptedServer:
-    """Gives its replies in order, the last one for ever after. `calls` are the requests that arrived."""
+    """Sends its replies in order, and then repeats the last one. `calls` are the requests that arrived."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = replies
@@ -117,7 +117,7 @@ async def hangs_after_the_head(writer: asyncio.StreamWriter) -> None:
 
 
 async def drips(writer: asyncio.StreamWriter) -> None:
-    """One byte at a time, often enough that no read ever times out."""
+    """Sends one byte at a time, often enough that no read ever times out."""
     await _head(writer, 200, "Content-Length: 1000000")
     while True:
         writer.write(b" ")
@@ -141,7 +141,7 @@ async def speaks_no_http(writer: asyncio.StreamWriter) -> None:
 
 
 class Flood:
-    """A body of any size, generated as it goes out; `sent` counts the bytes that the client let out."""
+    """A body of any size, generated while it is sent. `sent` counts the bytes that the client accepted."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -1,4 +1,4 @@
-"""The model server is a real one on loopback, and it misbehaves in every way that servers do."""
+"""The model server is a real one on loopback. It misbehaves in every way that servers do."""
 
 import logging
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The embedding server is a real one on loopback, and it misbehaves in every way that servers do."""
+"""The embedding server is a real one on loopback. It misbehaves in every way that servers do."""
 
 import logging
 from typing import Any

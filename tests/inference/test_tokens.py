@@ -1,4 +1,4 @@
-"""Token counters: the promise of the port, the calibration, the vocabularies, and the errors that say what to do."""
+"""Token counters: the contract of the port, the calibration, the vocabularies, and the errors."""
 
 import importlib.util
 import os

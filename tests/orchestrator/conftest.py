@@ -16,7 +16,7 @@ from tests.scripted import ScriptedClock
 
 
 @dataclass
-class House:
+class Setup:
     """A store, and the orchestrators on it."""
 
     store: SqliteStore
@@ -24,7 +24,7 @@ class House:
     snapshots: SnapshotFolder
 
     def orchestrator(self, agent_id: str = "default", **config: Any) -> MemoryOrchestrator:
-        """One with these settings, and a cache of its own: as another process has it."""
+        """An orchestrator with these settings and its own cache, like that of another process."""
         settings = OrchestratorConfig(**config)
         cache = GraphCache(self.store, lambda scope: new_graph(settings, scope, self.clock))
         return MemoryOrchestrator(
@@ -37,8 +37,8 @@ class House:
 
 
 @pytest.fixture
-async def house(store: SqliteStore, clock: ScriptedClock, tmp_path: Path) -> AsyncIterator[House]:
-    """With an open session, `trip`."""
-    built = House(store, clock, SnapshotFolder(tmp_path / "snapshots"))
+async def setup(store: SqliteStore, clock: ScriptedClock, tmp_path: Path) -> AsyncIterator[Setup]:
+    """An orchestrator with an open session, `trip`."""
+    built = Setup(store, clock, SnapshotFolder(tmp_path / "snapshots"))
     await built.open_session()
     yield built

@@ -1,4 +1,4 @@
-"""What merged questions have in common, told without a model."""
+"""What merged questions have in common, summarised without a model."""
 
 import pytest
 from hypothesis import given

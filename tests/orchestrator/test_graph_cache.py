@@ -1,4 +1,4 @@
-"""Graphs in memory are what is stored: in two processes at once, after failures, and under many tasks."""
+"""Graphs in memory equal the stored ones: in two processes at once, after failures, and under many tasks."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`MemoryOrchestrator`: what both graphs know is found together, feedback reaches both, and sleep is planned aside."""
+"""`MemoryOrchestrator`: a search covers both graphs, feedback reaches both, and sleep is planned on a copy."""
 
 import json
 import threading
@@ -35,7 +35,7 @@ from kalito_mcp.errors import (
 )
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
-from tests.orchestrator.conftest import House
+from tests.orchestrator.conftest import Setup
 from tests.scripted import START_MS
 from tests.stored import content, texts_of
 
@@ -67,8 +67,8 @@ class Heard:
 # search
 
 
-async def test_a_query_is_upserted_and_found_in_its_session(house: House) -> None:
-    agent = house.orchestrator()
+async def test_a_query_is_upserted_and_found_in_its_session(setup: Setup) -> None:
+    agent = setup.orchestrator()
     query_id = await agent.upsert_query("trip", "Where does Anna Keller live?")
     assert await agent.upsert_query("trip", "where does anna keller live") == query_id
     [hit] = await agent.search("trip", "Where does Anna live?")
@@ -79,9 +79,9 @@ async def test_a_query_is_upserted_and_found_in_its_session(house: House) -> Non
     assert await agent.search(None, "Where does Anna live?") == []
 
 
-async def test_the_sessions_own_come_first_by_the_bias(house: House) -> None:
+async def test_the_sessions_own_come_first_by_the_bias(setup: Setup) -> None:
     for bias, first in ((0.0, GraphScope.AGENT), (0.9, GraphScope.SESSION)):
-        agent = house.orchestrator(graph=GraphPolicy(search_bias_session_first=bias))
+        agent = setup.orchestrator(graph=GraphPolicy(search_bias_session_first=bias))
         await teach(agent, "Where does Anna Keller live?", session=None)
         await teach(agent, "Where does Anna Keller work at the moment?")
         hits = await agent.search("trip", "Where does Anna Keller live?")
@@ -89,16 +89,16 @@ async def test_the_sessions_own_come_first_by_the_bias(house: House) -> None:
         assert len(hits) == 2
 
 
-async def test_what_both_know_comes_once(house: House) -> None:
-    agent = house.orchestrator()
+async def test_what_both_know_comes_once(setup: Setup) -> None:
+    agent = setup.orchestrator()
     query_id = await teach(agent, "Where is Ann?")
     assert await teach(agent, "Where is Ann?", session=None) == query_id
     [hit] = await agent.search("trip", "Where is Ann?")
     assert (hit.id, hit.scope) == (query_id, GraphScope.SESSION)
 
 
-async def test_at_most_k_are_found_in_both_together(house: House) -> None:
-    agent = house.orchestrator()
+async def test_at_most_k_are_found_in_both_together(setup: Setup) -> None:
+    agent = setup.orchestrator()
     for number in range(6):
         await teach(agent, f"What about river {number} in Norway?", session="trip" if number % 2 else None)
     hits = await agent.search("trip", "What about the rivers in Norway?", 4)
@@ -111,8 +111,8 @@ async def test_at_most_k_are_found_in_both_together(house: House) -> None:
         await agent.search("trip", " ")
 
 
-async def test_an_unknown_session_takes_nothing_and_finds_what_the_agent_knows(house: House) -> None:
-    agent = house.orchestrator()
+async def test_an_unknown_session_takes_nothing_and_finds_what_the_agent_knows(setup: Setup) -> None:
+    agent = setup.orchestrator()
     await teach(agent, "Where is Ann?", session=None)
     assert [hit.scope for hit in await agent.search("nowhere", "Where is Ann?")] == [GraphScope.AGENT]
     assert agent.get_active_sessions() == []
@@ -128,8 +128,8 @@ async def test_an_unknown_session_takes_nothing_and_finds_what_the_agent_knows(h
             await act
 
 
-async def test_an_agent_does_not_reach_into_the_sessions_of_another(house: House) -> None:
-    mine, other = house.orchestrator("default"), house.orchestrator("other")
+async def test_an_agent_does_not_reach_into_the_sessions_of_another(setup: Setup) -> None:
+    mine, other = setup.orchestrator("default"), setup.orchestrator("other")
     await teach(mine, "Where is Ann?", "In Oslo.")
     assert await other.search("trip", "Where is Ann?") == []
     with pytest.raises(SessionNotFound):
@@ -142,8 +142,8 @@ async def test_an_agent_does_not_reach_into_the_sessions_of_another(house: House
 # past answers
 
 
-async def test_past_answers_come_best_liked_first_with_what_was_thought_of_them(house: House) -> None:
-    agent = house.orchestrator()
+async def test_past_answers_come_best_liked_first_with_what_was_thought_of_them(setup: Setup) -> None:
+    agent = setup.orchestrator()
     query_id = await teach(agent, "Where is Ann?", "In Oslo.", "In Rome.", "At home.", "Abroad.")
     store = await agent.get_session_store("trip")
     ids = {node.text: node.id for node in store.nodes()}
@@ -159,8 +159,8 @@ async def test_past_answers_come_best_liked_first_with_what_was_thought_of_them(
     assert found.answers[0].feedback == 2
 
 
-async def test_down_moves_a_past_answer_below_another_and_up_above(house: House) -> None:
-    agent = house.orchestrator()
+async def test_down_moves_a_past_answer_below_another_and_up_above(setup: Setup) -> None:
+    agent = setup.orchestrator()
     first = await teach(agent, "How do I reset the boiler?", "Hold the red button.")
     second = await teach(agent, "How do I reset the boiler in winter?", "Call Mr Weber.")
     ask = "How do I reset the boiler now?"
@@ -173,24 +173,24 @@ async def test_down_moves_a_past_answer_below_another_and_up_above(house: House)
     assert [one.query_id for one in await agent.past_answers("trip", ask)] == before
 
 
-async def test_retry_weighs_half_of_down(house: House) -> None:
-    agent = house.orchestrator(session_graph=SessionGraphConfig(diffusion=0))
+async def test_retry_weighs_half_of_down(setup: Setup) -> None:
+    agent = setup.orchestrator(session_graph=SessionGraphConfig(diffusion=0))
     query_id = await teach(agent, "Where is Ann?", "In Oslo.")
     await agent.record_feedback("trip", query_id, "down")
     await agent.record_feedback("trip", query_id, "retry")
     assert (await agent.get_session_store("trip")).node(query_id).weights.feedback == -1.5
 
 
-async def test_a_question_asked_again_finds_what_the_agent_knows_of_it(house: House) -> None:
-    agent = house.orchestrator()
+async def test_a_question_asked_again_finds_what_the_agent_knows_of_it(setup: Setup) -> None:
+    agent = setup.orchestrator()
     query_id = await teach(agent, "Where is Ann?", "In Oslo.", session=None)
     await teach(agent, "Where is Ann?")
     [found] = await agent.past_answers("trip", "Where is Ann?")
     assert (found.query_id, found.scope, found.answers[0].text) == (query_id, GraphScope.AGENT, "In Oslo.")
 
 
-async def test_a_near_duplicate_without_an_answer_does_not_hide_the_one_that_has(house: House) -> None:
-    agent = house.orchestrator(session_graph=SessionGraphConfig(tau_dup=0.85))
+async def test_a_near_duplicate_without_an_answer_does_not_hide_the_one_that_has(setup: Setup) -> None:
+    agent = setup.orchestrator(session_graph=SessionGraphConfig(tau_dup=0.85))
     answered = await teach(agent, "What does ticket 1234 from Oslo to Bergen cost?", "40 euro.")
     again = await teach(agent, "What does ticket 1235 from Oslo to Bergen cost?")
     asked = "What does ticket 1235 from Oslo to Bergen cost?"
@@ -199,7 +199,7 @@ async def test_a_near_duplicate_without_an_answer_does_not_hide_the_one_that_has
     assert found.query_id == answered
 
 
-async def test_past_answers_keep_to_their_number_their_similarity_and_their_switch(house: House) -> None:
+async def test_past_answers_keep_to_their_number_their_similarity_and_their_switch(setup: Setup) -> None:
     for policy, count in (
         (GraphPolicy(past_answers=2), 2),
         (GraphPolicy(past_answers=0), 0),
@@ -207,7 +207,7 @@ async def test_past_answers_keep_to_their_number_their_similarity_and_their_swit
         (GraphPolicy(enabled=False), 0),
         (GraphPolicy(past_answers=9), 4),
     ):
-        agent = house.orchestrator(graph=policy)
+        agent = setup.orchestrator(graph=policy)
         for kind in ("boiler", "fridge", "heating", "window"):
             await teach(agent, f"Who repairs the broken {kind}?", f"Weber does, for the {kind}.")
         assert len(await agent.past_answers("trip", "Who repairs the broken door?")) == count
@@ -217,8 +217,8 @@ async def test_past_answers_keep_to_their_number_their_similarity_and_their_swit
 # feedback
 
 
-async def test_feedback_names_its_target_by_message_by_node_or_by_a_node_that_was_merged(house: House) -> None:
-    agent = house.orchestrator(session_graph=SessionGraphConfig(diffusion=0))
+async def test_feedback_names_its_target_by_message_by_node_or_by_a_node_that_was_merged(setup: Setup) -> None:
+    agent = setup.orchestrator(session_graph=SessionGraphConfig(diffusion=0))
     async with agent._cache.changing(agent._session("trip")) as (_, [graph]):
         ids = [graph.upsert_query(text, record_id=f"msg_{place}") for place, text in enumerate(ALIKE)]
     report = await agent.run_sleep_cycle("trip", force=True, min_rank=1.0)
@@ -230,8 +230,8 @@ async def test_feedback_names_its_target_by_message_by_node_or_by_a_node_that_wa
     assert store.node(cluster.anchor_id).weights.feedback == 4 + len(ids)
 
 
-async def test_feedback_on_the_unknown_or_with_another_label_changes_nothing(house: House) -> None:
-    agent = house.orchestrator()
+async def test_feedback_on_the_unknown_or_with_another_label_changes_nothing(setup: Setup) -> None:
+    agent = setup.orchestrator()
     query_id = await teach(agent, "Where is Ann?")
     before = content(await agent.get_session_store("trip"))
     with pytest.raises(RecordNotFound, match="query_none"):
@@ -246,8 +246,8 @@ async def test_feedback_on_the_unknown_or_with_another_label_changes_nothing(hou
     assert len(content(await agent.get_session_store("trip"))["nodes"]) == len(before["nodes"]) + 1
 
 
-async def test_feedback_that_both_know_of_counts_once_in_the_end(house: House) -> None:
-    agent = house.orchestrator(promotion=PromotionPolicy(min_rank=0.0))
+async def test_feedback_that_both_know_of_counts_once_in_the_end(setup: Setup) -> None:
+    agent = setup.orchestrator(promotion=PromotionPolicy(min_rank=0.0))
     await teach(agent, "Where is Ann?", "In Oslo.", session=None)
     query_id = await teach(agent, "Where is Ann?", "In Oslo.")
     await agent.record_feedback("trip", query_id, "down")
@@ -261,9 +261,9 @@ async def test_feedback_that_both_know_of_counts_once_in_the_end(house: House) -
 # sleep
 
 
-async def test_sleep_is_told_to_emit_with_whose_it_was_once_it_is_stored(house: House) -> None:
+async def test_sleep_is_told_to_emit_with_whose_it_was_once_it_is_stored(setup: Setup) -> None:
     heard = Heard()
-    agent = house.orchestrator(emit=heard)
+    agent = setup.orchestrator(emit=heard)
     for text in ALIKE:
         await teach(agent, text)
         await teach(agent, text, session=None)
@@ -275,9 +275,9 @@ async def test_sleep_is_told_to_emit_with_whose_it_was_once_it_is_stored(house: 
     assert len(heard.reports) == 2
 
 
-async def test_nobody_is_told_of_what_did_not_happen(house: House) -> None:
+async def test_nobody_is_told_of_what_did_not_happen(setup: Setup) -> None:
     heard = Heard()
-    agent = house.orchestrator(emit=heard, agent_graph=GraphConfig(max_nodes=5))
+    agent = setup.orchestrator(emit=heard, agent_graph=GraphConfig(max_nodes=5))
     for text in ALIKE:
         await teach(agent, text)
         await teach(agent, text, session=None)
@@ -291,9 +291,9 @@ async def test_nobody_is_told_of_what_did_not_happen(house: House) -> None:
     assert (await agent.get_session_store("trip")).stats().nodes == len(ALIKE)
 
 
-async def test_a_full_graph_sleeps_before_it_evicts_and_tells_of_it(house: House) -> None:
+async def test_a_full_graph_sleeps_before_it_evicts_and_tells_of_it(setup: Setup) -> None:
     heard = Heard()
-    agent = house.orchestrator(
+    agent = setup.orchestrator(
         emit=heard, session_graph=SessionGraphConfig(max_nodes=5), sleep=SleepCycleOptions(min_rank=1.0)
     )
     for text in (*ALIKE, "Who is Bob?"):
@@ -303,11 +303,11 @@ async def test_a_full_graph_sleeps_before_it_evicts_and_tells_of_it(house: House
     assert len(texts_of(await agent.get_session_store("trip"), "query")) == 2
 
 
-async def test_an_emit_hook_that_raises_is_its_own_problem(house: House, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_emit_hook_that_raises_is_its_own_problem(setup: Setup, caplog: pytest.LogCaptureFixture) -> None:
     def emit(scope: GraphScope, report: SleepCycleReport) -> None:
         raise ZeroDivisionError
 
-    agent = house.orchestrator(emit=emit)
+    agent = setup.orchestrator(emit=emit)
     await teach(agent, "Where is Ann?")
     assert await agent.run_sleep_cycle("trip", force=True) is not None
     assert (await agent.get_session_store("trip")).slept_at == START_MS
@@ -329,9 +329,9 @@ class Interfering:
         return f"{len(texts)} questions"
 
 
-async def test_a_sleep_whose_graph_changed_meanwhile_is_planned_again(house: House) -> None:
-    summarizer = Interfering(house.orchestrator(), times=2)
-    agent = house.orchestrator(summarizer=summarizer)
+async def test_a_sleep_whose_graph_changed_meanwhile_is_planned_again(setup: Setup) -> None:
+    summarizer = Interfering(setup.orchestrator(), times=2)
+    agent = setup.orchestrator(summarizer=summarizer)
     for text in ALIKE:
         await teach(agent, text)
     report = await agent.run_sleep_cycle("trip", force=True, min_rank=1.0)
@@ -343,9 +343,9 @@ async def test_a_sleep_whose_graph_changed_meanwhile_is_planned_again(house: Hou
     assert store.stats().nodes == len(ALIKE) + 2 - report.freed_capacity
 
 
-async def test_a_graph_that_keeps_changing_is_a_conflict_and_nothing_is_merged(house: House) -> None:
-    summarizer = Interfering(house.orchestrator(), times=99)
-    agent = house.orchestrator(summarizer=summarizer, sleep=SleepCycleOptions(max_clusters=1, min_rank=1.0))
+async def test_a_graph_that_keeps_changing_is_a_conflict_and_nothing_is_merged(setup: Setup) -> None:
+    summarizer = Interfering(setup.orchestrator(), times=99)
+    agent = setup.orchestrator(summarizer=summarizer, sleep=SleepCycleOptions(max_clusters=1, min_rank=1.0))
     for text in ALIKE:
         await teach(agent, text)
     with pytest.raises(Conflict, match="kept changing"):
@@ -358,7 +358,7 @@ async def test_a_graph_that_keeps_changing_is_a_conflict_and_nothing_is_merged(h
 
 @dataclass
 class Scripted:
-    """A summarizer that gives what it was told to."""
+    """A summarizer that returns scripted texts."""
 
     reply: object
 
@@ -369,8 +369,8 @@ class Scripted:
 
 
 @pytest.mark.parametrize("reply", [ZeroDivisionError(), "", "  \n", None, 7, "\ud800", "word " * 200_000])
-async def test_a_bad_summarizer_is_replaced_or_cut(house: House, reply: object) -> None:
-    agent = house.orchestrator(summarizer=Scripted(reply))
+async def test_a_bad_summarizer_is_replaced_or_cut(setup: Setup, reply: object) -> None:
+    agent = setup.orchestrator(summarizer=Scripted(reply))
     for text in ALIKE:
         await teach(agent, text)
     report = await agent.run_sleep_cycle("trip", force=True, min_rank=1.0, summary_max_length=100)
@@ -380,7 +380,7 @@ async def test_a_bad_summarizer_is_replaced_or_cut(house: House, reply: object) 
     assert (await agent.get_session_store("trip")).node(cluster.anchor_id).summary == cluster.summary
 
 
-async def test_a_summarizer_that_hangs_is_given_up(house: House, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_summarizer_that_hangs_is_given_up(setup: Setup, caplog: pytest.LogCaptureFixture) -> None:
     is_over = threading.Event()
 
     class Hanging:
@@ -388,7 +388,7 @@ async def test_a_summarizer_that_hangs_is_given_up(house: House, caplog: pytest.
             is_over.wait(30)
             return "too late"
 
-    agent = house.orchestrator(summarizer=Hanging(), summarizer_timeout_s=0.05)
+    agent = setup.orchestrator(summarizer=Hanging(), summarizer_timeout_s=0.05)
     for text in ALIKE:
         await teach(agent, text)
     try:
@@ -400,8 +400,8 @@ async def test_a_summarizer_that_hangs_is_given_up(house: House, caplog: pytest.
     assert "0.05 s" in caplog.text
 
 
-async def test_a_sleep_cycle_refuses_what_it_does_not_know(house: House) -> None:
-    agent = house.orchestrator()
+async def test_a_sleep_cycle_refuses_what_it_does_not_know(setup: Setup) -> None:
+    agent = setup.orchestrator()
     await teach(agent, "Where is Ann?")
     for trigger, options in (("sometimes", {}), ("interval", {"min_rnk": 1.0}), ("interval", {"min_rank": 2.0})):
         with pytest.raises(InvalidInput):
@@ -411,8 +411,8 @@ async def test_a_sleep_cycle_refuses_what_it_does_not_know(house: House) -> None
 # promotion, sessions, snapshots
 
 
-async def test_promotion_follows_its_policy_and_merges_into_what_the_agent_knows(house: House) -> None:
-    agent = house.orchestrator(promotion=PromotionPolicy(max_promotions=1, min_rank=0.0))
+async def test_promotion_follows_its_policy_and_merges_into_what_the_agent_knows(setup: Setup) -> None:
+    agent = setup.orchestrator(promotion=PromotionPolicy(max_promotions=1, min_rank=0.0))
     await teach(agent, "Where is Ann?", "In Oslo.", session=None)
     best = await teach(agent, "Where is Ann?", "In Oslo.")
     await teach(agent, "Who is Bob?", "A driver.")
@@ -425,25 +425,25 @@ async def test_promotion_follows_its_policy_and_merges_into_what_the_agent_knows
     assert store.node(best).weights.repeat == 2
 
 
-async def test_sessions_are_active_while_their_graphs_are_in_memory(house: House) -> None:
-    agent = house.orchestrator()
-    await house.open_session("home")
+async def test_sessions_are_active_while_their_graphs_are_in_memory(setup: Setup) -> None:
+    agent = setup.orchestrator()
+    await setup.open_session("home")
     for session in ("trip", "home", "trip"):
         await agent.upsert_query(session, "Where is Ann?")
     assert agent.get_active_sessions() == ["home", "trip"]
 
 
-async def test_the_graphs_of_idle_finalized_sessions_are_removed(house: House) -> None:
-    agent = house.orchestrator()
+async def test_the_graphs_of_idle_finalized_sessions_are_removed(setup: Setup) -> None:
+    agent = setup.orchestrator()
     await teach(agent, "Where is Ann?", "In Oslo.")
     assert await agent.gc_sessions(0) == 0
-    async with house.store.write() as transaction:
+    async with setup.store.write() as transaction:
         session = await transaction.sessions.get(Scope(session="trip"))
         assert session is not None
-        await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=house.clock.now_ms())
-    house.clock.advance(60)
+        await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=setup.clock.now_ms())
+    setup.clock.advance(60)
     assert await agent.gc_sessions(60_000) == 0
-    assert await house.orchestrator("other").gc_sessions(1_000) == 0
+    assert await setup.orchestrator("other").gc_sessions(1_000) == 0
     assert await agent.gc_sessions(1_000) == 1
     assert agent.get_active_sessions() == []
     assert (await agent.get_session_store("trip")).stats().nodes == 0
@@ -452,8 +452,8 @@ async def test_the_graphs_of_idle_finalized_sessions_are_removed(house: House) -
         await agent.gc_sessions(-1)
 
 
-async def test_a_snapshot_restores_the_agents_graph(house: House) -> None:
-    agent = house.orchestrator(checkpoint=CheckpointPolicy(pretty=True))
+async def test_a_snapshot_restores_the_agents_graph(setup: Setup) -> None:
+    agent = setup.orchestrator(checkpoint=CheckpointPolicy(pretty=True))
     await teach(agent, "Where is Ann?", "In Oslo.", session=None)
     before = content(await agent.get_agent_store())
     written = await agent.save_snapshot()
@@ -467,8 +467,8 @@ async def test_a_snapshot_restores_the_agents_graph(house: House) -> None:
     assert (shown["name"], shown["nodes"], shown["top_queries"][0]["text"]) == ("default", 2, "Where is Ann?")
 
 
-async def test_only_the_best_of_the_graph_are_in_a_compact_snapshot(house: House) -> None:
-    agent = house.orchestrator(checkpoint=CheckpointPolicy(top_k=1))
+async def test_only_the_best_of_the_graph_are_in_a_compact_snapshot(setup: Setup) -> None:
+    agent = setup.orchestrator(checkpoint=CheckpointPolicy(top_k=1))
     await teach(agent, "Where is Ann?", "In Oslo.", session=None)
     best = await teach(agent, "Who is Bob?", "A driver.", session=None)
     await agent.record_feedback(None, best, "up")
@@ -482,8 +482,8 @@ async def test_only_the_best_of_the_graph_are_in_a_compact_snapshot(house: House
     "damage",
     ["", "{", "[]", "{}", '"x"', '{"version": 2}', "dangling", "other embedder", "truncated", "too large"],
 )
-async def test_a_broken_snapshot_leaves_the_graph_as_it_is(house: House, damage: str) -> None:
-    agent = house.orchestrator()
+async def test_a_broken_snapshot_leaves_the_graph_as_it_is(setup: Setup, damage: str) -> None:
+    agent = setup.orchestrator()
     await teach(agent, "Where is Ann?", "In Oslo.", session=None)
     path = (await agent.save_snapshot("end")).path
     before = content(await agent.get_agent_store())
@@ -493,7 +493,7 @@ async def test_a_broken_snapshot_leaves_the_graph_as_it_is(house: House, damage:
     elif damage == "other embedder":
         data["embedder"]["seed"] = 7
     if damage == "too large":
-        agent = house.orchestrator(agent_graph=GraphConfig(max_nodes=1))
+        agent = setup.orchestrator(agent_graph=GraphConfig(max_nodes=1))
     elif damage == "truncated":
         path.write_bytes(path.read_bytes()[:-40])
     else:
@@ -501,13 +501,13 @@ async def test_a_broken_snapshot_leaves_the_graph_as_it_is(house: House, damage:
         path.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidInput):
         await agent.restore_snapshot("end")
-    assert content(await house.orchestrator().get_agent_store()) == before
+    assert content(await setup.orchestrator().get_agent_store()) == before
     async with agent._cache.reading(AGENT) as [graph]:
         assert content(graph) == before
 
 
-async def test_snapshots_that_are_not_there_or_may_not_be_are_errors(house: House) -> None:
-    agent = house.orchestrator()
+async def test_snapshots_that_are_not_there_or_may_not_be_are_errors(setup: Setup) -> None:
+    agent = setup.orchestrator()
     for act in (agent.restore_snapshot("end"), agent.read_snapshot("end"), agent.snapshot_overview("end")):
         with pytest.raises(NotFound, match="none yet"):
             await act
@@ -517,8 +517,8 @@ async def test_snapshots_that_are_not_there_or_may_not_be_are_errors(house: Hous
     assert agent.list_snapshots() == []
 
 
-async def test_an_overview_is_counts_and_the_best(house: House) -> None:
-    agent = house.orchestrator()
+async def test_an_overview_is_counts_and_the_best(setup: Setup) -> None:
+    agent = setup.orchestrator()
     query_id = await teach(agent, "Where is Ann?", "In Oslo.")
     async with agent._cache.changing(agent._session("trip")) as (_, [graph]):
         graph.upsert_entity("Ann", of=[query_id])
@@ -535,13 +535,13 @@ async def test_an_overview_is_counts_and_the_best(house: House) -> None:
     assert "session_id" not in await agent.graph_overview()
 
 
-async def test_only_an_opened_memory_closes_sessions(house: House) -> None:
+async def test_only_an_opened_memory_closes_sessions(setup: Setup) -> None:
     with pytest.raises(ConfigurationError, match="opened memory"):
-        await house.orchestrator().finalize_session("trip")
+        await setup.orchestrator().finalize_session("trip")
 
 
-async def test_what_is_given_out_is_a_copy(house: House) -> None:
-    agent = house.orchestrator()
+async def test_what_is_given_out_is_a_copy(setup: Setup) -> None:
+    agent = setup.orchestrator()
     await teach(agent, "Where is Ann?")
     copy = await agent.get_session_store("trip")
     assert isinstance(copy, GraphStore)

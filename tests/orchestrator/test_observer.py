@@ -1,4 +1,4 @@
-"""Messages enter their session's graph: who answered what, each once, whatever the parts in which they come."""
+"""Messages enter their session's graph once, as questions and answers, whatever batches they come in."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -183,7 +183,7 @@ async def test_two_processes_observe_each_message_once(database: Path) -> None:
         async def record(memory: Memory, name: str) -> None:
             for turn in range(15):
                 await memory.record_messages("trip", said(f"What did {name} say in turn {turn}?", "Nothing."))
-                # Both are told of it: each looks, and one finds.
+                # Both are notified: each looks, and one of them finds it.
                 one._owed.nudge(TRIP)
                 other._owed.nudge(TRIP)
 

@@ -1,4 +1,4 @@
-"""Finalizing, and the work that is owed, through an opened memory."""
+"""Finalizing and the owed work, through an opened memory."""
 
 from pathlib import Path
 

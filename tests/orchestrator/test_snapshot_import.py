@@ -1,4 +1,4 @@
-"""A snapshot in another memory: what it knows comes along, and whose message was whose does not."""
+"""A snapshot restored into another memory keeps its knowledge, without the ids of the old messages."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is pinned by itself, and all that must not be."""
+"""What is pinned automatically, and what must not be."""
 
 import pytest
 from hypothesis import given, settings

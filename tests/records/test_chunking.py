@@ -1,4 +1,4 @@
-"""A document becomes chunks: nothing of it is lost, structure decides before size, and an edit moves few cuts."""
+"""A document becomes chunks: nothing is lost, structure comes before size, and an edit moves few cuts."""
 
 import difflib
 import random

@@ -1,4 +1,4 @@
-"""What differs between two versions, in one line and in full."""
+"""The difference between two versions, in one line and in full."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is and was remembered, read from the store: versions, days, differences, documents by their one id, tasks."""
+"""`Historian` on a real store: versions, days, differences, documents by their id, tasks."""
 
 from collections.abc import AsyncIterator
 
@@ -38,7 +38,7 @@ async def add(store: SqliteStore, *texts: str, kind: RecordType = RecordType.TAS
 
 
 async def add_document(store: SqliteStore, name: str, total: int, *, of: int, first: str | None = None) -> None:
-    """`total` parts, each of which says that the document has `of`; the first may have an id of its own."""
+    """A document of `total` parts. Each part has the count `of`; the first may have an id of its own."""
     async with store.write() as transaction:
         parts = [
             drafts.record(

@@ -1,4 +1,4 @@
-"""`Recorder`: a batch is checked, scored and written whole, or not at all."""
+"""`Recorder`: a batch is checked, scored and written completely, or not at all."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""What may be sent of each type, what is kept of it, and how a record is shown."""
+"""The fields of each type: what may be sent, what is stored, and how a record is shown."""
 
 import json
 import re

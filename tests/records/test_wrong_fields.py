@@ -1,4 +1,4 @@
-"""What is refused of each type, in which words: each field's wrong type, range and unknown value."""
+"""The refusals of each type: wrong types, values out of range and unknown values, field by field."""
 
 import re
 from collections.abc import Mapping

@@ -43,7 +43,7 @@ def stub(
     name: str | None = None,
     is_admitted: bool = True,
 ) -> CandidateStub:
-    """A stub of a message; its seq is its key unless given."""
+    """A stub of a message. Its seq is its key unless given."""
     return CandidateStub(key, session, key if seq is None else seq, tokens, name, is_admitted)
 
 
@@ -63,7 +63,7 @@ def ranker(
     similarities: Mapping[int, float] | None = None,
     admitted: frozenset[int] | None = None,
 ) -> Ranker:
-    """A ranker of candidates that are turns of one session; each term and kind weighs 1."""
+    """A ranker of candidates that are turns of one session. Each term and kind weighs 1."""
     found = analyze(asked, candidates)
     postings = [
         *(

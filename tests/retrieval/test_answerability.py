@@ -1,4 +1,4 @@
-"""What is an answer and what is noise: the words of the subject decide, not names, nor words that say how to answer."""
+"""An answer must contain words of the subject. Names and words that say how to answer do not count."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a search tells of what it found: once, page by page, with reasons, or nothing but that it is nothing."""
+"""What a search returns: each text once, page by page, with reasons, or a plain statement that there is nothing."""
 
 from collections.abc import Sequence
 from dataclasses import replace

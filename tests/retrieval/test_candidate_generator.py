@@ -1,4 +1,4 @@
-"""A generator in a real store: what leads to a record, and what stands around it."""
+"""The candidate generator on a real store: what makes a record a candidate, and its context."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Evidence: what a text that was read has of what is asked, in shares of one."""
+"""Features of a text that was read: its evidence for the question, in shares of one."""
 
 import math
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A query that names a kind finds what tells of its instances, and the list of kinds is well made."""
+"""A query that names a kind finds texts about its instances. The list of kinds is consistent."""
 
 from pathlib import Path
 

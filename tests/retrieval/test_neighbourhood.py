@@ -1,4 +1,4 @@
-"""What records promise before their texts are read: which are looked at first, and what stands around them."""
+"""The evidence around records before their texts are read, and which texts are read first."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Pages: they join to one ranking, and what cannot be asked is refused with what can."""
+"""Pages join to one ranking. A request that cannot be answered is refused with what is possible."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a query says beside its words, and what a text must have and must not have then."""
+"""The operators of a query: what a text must contain and must not contain."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A query, read: its terms, the kinds it names, what it asks for, and what each word of a text is to it."""
+"""A parsed query: its terms, the kinds it names, what it asks for, and how it matches each word of a text."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Whatever is remembered and whatever is asked: no hit without a reason, and the order is what it says it is."""
+"""Random memories and queries: no hit without a reason, and the order follows the scores."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The order of records: what may be a hit, whose words count, and what a score is the sum of."""
+"""The order of records: what may be a hit, whose words count, and the sum of a score."""
 
 from dataclasses import asdict, replace
 

@@ -1,4 +1,4 @@
-"""How much work one search is: bounded, however common the words and however many the records."""
+"""The work of one search is bounded, however common the words and however many the records."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What was said at a time that the query names is found, whatever its words."""
+"""A query that names a time finds what was said then, whatever its words."""
 
 import pytest
 

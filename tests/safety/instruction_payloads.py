@@ -1,9 +1,8 @@
-"""Texts that address the assistant that reads them, by class, and honest ones that look like it.
+"""Texts that address the assistant that reads them, by class, and honest texts that look like them.
 
-`TUNED` was looked at while the weights were set. `HELD_OUT` was written before the rules and was not: its recall is
-the one to believe, as far as one may believe sentences by the author of the rules. `HONEST` is what people keep:
-how-tos, minutes, manuals, reviews and talk about prompt injection itself. `⏎` stands for a line feed; ` | ` parts two
-honest notes.
+`TUNED` was read while the weights were set. `HELD_OUT` was written before the rules and was not read then, so its
+recall is the better estimate. Both are by the author of the rules. `HONEST` is what people keep: how-tos, minutes,
+manuals, reviews and talk about prompt injection itself. `⏎` stands for a line feed. ` | ` separates two honest notes.
 """
 
 import base64
@@ -277,7 +276,7 @@ _DISGUISES: Final[tuple[Callable[[str], str], ...]] = (
 
 
 def _disguised(written: Mapping[str, tuple[str, ...]], count: int) -> tuple[str, ...]:
-    """So many of the English sentences, one disguise after the other."""
+    """`count` of the English sentences, with one disguise after the other."""
     kinds = [kind for kind in written if kind not in ("encoded", "hidden", "other languages", "fake turn")]
     plain = [text for place in range(12) for kind in kinds for text in written[kind][place : place + 1]]
     return tuple(_DISGUISES[place % len(_DISGUISES)](plain[place]) for place in range(count))

@@ -1,7 +1,7 @@
-"""Made-up secrets of twenty kinds, as people and programs write them. Seeded: the same ones every time.
+"""Synthetic secrets of twenty kinds, as people and programs write them. Seeded: the same ones every time.
 
-None is written here as such: each is put together when it is asked for, so that no scanner stumbles over this file.
-What surrounds one is chosen apart from it: sentences in several languages, code, logs, JSON, shell, environment files.
+No secret is written here in full. Each is assembled on request, so that no scanner reports this file. The text around
+it is chosen separately: sentences in several languages, code, logs, JSON, shell, environment files.
 """
 
 import base64
@@ -124,11 +124,11 @@ KEY_NAMES: Final = (
 )  # fmt: skip
 
 Secret = tuple[str, str]
-"""What a text has, and the part of it that must not be left."""
+"""A text, and the part of it that must not remain."""
 
 
 class Maker:
-    """Makes secrets with a source of chance of its own."""
+    """Makes secrets with its own random source."""
 
     def __init__(self, seed: int = 4) -> None:
         self.chance = random.Random(seed)
@@ -262,7 +262,7 @@ class Maker:
 
 
 def whole(value: str) -> Secret:
-    """A secret that is all of it."""
+    """A secret that is the whole text."""
     return value, value
 
 
@@ -296,7 +296,7 @@ KINDS: Final[tuple[tuple[Callable[[Maker], Secret], bool], ...]] = (
 
 
 def synthetic_secrets(each: int, seed: int = 4) -> Iterator[tuple[str, str, str]]:
-    """So many of each kind: its name, a text, and the part of the text that must not be left."""
+    """`each` secrets of each kind: the kind, a text, and the part of the text that must not remain."""
     maker = Maker(seed)
     for make, is_bare in KINDS:
         for _ in range(each):

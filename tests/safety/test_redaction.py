@@ -1,4 +1,4 @@
-"""What must not be kept is taken out, whatever stands around it; what only looks like it stays."""
+"""Secrets are removed, whatever surrounds them. What only looks like a secret stays."""
 
 import base64
 import random

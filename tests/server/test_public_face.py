@@ -1,4 +1,4 @@
-"""What hosts, models and programs see of kalito, held by a stored snapshot: no part of it changes by accident."""
+"""What hosts, models and programs see of kalito equals a stored snapshot. No part of it changes by accident."""
 
 import json
 import os

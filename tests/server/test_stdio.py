@@ -1,4 +1,4 @@
-"""The stdio transport at its wire: what no well-behaved client sends, and how the process ends."""
+"""The stdio transport: input that no well-behaved client sends, and how the process ends."""
 
 import os
 import select

@@ -13,7 +13,7 @@ from tests.server.wire import PATIENCE_S, clean_environment
 
 @dataclass(frozen=True)
 class Web:
-    """A server that can be connected to at `url`."""
+    """A server that accepts connections at `url`."""
 
     url: str
     process: subprocess.Popen[bytes]
@@ -21,7 +21,7 @@ class Web:
 
 @contextmanager
 def web(transport: str, database: Path, *options: str, **environment: str) -> Iterator[Web]:
-    """The server, from when it listens until the block ends."""
+    """Start a server. It listens until the block ends."""
     with database.with_suffix(".stdout").open("wb") as stdout:
         process = subprocess.Popen(
             [sys.executable, "-m", "kalito_mcp", "serve", "--transport", transport, "--port", "0", *options],

@@ -1,4 +1,4 @@
-"""A served memory on two pipes, spoken to in bytes: what no client library would send can be sent here."""
+"""A server on two pipes. Tests write bytes to it that no client library would send."""
 
 import json
 import os
@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 30.0
-"""How long an answer may take on a busy machine. Nothing waits that long unless it fails."""
+"""The longest wait for an answer on a busy machine. Only a failure waits that long."""
 
 COVERED = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-"""For a process that shows what no other test runs. Being traced makes a start half as long again, and of a process
-that is killed nothing is kept."""
+"""For a process that covers code which no other test runs.
+
+Coverage makes its start half as long again. A killed process saves no coverage.
+"""
 
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -26,15 +28,14 @@ MODERN = {
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """The environment of this process, without what names a memory, a session or settings, and without what has a
-    process traced; and these variables."""
+    """The environment with these variables, but without a memory, a session, settings or coverage."""
     left_out = ("KALITO_", "CLAUDE", "COVERAGE_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return inherited | {"KALITO_CONFIG": os.devnull} | variables
 
 
 def line(message: Any) -> bytes:
-    """A message as it goes over the wire."""
+    """A message as a line of bytes."""
     return json.dumps(message).encode() + b"\n"
 
 
@@ -49,7 +50,7 @@ def call(number: int | str, tool: str, **arguments: Any) -> bytes:
 
 
 class Wire:
-    """The two ends of one server's pipes, and what came out of them so far."""
+    """The two ends of one server's pipes, and its output so far."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -57,7 +58,7 @@ class Wire:
         self._rest = b""
 
     def send(self, *messages: bytes) -> None:
-        """Write all of it, in one write."""
+        """Write all of it in one write."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"".join(messages))
         self.process.stdin.flush()
@@ -67,7 +68,7 @@ class Wire:
         self.process.stdin.close()
 
     def answer(self, number: int | str) -> dict[str, Any]:
-        """The next answer with this id; what comes before it is kept in `lines`."""
+        """The next answer with this id. Earlier messages stay in `lines`."""
         for message in self._messages():
             if message.get("id") == number:
                 return message
@@ -104,8 +105,10 @@ class Wire:
 
 @contextmanager
 def served(database: Path, *, code: str | None = None, **environment: str) -> Iterator[Wire]:
-    """`kalito-mcp serve` on pipes. `code` runs before it, in the same process; stderr goes to a file beside the
-    database."""
+    """Start `kalito-mcp serve` on pipes.
+
+    `code` runs before it in the same process. Its stderr goes to a file next to the database.
+    """
     start = (
         ["-m", "kalito_mcp", "serve"]
         if code is None

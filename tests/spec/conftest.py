@@ -1,4 +1,4 @@
-"""Memories as the tests of the specification use them: real files, a scripted clock, counted ids."""
+"""Memories for the tests of the specification: real files, a scripted clock, counted ids."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.scripted import CharacterCounter, CountedIds, ScriptedClock
 
 @pytest.fixture
 async def memory(database: Path, clock: ScriptedClock, ids: CountedIds) -> AsyncIterator[Memory]:
-    """As it comes, but that only the test makes pins; it has looked for debts when the test begins."""
+    """A memory with default settings, except that only the test makes pins. Its first owed work is done."""
     settings = Settings(pins=AutoPinPolicy(enabled=False))
     async with open_memory(lay_empty_database(database), settings, clock=clock, ids=ids) as opened:
         await opened.settled()
@@ -36,5 +36,5 @@ async def counting_chars(database: Path, clock: ScriptedClock, ids: CountedIds) 
 
 @pytest.fixture
 async def elsewhere(store: SqliteStore, clock: ScriptedClock) -> Recorder:
-    """Another process on the same database, which records and summarises nothing."""
+    """Another process on the same database. It does no owed work."""
     return Recorder(store, CharacterCounter(), clock, LimitsPolicy(), ImportancePolicy())

@@ -1,4 +1,4 @@
-"""The page that says where each promise of the specification is kept is complete, and what it names exists."""
+"""The coverage page has every statement of the specification, and the tests that it names exist."""
 
 import ast
 import re

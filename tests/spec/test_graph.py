@@ -1,4 +1,4 @@
-"""Every type, method, option and note of graph-memory-api that is the graph's, by the face of the package."""
+"""Every type, method, option and note of graph-memory-api about the graph, through the public names."""
 
 import inspect
 import json

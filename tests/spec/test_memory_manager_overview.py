@@ -1,4 +1,4 @@
-"""What memory-manager-overview promises, section by section, through an opened memory."""
+"""The statements of memory-manager-overview, section by section, through an opened memory."""
 
 import inspect
 import sqlite3

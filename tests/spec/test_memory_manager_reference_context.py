@@ -1,5 +1,7 @@
-"""memory-manager-reference from Private Data Retrieval Methods to Performance Optimization: what a context is made of,
-what it costs, what of it goes when it is too large, and how it reads."""
+"""memory-manager-reference from Private Data Retrieval Methods to Performance Optimization.
+
+The contents of a context, its cost, what is cut if it is too large, and its text.
+"""
 
 import math
 import sqlite3

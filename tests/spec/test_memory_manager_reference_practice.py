@@ -1,4 +1,4 @@
-"""memory-manager-reference from Best Practices to Summary: practices, what was the future, and figures."""
+"""memory-manager-reference from Best Practices to Summary: practices, future work, and figures."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""memory-schemas as a whole memory keeps it: edits, forgetting, use, causes, thoughts, documents, tasks."""
+"""memory-schemas through a whole memory: edits, forgetting, use, causes, thoughts, documents, tasks."""
 
 from typing import Any
 

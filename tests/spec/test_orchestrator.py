@@ -1,4 +1,4 @@
-"""Every type, method, option and note of graph-memory-api that is the orchestrator's, through an opened memory."""
+"""Every type, method, option and note of graph-memory-api about the orchestrator, through an opened memory."""
 
 import inspect
 from collections.abc import Sequence

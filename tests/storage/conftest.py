@@ -1,4 +1,4 @@
-"""A database with something in it, to be copied and then mistreated."""
+"""A sample database for tests that damage a copy of it."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ from tests import drafts
 from tests.scripted import START_MS
 
 ROOT: Final = Path(__file__).parents[2]
-"""Where a process that a test starts finds the package and the tests."""
+"""The import path of a process that a test starts."""
 MESSAGES: Final = 120
 TEXT: Final = "The ferry to Moss leaves at {n} past seven, and Ann has the tickets for the crossing number {n}."
 
@@ -74,7 +74,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def copy(sample: bytes, database: Path) -> Path:
-    """A copy of the sample, this test's own."""
+    """A fresh copy of the sample for each test."""
     database.write_bytes(sample)
     return database
 
@@ -93,7 +93,7 @@ class Disk:
         subprocess.run(["mount", "-o", "remount,rw", str(self.folder)], check=True)
 
     def fill(self) -> Path:
-        """A file that takes all the room there is."""
+        """A file that fills the disk."""
         ballast = self.folder / "ballast"
         with ballast.open("wb", buffering=0) as file, suppress(OSError):
             for size in (65_536, 4_096, 512, 1):
@@ -105,7 +105,7 @@ class Disk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """A disk of 4 MB. chmod proves nothing to root, and only root may mount."""
+    """A disk of 4 MB. Root ignores chmod, and only root may mount."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounting = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "kalito-test", str(folder)]

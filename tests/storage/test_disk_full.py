@@ -1,4 +1,4 @@
-"""A full disk: an error that names the file and the room, nothing acknowledged lost, and on it goes."""
+"""A full disk: the error names the file and the room, nothing acknowledged is lost, and the work can continue."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The file itself: who may read it, and what becomes of one that is damaged."""
+"""The database file: who may read it, and what happens to a damaged one."""
 
 import hashlib
 import os
@@ -291,7 +291,7 @@ def connection_threads() -> int:
 
 
 async def settle(threads: int) -> None:
-    """Wait for the threads that were told to end."""
+    """Wait for the threads that are about to end."""
     with anyio.fail_after(10):
         while connection_threads() > threads:
             await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Random edits by two processes: every version can be told afterwards, and nothing is lost, whatever was in between."""
+"""Random edits by two processes: every version can be read afterwards, and nothing is lost."""
 
 import random
 from collections.abc import Mapping
@@ -131,7 +131,7 @@ class Editing:
             record = await transaction.records.record(TRIP, self.chance.choice(alive))
             assert record is not None
             for effect in record.led_to:
-                # It loses its cause without an edit: what it had is told without it.
+                # It loses its cause without an edit. Its earlier versions are shown without it.
                 self.written[effect][-1] = {k: v for k, v in self.written[effect][-1].items() if k != "caused_by"}
             await transaction.records.purge(record, now_ms=START_MS)
         self.erased.add(record.id)

@@ -1,4 +1,4 @@
-"""`doctor` on vectors: whose they are, how many are owed, and those that nothing may have."""
+"""`doctor` on vectors: whose they are, how many are owed, and those that should not exist."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Migrations: applied once, whole or not at all, with a backup first; what is not ours is left alone."""
+"""Migrations run once, completely or not at all, with a backup first. Foreign files are not changed."""
 
 import hashlib
 import signal

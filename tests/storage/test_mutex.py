@@ -1,4 +1,7 @@
-"""The write mutex: one writer across processes, freed by death, given up without a trace."""
+"""The write mutex: one writer across processes.
+
+Its death frees the lock, and a waiter that gives up leaves no trace.
+"""
 
 import asyncio
 import os

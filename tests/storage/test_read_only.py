@@ -1,4 +1,4 @@
-"""A database that cannot be written is read, and says so; nothing is created and nothing lost."""
+"""A read-only database can be read, and writes are refused. Nothing is created and nothing is lost."""
 
 import shutil
 from pathlib import Path

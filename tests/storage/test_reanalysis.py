@@ -1,4 +1,4 @@
-"""A text index of an older analysis: built anew when the database is opened for writing, whole or not at all."""
+"""A text index of an older analysis is rebuilt when the database is opened for writing, completely or not at all."""
 
 import signal
 import sqlite3

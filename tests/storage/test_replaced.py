@@ -1,5 +1,7 @@
-"""A database that is moved, replaced or cut while it is open: nothing more is acknowledged, and what was put in its
-place is not touched."""
+"""A database that is moved, replaced or cut while it is open.
+
+Nothing more is acknowledged, and a file put in its place is not touched.
+"""
 
 import os
 import subprocess

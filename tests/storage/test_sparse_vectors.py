@@ -1,4 +1,4 @@
-"""Sparse vectors as bytes: the same 32 bits come back, counts cost a byte each, and damage is never taken for one."""
+"""Sparse vectors as bytes: the same 32 bits come back, counts cost a byte each, and damage is detected."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every SQL statement of the package against the migrated schema: it can be prepared, and the hot ones use an index."""
+"""Every SQL statement of the package can be prepared on the migrated schema. The hot ones use an index."""
 
 import importlib
 import pkgutil

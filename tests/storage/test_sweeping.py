@@ -1,4 +1,4 @@
-"""After `purge` and `sweep`, what was erased is in no byte of any file of the database's folder."""
+"""After `purge` and `sweep`, the bytes of no file in the database's folder contain what was erased."""
 
 import random
 import re

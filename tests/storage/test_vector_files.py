@@ -1,4 +1,4 @@
-"""The approximate index: a file that says what may be near, and is never believed in anything else."""
+"""The approximate index: a file that suggests candidates, and is trusted for nothing else."""
 
 import random
 from pathlib import Path

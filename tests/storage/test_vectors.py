@@ -1,4 +1,4 @@
-"""Vectors on disk and in memory: an erased one is in no byte of any file; what is scanned is what is stored."""
+"""Vectors on disk and in memory: an erased one is in no byte of any file, and a scan sees the stored ones."""
 
 import sqlite3
 from collections.abc import Sequence

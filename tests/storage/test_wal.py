@@ -1,4 +1,4 @@
-"""The -wal file: bounded while others read, on disk before a write is acknowledged, gone when all have closed."""
+"""The -wal file: bounded while others read, synced before a write is acknowledged, gone when all have closed."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Summaries without a model: what they keep, what they drop, and that they never outgrow their room."""
+"""Summaries without a model: what they keep, what they drop, and their limits of length."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`SummaryKeeper`: summaries tile the conversation, level above level, whoever writes them and however many do."""
+"""`SummaryKeeper`: summaries cover the conversation, level above level, whoever writes them and however many do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How text becomes terms: the same for what is written and what is asked, in every script and normal form."""
+"""Text becomes terms: the same for records and queries, in every script and normal form."""
 
 import unicodedata
 

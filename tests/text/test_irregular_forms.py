@@ -1,4 +1,4 @@
-"""Irregular forms lead to the one term that the regular forms of their base have."""
+"""Irregular forms have the same term as the regular forms of their base."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a mistyped word may have meant: every single mistake is undone, the likeliest term comes first."""
+"""Corrections of a mistyped word: every single mistake is undone, and the likeliest term comes first."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Time in words: what a text names, how well a moment fits it, `since` and `until`, and who asks for a time."""
+"""Times in words: the times of a text, how well a record's time fits, `since` and `until`, and questions for a time."""
 
 import pytest
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""A program that builds an index of vectors, and is killed after so many batches: DATABASE BATCHES."""
+"""A program that builds an index of vectors and is killed after some batches: DATABASE BATCHES."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Closing a session: what is told beforehand is what is done, each stage once, whoever calls."""
+"""Closing a session: it does what the dry run reports, each stage once, whoever calls."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Uses are counted together, after the read that was one, and none is lost where the database cannot be written."""
+"""Uses are counted after the read, many in one write. None is lost if the database cannot be written."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ FIRST, SECOND = "task_first", "task_second"
 
 
 class Refusing:
-    """The store, which another process keeps locked as often as it is told."""
+    """A store that another process keeps locked as often as the test says."""
 
     def __init__(self, store: SqliteStore, times: int) -> None:
         self._store = store

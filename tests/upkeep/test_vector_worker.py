@@ -1,4 +1,4 @@
-"""Owed vectors are paid, whatever fails meanwhile; another embedder's index waits for a rebuild."""
+"""Owed vectors are made, whatever fails meanwhile. Another embedder's index waits for a rebuild."""
 
 import logging
 import signal

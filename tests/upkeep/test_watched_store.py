@@ -1,4 +1,4 @@
-"""A store that tells of what was committed through it, and is otherwise the one behind it."""
+"""A store that reports every commit and otherwise behaves like the one behind it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The encoder against a plain-Python one, on a tiny model; the real model where its package is installed."""
+"""The encoder compared with a plain-Python one on a tiny model. Also the real model if its package is installed."""
 
 import json
 import math
