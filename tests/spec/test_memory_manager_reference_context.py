@@ -30,7 +30,7 @@ def scores(context: MemoryContext) -> list[float]:
 async def test_summaries_read_oldest_first(memory: Memory) -> None:
     """memory-manager-reference, getRecentSummaries, Ordering.
 
-    Departure: they are told in the order of the conversation; when room is short, the newest are taken first.
+    Departure: they are shown in the order of the conversation. If room is short, the newest are kept.
     """
     await say(memory, turns(45))
     context = await memory.build_context(SESSION)
