@@ -21,7 +21,7 @@ from kalito_mcp.domain.records import (
     origin_of_role,
 )
 from kalito_mcp.domain.search import Candidate, Hit
-from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.time import DAY_MS, to_iso
 from kalito_mcp.safety.escaping import as_data
 
 SUMMARIES_HEADING: Final = "SUMMARIES (background context)"
@@ -36,7 +36,6 @@ _SOURCES: Final = {
     Origin.DOCUMENT: "a document",
     Origin.IMPORT: "an import",
 }
-_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +169,12 @@ def _quote(name: str) -> str:
 
 
 def _day(moment_ms: int) -> str:
-    return _date(moment_ms // _DAY_MS)
+    return _date(moment_ms // DAY_MS)
 
 
 @lru_cache(maxsize=1024)
 def _date(day: int) -> str:
-    return to_iso(day * _DAY_MS)[:10]
+    return to_iso(day * DAY_MS)[:10]
 
 
 def _days(first_ms: int, last_ms: int) -> str:

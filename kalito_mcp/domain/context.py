@@ -1,4 +1,4 @@
-"""What `build_context` gives back."""
+"""The result of `build_context`."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,22 +12,22 @@ MOST_TOKENS: Final = 10_000_000
 
 
 class Include(StrEnum):
-    """What a context holds only when it is asked for."""
+    """What a context contains only on request."""
 
     INTERNAL = "internal"
-    """Thoughts, and messages that are not for the chat."""
+    """Thoughts, and internal messages."""
     UNTRUSTED = "untrusted"
-    """Text from tools, documents and imports that reads like an instruction to the assistant."""
+    """Text from tools, documents and imports that looks like an instruction to the assistant."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryContext:
-    """Everything of a session that fits a token budget.
+    """The parts of a session that fit a token budget.
 
-    `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first, and
-    `relevant_messages` (older ones, of any session, that match the query) best first. `total_tokens` counts `text`,
-    the rendered form with its frame, and never exceeds the budget. `left_out` says how many of each kind did not
-    fit, and `note` why nothing was found for the query, or what could not be asked.
+    `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first. `relevant_messages` match
+    the query, best first; they are older ones of any session. `total_tokens` counts `text`, the rendered context with
+    its frame, and never exceeds the budget. `left_out` counts what did not fit, by kind. `note` says why the query
+    found nothing, or what could not be searched.
     """
 
     session_id: str
@@ -42,7 +42,7 @@ class MemoryContext:
     note: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, without `text`; `note` where there is one."""
+        """JSON-ready, without `text`."""
         return {
             "session_id": self.session_id,
             "recent_messages": [message.to_dict() for message in self.recent_messages],

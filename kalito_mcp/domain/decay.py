@@ -1,10 +1,9 @@
-"""How a record loses rank with age. Pure; computed when it is read, never stored, and nothing sweeps.
+"""How a record loses rank with age. Pure: computed on each read, never stored.
 
     retention = 2 ^ (-days since it was last used / half-life)
     half-life = half_life_days * (1 + importance_weight * importance) * (1 + log2(1 + usage_count))
 
-Decay orders what is found, and nothing more: a record that has faded is found as before, and never hidden or removed
-for it. A critical record does not fade.
+Decay only orders hits: it never hides or removes a record. A critical record does not decay.
 """
 
 import math
@@ -19,10 +18,10 @@ _MOST_HALVINGS: Final = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class DecayPolicy(Policy):
-    """How fast rank falls, and how far: to `floor` of what it would be, for what is endlessly old.
+    """How fast and how far rank falls. `floor` is the share that even the oldest record keeps.
 
-    `half_life_days` is that of a record of importance 0 which was never used; one of importance 1 lasts
-    `1 + importance_weight` times as long.
+    `half_life_days` is for an unused record of importance 0. At importance 1 it is `1 + importance_weight` times as
+    long.
     """
 
     half_life_days: float = bounded(90.0, above=0)
@@ -41,10 +40,10 @@ def retention(
     is_critical: bool,
     policy: DecayPolicy = DEFAULT_DECAY,
 ) -> float:
-    """How much of a record time has left, in (0, 1]; 1 where it is critical.
+    """The share of its rank that a record keeps, in (0, 1]; 1 for a critical record.
 
-    `age_days` counts from its last use, or from its creation where it has none; a moment to come, or NaN, counts as
-    now. An importance outside [0, 1] is clamped, NaN to 0. It never raises: it is read for every hit of a search.
+    `age_days` counts from its last use, or from its creation if never used. A negative age or NaN counts as 0.
+    `importance` is clamped to [0, 1], NaN to 0. It never raises, because every hit of a search needs it.
     """
     if is_critical or not age_days > 0:
         return 1.0
@@ -56,5 +55,5 @@ def retention(
 
 
 def decayed(score: float, retention: float, policy: DecayPolicy = DEFAULT_DECAY) -> float:
-    """What is left of a score of at least 0: all of it at retention 1, and never less than `floor` of it."""
+    """The score, which must be 0 or more, after decay: all of it at retention 1, at least `floor` of it always."""
     return score * (policy.floor + (1 - policy.floor) * retention)

@@ -1,4 +1,4 @@
-"""What an erasure did, and what it could not reach."""
+"""What a purge erased, and what it could not reach."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """`erased` are the ids of the records that are gone, also those that an earlier purge erased; `rewritten` what was
-    made of them and is written anew without them (summaries, snapshots). `remaining` are the places that may still hold
-    the words, with what to do there; while there are any, another `purge` of nothing finishes what can be finished.
-    `is_owed`: some of it failed, and is tried again in the background.
+    """`erased` are the ids of the records that are gone, including those of earlier purges. `rewritten` names the
+    summaries and snapshots that were rewritten without them. `remaining` maps the places that may still contain the
+    words to what to do there; another `purge` of no records retries these. `is_owed`: some of it failed, and the
+    background tries again.
     """
 
     erased: tuple[str, ...]

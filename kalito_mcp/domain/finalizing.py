@@ -1,28 +1,24 @@
-"""What closing a session may do, and what it did."""
+"""The options and the result of finalizing a session."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kalito_mcp.domain.graph import (
-    PromotionReport,
-)
+from kalito_mcp.domain.graph import PromotionReport
 from kalito_mcp.domain.records import ConversationSummary
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.domain.sleep import (
-    SleepCycleReport,
-)
+from kalito_mcp.domain.sleep import SleepCycleReport
 from kalito_mcp.domain.time import to_iso
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Called before each stage: how many are done, of how many, and what comes now."""
+"""Called before each stage with the number of stages done, the total, and the name of the stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeOptions:
-    """What is to be done with the session's graph. `checkpoint_name` is the agent's own unless given. With `dry_run`
-    nothing is done, only told."""
+    """What to do with the session's graph. `checkpoint_name` defaults to the agent's own. With `dry_run` nothing is
+    done; the result says what would be."""
 
     promote: bool = True
     checkpoint: bool = True
@@ -46,8 +42,9 @@ class SnapshotFile:
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """The session as it is now, and what this call did: the summaries that it made, what its graph merged and what the
-    agent's took over, and the snapshot. What an earlier call had done is not in it."""
+    """The session as it is now, and what this call did. What an earlier call did is not included.
+
+    `sleep` reports what was merged in the session's graph, and `promotion` what the agent's graph took over."""
 
     session: Session
     summaries: Sequence[ConversationSummary] = ()

@@ -1,7 +1,7 @@
-"""The personal graph as values: nodes, edges, settings, reports. Pure.
+"""The values of the personal graph: nodes, edges, settings, reports. Pure.
 
-A graph is an associative index of what was asked, answered, liked, and about what. It points at records and holds
-none: merging or evicting a node never deletes what was said.
+A graph is an index of what was asked, what was answered, what was liked, and what it was about. It refers to records
+and contains none: merging or evicting a node never deletes a record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HOUR_MIN: Final = 60.0
 DAY_MIN: Final = 24 * HOUR_MIN
 MAX_WEIGHT: Final = 1e9
-"""The largest weight of a node, either way: sums of such stay finite, and adding 1 still counts."""
+"""The largest absolute weight of a node: sums stay finite, and adding 1 still changes it."""
 
 
 class NodeType(StrEnum):
@@ -31,7 +31,7 @@ class NodeType(StrEnum):
 
 
 class EdgeType(StrEnum):
-    """How two nodes belong together."""
+    """How two nodes are related."""
 
     SIMILAR_TO = "similar_to"
     RESPONDED_WITH = "responded_with"
@@ -41,14 +41,14 @@ class EdgeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptFeedback:
-    """The id of the feedback's node, and what of its note was not kept."""
+    """The id of the feedback's node, and what was removed from its note."""
 
     id: str
     redacted: tuple[str, ...] = ()
 
 
 class FeedbackLabel(StrEnum):
-    """What the user thought of an answer. `retry` asks for another one, and is half a `down`."""
+    """What the user thought of an answer. `retry` asks for another one and counts half a `down`."""
 
     UP = "up"
     DOWN = "down"
@@ -56,7 +56,7 @@ class FeedbackLabel(StrEnum):
 
 
 class GraphScope(StrEnum):
-    """Which of an agent's graphs: the one of a session, or the long-term one."""
+    """An agent's graph: that of one session, or the long-term one."""
 
     SESSION = "session"
     AGENT = "agent"
@@ -64,13 +64,13 @@ class GraphScope(StrEnum):
 
 @dataclass(slots=True)
 class NodeWeights:
-    """`repeat` counts how often it was met, at least 1; `feedback` sums what was thought of it: +1, -1, -0.5."""
+    """`repeat` counts its occurrences, at least 1. `feedback` sums its labels: up +1, down -1, retry -0.5."""
 
     repeat: float = 1.0
     feedback: float = 0.0
 
     def gain(self, *, repeat: float = 0.0, feedback: float = 0.0) -> None:
-        """Add to both; `repeat` stays at least 1, and neither grows beyond `MAX_WEIGHT`, whatever is added."""
+        """Add to both. `repeat` stays at least 1, and both stay within `MAX_WEIGHT`."""
         self.repeat = min(max(self.repeat + repeat, 1.0), MAX_WEIGHT)
         self.feedback = min(max(self.feedback + feedback, -MAX_WEIGHT), MAX_WEIGHT)
 
@@ -79,8 +79,8 @@ class NodeWeights:
 class GraphNode:
     """One node. Moments are milliseconds since 1970.
 
-    `canonical_key` is the key of exact duplicates. `source_node_ids` are the nodes that were merged into this one, and
-    `source_record_ids` the records it was met in, both oldest first. `degree` counts its edges, in and out.
+    Exact duplicates share a `canonical_key`. `source_node_ids` were merged into this node, and `source_record_ids`
+    contain it; both are oldest first. `degree` counts its edges, in and out.
     """
 
     id: str
@@ -100,7 +100,7 @@ class GraphNode:
 
 @dataclass(slots=True)
 class GraphEdge:
-    """One edge. `type` and both ends name it: there is at most one such edge."""
+    """One edge. There is at most one of each `type` from one node to another."""
 
     from_id: str
     to_id: str
@@ -116,7 +116,7 @@ class GraphEdge:
 
     @property
     def key(self) -> "EdgeKey":
-        """The same as a tuple."""
+        """The id as a tuple."""
         return self.from_id, self.type, self.to_id
 
 
@@ -124,11 +124,11 @@ class GraphEdge:
 class GraphConfig(Policy):
     """Size, forgetting and matching of one graph.
 
-    `half_life_min` is in minutes. `tau_dup` and `tau_sim` are cosines: from `tau_sim` up two queries are linked, and
-    from `tau_dup` up shown as one. `merge_near_duplicates` merges from `tau_dup` up, as the specification has it; off,
-    only equal folded texts merge, because a number, a date, a negation or a name changed scores above 0.96.
-    Nodes of at least `protect_min_degree` edges are never evicted. `diffusion` is the share of a feedback that
-    similar queries get, by the weight of their edge; 0 switches it off.
+    `half_life_min` is in minutes. Two queries are linked from a cosine of `tau_sim`, and shown as one from `tau_dup`.
+    `merge_near_duplicates` merges them from `tau_dup`, as the specification says. It is off by default, so that only
+    equal folded texts merge: a changed number, date, negation or name still scores above 0.96. Nodes with at least
+    `protect_min_degree` edges are never evicted. Similar queries get the share `diffusion` of a feedback, times the
+    weight of their edge; 0 turns this off.
     """
 
     max_nodes: int = bounded(50_000, least=1)
@@ -142,7 +142,7 @@ class GraphConfig(Policy):
     diffusion: float = bounded(0.1, most=1)
 
     def __post_init__(self) -> None:
-        """Raises InvalidInput for what no graph can work with."""
+        """Raises InvalidInput for a number out of bounds, or if `tau_sim` is above `tau_dup`."""
         Policy.__post_init__(self)
         if self.tau_sim > self.tau_dup:
             raise InvalidInput(f"tau_sim={self.tau_sim} is above tau_dup={self.tau_dup}; lower it")
@@ -150,7 +150,7 @@ class GraphConfig(Policy):
 
 @dataclass(frozen=True, slots=True)
 class SessionGraphConfig(GraphConfig):
-    """The same with the defaults of one conversation's graph."""
+    """The defaults for the graph of one session."""
 
     max_nodes: int = bounded(5_000, least=1)
     max_edges: int = 25_000
@@ -159,12 +159,11 @@ class SessionGraphConfig(GraphConfig):
 
 @dataclass(frozen=True, slots=True)
 class GraphPolicy(Policy):
-    """How the graphs take part in a memory. Switched off, nothing enters them and nothing is found in them.
+    """How a memory uses its graphs. If not `enabled`, nothing is added to them and nothing is found in them.
 
-    A search scores a session's own queries `search_bias_session_first` higher than those of the agent. It brings at
-    most `past_answers`, of queries with a cosine of at least `min_similarity`. A message refers to at most
-    `max_entities`. The graph of a finalized session is removed after `keep_sessions_days`: what was worth it has been
-    promoted, and what was said stays.
+    A search adds `search_bias_session_first` to the scores of the session's own queries. It returns at most
+    `past_answers`, of queries with a cosine of at least `min_similarity`. A message refers to at most `max_entities`.
+    The graph of a finalized session is removed after `keep_sessions_days`; promoted queries and all records stay.
     """
 
     enabled: bool = True
@@ -177,7 +176,7 @@ class GraphPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPolicy(Policy):
-    """What a snapshot contains: the `top_k` queries of the highest rank, with what they are linked to."""
+    """What a snapshot contains: the `top_k` queries of the highest rank, with the nodes they are linked to."""
 
     top_k: int = bounded(1_000, least=1)
     pretty: bool = False
@@ -185,8 +184,8 @@ class CheckpointPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class PastAnswer:
-    """Something similar that was asked before, with its answers, best liked first; `up`, `down` and `retry` count what
-    the user thought of question or answers. `record_ids` are the question's."""
+    """A similar question asked before, with its answers, best liked first. `up`, `down` and `retry` count the user's
+    feedback on the question or its answers. `record_ids` are the question's."""
 
     query_id: str
     query: str
@@ -202,7 +201,7 @@ class PastAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFound:
-    """One answer to a past question: when it was given last, and the sum of what was thought of it."""
+    """One answer to a past question. `given_at` is the last time; `feedback` is the sum of its labels."""
 
     node_id: str
     text: str
@@ -213,7 +212,7 @@ class AnswerFound:
 
 @dataclass(frozen=True, slots=True)
 class GraphHit:
-    """One query of a session's or the agent's graph; `score` orders both together."""
+    """One query of a session's or the agent's graph. `score` compares across both."""
 
     id: str
     score: float
@@ -225,8 +224,8 @@ class GraphHit:
 
 @dataclass(frozen=True, slots=True)
 class PromotionPolicy(Policy):
-    """Which queries of a session the agent keeps: of a rank of at least `min_rank`, taken without decay, and with at
-    least `min_degree` edges, the best `max_promotions`. With `carry_weights` what was counted and liked comes along."""
+    """Which queries of a session enter the agent's graph: the best `max_promotions` with a rank, before decay, of at
+    least `min_rank` and with at least `min_degree` edges. `carry_weights` also copies their weights."""
 
     min_rank: float = bounded(0.25, most=1)
     max_promotions: int = 500
@@ -236,7 +235,7 @@ class PromotionPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class PromotionReport:
-    """`query_ids` as they are in the agent's graph, best first; `merged` of them it knew already."""
+    """`query_ids` are those in the agent's graph, best first. `merged` counts those it had already."""
 
     query_ids: tuple[str, ...]
     merged: int = 0
@@ -245,21 +244,21 @@ class PromotionReport:
 
 
 class EmbeddingProvider(Protocol):
-    """Texts to vectors, the same in every process. Only `embed` is required.
+    """Turns texts into vectors, the same in every process. Only `embed` is required.
 
-    Optional are `export_state()`, what identifies the provider, JSON-ready; `import_state(state)`, which takes over a
-    stored state or raises InvalidInput if it is another provider's; `embed_all(texts)`, faster than one by one; and
-    `fingerprint`, a short text: vectors with different fingerprints are never compared.
+    Optional: `export_state()` returns the provider's state, JSON-ready. `import_state(state)` restores it, or raises
+    InvalidInput if it is another provider's. `embed_all(texts)` is faster than one by one. `fingerprint` is a short
+    text: vectors with different fingerprints are never compared.
     """
 
     def embed(self, text: str) -> "SparseVector | Mapping[int, float] | Sequence[float]":
-        """The text's vector, of any length; zero for a text without content. A sequence has a number a dimension."""
+        """The vector, of any length; zero for a text without content. A sequence has one number per dimension."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarQuery:
-    """One query near to what was asked. `score` orders: similarity, lifted by rank; `sim` is the cosine."""
+    """A query similar to the one asked. `sim` is the cosine, and `score` is similarity raised by rank."""
 
     id: str
     score: float
@@ -267,7 +266,7 @@ class SimilarQuery:
     text: str | None
     canonical_key: str | None
     collapsed_ids: tuple[str, ...] = ()
-    """Near-duplicates that are shown as this one."""
+    """Near-duplicates shown as this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +283,8 @@ EdgeKey = tuple[str, EdgeType, str]
 
 @dataclass(frozen=True, slots=True)
 class GraphChanges:
-    """What became of a graph since it was last stored: changed or new nodes and edges as they are now, and what is
-    gone. A removed node takes its edges along; they are listed as well."""
+    """The changes of a graph since it was last stored: changed and new nodes and edges as they are now, and removed
+    ones. Removing a node removes its edges; these are listed too."""
 
     nodes: Sequence[GraphNode] = ()
     edges: Sequence[GraphEdge] = ()
@@ -298,7 +297,7 @@ class GraphChanges:
 
 @dataclass(frozen=True, slots=True)
 class GraphContents:
-    """Nodes and edges as stored. `state` is as of the same moment."""
+    """Nodes and edges as stored, with the `state` of the same moment."""
 
     nodes: Sequence[GraphNode]
     edges: Sequence[GraphEdge]
@@ -307,9 +306,9 @@ class GraphContents:
 
 @dataclass(frozen=True, slots=True)
 class GraphState:
-    """`revision` moves with every change, `removed_revision` was the last that removed something: who read the graph
-    at a later one need only read what changed since. `slept_at` is when it was last consolidated, `embedder` the
-    fingerprint of its vectors."""
+    """`revision` grows with every change. `removed_revision` is the last that removed something: a reader of that
+    revision or a later one only needs the changes since. `slept_at` is the moment of the last sleep cycle. `embedder`
+    is the fingerprint of its vectors."""
 
     revision: int = 0
     removed_revision: int = 0

@@ -1,4 +1,4 @@
-"""How important a record is: a score in [0, 1], which is what is stored, and its four named levels. Pure."""
+"""How important a record is: a score in [0, 1], which is stored, and four named levels. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from kalito_mcp.errors import InvalidInput
 
 
 class ImportanceLevel(StrEnum):
-    """The score in words."""
+    """The four levels of a score."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -17,13 +17,13 @@ class ImportanceLevel(StrEnum):
     CRITICAL = "critical"
 
 
-_FROM: Final[Mapping[ImportanceLevel, float]] = {
+_LOWEST: Final[Mapping[ImportanceLevel, float]] = {
     ImportanceLevel.LOW: 0.0,
     ImportanceLevel.MEDIUM: 0.4,
     ImportanceLevel.HIGH: 0.7,
     ImportanceLevel.CRITICAL: 0.9,
 }
-_SCORES: Final[Mapping[ImportanceLevel, float]] = {
+_USUAL: Final[Mapping[ImportanceLevel, float]] = {
     ImportanceLevel.LOW: 0.2,
     ImportanceLevel.MEDIUM: 0.5,
     ImportanceLevel.HIGH: 0.8,
@@ -32,10 +32,10 @@ _SCORES: Final[Mapping[ImportanceLevel, float]] = {
 
 
 def clamp_importance(value: float) -> float:
-    """The nearest number in [0, 1]; infinities are clamped like any other.
+    """The nearest number in [0, 1], also of an infinity.
 
     Raises:
-        InvalidInput: not a number.
+        InvalidInput: the score is NaN.
     """
     if value != value:  # noqa: PLR0124 - only NaN differs from itself
         raise InvalidInput("importance_score is NaN; send a number between 0 and 1, or leave it out")
@@ -46,20 +46,20 @@ def importance_level(score: float) -> ImportanceLevel:
     """The level of a score: low < 0.4 <= medium < 0.7 <= high < 0.9 <= critical.
 
     Raises:
-        InvalidInput: not a number.
+        InvalidInput: the score is NaN.
     """
     score = clamp_importance(score)
-    return next(level for level in reversed(ImportanceLevel) if score >= _FROM[level])
+    return next(level for level in reversed(ImportanceLevel) if score >= _LOWEST[level])
 
 
 def least_score(asked: Any) -> float:
-    """The least score that passes: of a level its lower bound, `"high"` being 0.7; a number in [0, 1] is itself.
+    """The lowest score that a filter admits: 0.7 for the level `"high"`, or the number itself.
 
     Raises:
-        ValueError: neither; the words say what is.
+        ValueError: not a level, and not a number in [0, 1]; the message says what to send.
     """
-    if isinstance(asked, str) and asked in _FROM:
-        return _FROM[ImportanceLevel(asked)]
+    if isinstance(asked, str) and asked in _LOWEST:
+        return _LOWEST[ImportanceLevel(asked)]
     try:
         score = math.nan if isinstance(asked, bool) else float(asked)
     except (TypeError, ValueError, OverflowError):
@@ -70,12 +70,12 @@ def least_score(asked: Any) -> float:
 
 
 def score_of_level(level: str) -> float:
-    """The score that stands for a level where only the level is given, as `"high"` or as `ImportanceLevel.HIGH`.
+    """The score of a record for which only a level was sent, such as `"high"`.
 
     Raises:
-        InvalidInput: no such level; the message names those that there are.
+        InvalidInput: there is no such level; the message names the levels.
     """
     try:
-        return _SCORES[ImportanceLevel(level)]
+        return _USUAL[ImportanceLevel(level)]
     except ValueError:
-        raise InvalidInput(f"importance={level!r} is no level; use one of {', '.join(ImportanceLevel)}") from None
+        raise InvalidInput(f"importance={level!r} is not a level; use one of {', '.join(ImportanceLevel)}") from None

@@ -1,9 +1,8 @@
-"""A record with every field that it has, whatever its type, and the edits that made it what it is. Pure.
+"""A record of any type with all its fields, and its edits. Pure.
 
-What may be edited is the record's `content`: a flat mapping of field names to JSON values, in which an absent field
-and None are the same. An edit keeps, for each field it changed, the value from before: version n is the record as it
-is, with the edits after n undone, newest first. So nothing is stored twice, and a record that nobody has edited has no
-edits but its creation.
+Edits change the record's `content`: a flat mapping of field names to JSON values. An absent field equals None. An edit
+stores the previous value of each field it changed. To get version n, undo the edits after n, newest first. So nothing
+is stored twice, and a record that was never edited stores no edits.
 """
 
 import re
@@ -15,12 +14,12 @@ from typing import Any, Final
 from kalito_mcp.domain.records import Origin, RecordType, Role, Visibility
 
 DELETED_AT: Final = "deleted_at"
-"""The field of `content` that says since when a record is forgotten, in milliseconds; absent where it is not."""
+"""The field of `content` with the moment a record was forgotten, in milliseconds. Absent if it is not forgotten."""
 
 AUTO_KEY: Final = "auto:"
-"""How the client_key of a pin begins that the memory found by itself; a digest of 32 hex digits follows. No caller may
-give a pin such a key."""
-_FOUND: Final = re.compile(f"{AUTO_KEY}[0-9a-f]{{32}}")
+"""Prefix of the client_key of an automatic pin; a digest of 32 hex digits follows. Callers may not give a pin such a
+key."""
+_AUTOMATIC: Final = re.compile(f"{AUTO_KEY}[0-9a-f]{{32}}")
 
 
 class EditType(StrEnum):
@@ -56,10 +55,9 @@ SYSTEM_EDITOR: Final = Editor(EditorType.SYSTEM, "kalito")
 class MemoryRecord:
     """One remembered thing.
 
-    `content` holds what may be edited: `text`, `importance_score`, `tags`, `critical`, `visibility`, `caused_by` (a
-    record's id), `deleted_at`, and the fields of its type. `revision` is the number of its version, from 1. `client` is
-    the host that wrote it. `created_at` is when it was said, `recorded_at` when it was stored. `led_to` are the records
-    that name it as their cause.
+    `content` contains what may be edited: `text`, `importance_score`, `tags`, `critical`, `visibility`, `caused_by` (a
+    record's id), `deleted_at`, and the fields of its type. `revision` numbers its versions from 1. `client` is the host
+    that wrote it. It was said at `created_at` and stored at `recorded_at`. `led_to` lists the records that it caused.
     """
 
     key: int
@@ -80,29 +78,29 @@ class MemoryRecord:
     last_used: int | None = None
     led_to: tuple[str, ...] = ()
     redacted: tuple[str, ...] = field(default=(), compare=False)
-    """What was not kept of what the call that returns this was given; nothing where it is read."""
+    """What the call that returns this removed from its input: kinds of secrets, and `private`. Empty after a read."""
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """Its words."""
         return str(self.content["text"])
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it is forgotten, and can be restored."""
+        """Whether it is forgotten. A forgotten record can be restored."""
         return self.content.get(DELETED_AT) is not None
 
     @property
     def visibility(self) -> Visibility:
-        """Whether it may come into a chat."""
+        """Whether it may be shown in a chat."""
         return Visibility(self.content.get("visibility", Visibility.CHAT))
 
     @property
     def is_automatic(self) -> bool:
-        """Whether it is a pin that the memory found by itself in a message."""
-        # Databases may hold keys of callers that begin so too: with a host's name, or of another shape.
-        is_found = self.client is None and _FOUND.fullmatch(self.client_key or "") is not None
-        return is_found and self.type is RecordType.PIN
+        """Whether it is a pin that the memory made by itself from a message."""
+        # Old databases may contain callers' keys with this prefix: they have a client, or no digest.
+        has_automatic_key = self.client is None and _AUTOMATIC.fullmatch(self.client_key or "") is not None
+        return has_automatic_key and self.type is RecordType.PIN
 
     @property
     def version_id(self) -> str:
@@ -112,7 +110,7 @@ class MemoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordDraft:
-    """A thought, document or task ready to be written. `session_id` None belongs to the agent as a whole."""
+    """A thought, document or task ready to be written."""
 
     id: str
     type: RecordType
@@ -126,7 +124,7 @@ class RecordDraft:
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
-    """An edit ready to be written: the record's whole new content, counted as its text is now."""
+    """An edit ready to be written. `content` is the record's whole new content; `tokens` counts its new text."""
 
     type: EditType
     editor: Editor
@@ -137,7 +135,7 @@ class EditDraft:
 
 @dataclass(frozen=True, slots=True)
 class StoredEdit:
-    """An edit as kept: it made `version`, and `before` has the changed fields as they were in the version before."""
+    """An edit as stored. It made `version`; `before` has the previous values of the fields it changed."""
 
     version: int
     type: EditType
@@ -147,8 +145,8 @@ class StoredEdit:
 
 
 def versions(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[tuple[StoredEdit, Mapping[str, Any]]]:
-    """Every version of the record, oldest first: the edit that made it, and its content. `edits` has the stored ones,
-    oldest first; the creation is told by the record itself."""
+    """Every version of the record, oldest first: the edit that made it, and its content. `edits` are the stored edits,
+    oldest first; the creation is derived from the record."""
     content: Mapping[str, Any] = dict(record.content)
     found: list[tuple[StoredEdit, Mapping[str, Any]]] = []
     for edit in reversed(edits):
@@ -160,21 +158,21 @@ def versions(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[tuple[St
 
 
 def _creator(record: MemoryRecord, content: Mapping[str, Any]) -> Editor:
-    """Who made the record: the memory itself its automatic pins and summaries, else whose words it has."""
+    """Who made the record: the memory for automatic pins and its summaries, else whoever its origin names."""
     is_summary = record.type is RecordType.SUMMARY and content.get("method") != "caller"
     if is_summary or record.is_automatic:
         return SYSTEM_EDITOR
-    # What a person hands in has no client, and need not be in their words.
-    is_handed_in = record.origin in (Origin.DOCUMENT, Origin.IMPORT) and record.client is None
-    is_human = record.origin is Origin.USER or is_handed_in
+    # A document or an import without a client was added by a person, even if the words are not theirs.
+    is_added_by_hand = record.origin in (Origin.DOCUMENT, Origin.IMPORT) and record.client is None
+    is_human = record.origin is Origin.USER or is_added_by_hand
     return Editor(EditorType.HUMAN if is_human else EditorType.AGENT, record.client)
 
 
 def with_changes(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with fields replaced, and those that became None left out."""
+    """The content with these fields replaced, without fields that are None."""
     return {name: value for name, value in {**content, **changes}.items() if value is not None}
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that differ, with their values before: None where there was none."""
+    """The fields that differ, with their values before; None if a field was absent."""
     return {name: before.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}

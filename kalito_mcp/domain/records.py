@@ -1,8 +1,8 @@
 """Everything remembered is a record. The typed values here are views of it.
 
-Field names follow `memory-types` of the specification in snake_case. Moments are milliseconds since the epoch
-inside and ISO 8601 in `to_dict()`. `seq` counts the messages of a session from 1 without gaps and is their order;
-clocks never are.
+Field names are those of the specification's `memory-types`, in snake_case. Moments are milliseconds since 1970, and
+ISO 8601 in `to_dict()`. `seq` numbers the messages of a session from 1 without gaps. It alone decides their order:
+clocks can go back.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ PIN_IMPORTANCE: Final = 0.8
 
 
 class RecordType(StrEnum):
-    """What kinds of things are remembered."""
+    """The kinds of records."""
 
     MESSAGE = "message"
     THOUGHT = "thought"
@@ -39,7 +39,7 @@ class Origin(StrEnum):
 
     @property
     def distrust(self) -> int:
-        """0 for what the user said, more for what is trusted less."""
+        """0 for the user's words; higher means less trusted."""
         return _ORIGINS.index(self)
 
 
@@ -47,12 +47,12 @@ _ORIGINS: Final = tuple(Origin)
 
 
 def least_trusted(origins: Iterable[Origin]) -> Origin:
-    """The origin of what is made of all of these; ASSISTANT where there are none."""
+    """The origin of a text derived from all of these. ASSISTANT if there are none."""
     return max(origins, key=lambda origin: origin.distrust, default=Origin.ASSISTANT)
 
 
 class Visibility(StrEnum):
-    """Whether a record may come into a chat; INTERNAL ones only where they are asked for."""
+    """Whether a record may be shown in a chat. INTERNAL records are shown only on request."""
 
     CHAT = "chat"
     INTERNAL = "internal"
@@ -67,7 +67,7 @@ class Role(StrEnum):
 
 
 class PinType(StrEnum):
-    """How a pin came to be, or what it holds."""
+    """How a pin was made, or what it contains."""
 
     MANUAL = "manual"
     AUTO = "auto"
@@ -85,23 +85,27 @@ class SummaryMethod(StrEnum):
 
 
 def origin_of_role(role: Role) -> Origin:
-    """Whose words a message is, where nobody says: a host hands over as `system` what neither side said."""
+    """The origin of a message that names none. SYSTEM maps to TOOL: neither the user nor the assistant wrote it."""
     return {Role.USER: Origin.USER, Role.ASSISTANT: Origin.ASSISTANT, Role.SYSTEM: Origin.TOOL}[role]
 
 
-def message_record_id(number: int) -> str:
+def message_record_id(number: int | str) -> str:
     """The record id of message `number`: `msg_45`."""
     return f"{MESSAGE_ID_PREFIX}{number}"
+
+
+def full_record_id(record_id: str) -> str:
+    """The id itself, or `msg_45` for `45`: a message may be named by its number."""
+    return message_record_id(record_id) if record_id.isdecimal() else record_id
 
 
 @dataclass(frozen=True, slots=True)
 class MessageWithImportance:
     """One message of a conversation.
 
-    `id` is its number, unique in the database and never used again; `record_id` is the same as text, `msg_<id>`,
-    and every call that takes a message id takes either. `tokens` was counted when the message was
-    written, as a context shows its text.
-    `is_hidden` where it was forgotten or is internal: then it keeps its place, and its text is empty.
+    `id` is its number in the database and is never reused. `record_id` is `msg_<id>`; every call accepts either form.
+    `tokens` counts its text as a context shows it, and was counted when the message was written. A message that was
+    forgotten or is internal `is_hidden`: it keeps its `seq`, and its text is empty.
     """
 
     id: int
@@ -121,16 +125,16 @@ class MessageWithImportance:
 
     @property
     def record_id(self) -> str:
-        """`msg_<id>`."""
+        """The id as text: `msg_<id>`."""
         return message_record_id(self.id)
 
     @property
     def speaker(self) -> str:
-        """The name where there is one, else the role."""
+        """The name, or the role if it has no name."""
         return self.name or self.role
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; None left out."""
+        """JSON-ready, without fields that are None."""
         return _without_none(
             {
                 "id": self.id,
@@ -150,7 +154,7 @@ class MessageWithImportance:
 
 @dataclass(frozen=True, slots=True)
 class SemanticPin:
-    """One important thing, kept in sight: `pin_<milliseconds>_<nine characters>`."""
+    """An important fact that every context of its session shows. Its id is `pin_<milliseconds>_<nine characters>`."""
 
     id: str
     session_id: str
@@ -162,10 +166,10 @@ class SemanticPin:
     tokens: int
     origin: Origin = Origin.ASSISTANT
     redacted: tuple[str, ...] = field(default=(), compare=False)
-    """What was not kept of what the call that returns this was given; nothing where it is read."""
+    """What the call that returns this removed from its input: kinds of secrets, and `private`. Empty after a read."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; None left out."""
+        """JSON-ready, without fields that are None."""
         return _without_none(
             {
                 "id": self.id,
@@ -181,10 +185,10 @@ class SemanticPin:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """What messages `start_seq` to `end_seq` said: `summary_<milliseconds>_<nine characters>`.
+    """A summary of the messages `start_seq` to `end_seq`. Its id is `summary_<milliseconds>_<nine characters>`.
 
-    Level 0 summarises messages; level n + 1 summarises summaries of level n. The summaries of one level never
-    overlap and leave no gap between them.
+    Level 0 summarises messages, and level n + 1 summarises summaries of level n. The summaries of one level neither
+    overlap nor leave gaps.
     """
 
     id: str
@@ -205,10 +209,10 @@ class ConversationSummary:
     model_id: str | None = None
     origin: Origin = Origin.ASSISTANT
     redacted: tuple[str, ...] = field(default=(), compare=False)
-    """What was not kept of what the call that returns this was given; nothing where it is read."""
+    """What the call that returns this removed from its input: kinds of secrets, and `private`. Empty after a read."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; None left out."""
+        """JSON-ready, without fields that are None."""
         return _without_none(
             {
                 "id": self.id,
@@ -232,9 +236,8 @@ class ConversationSummary:
 class CreateSummaryRequest:
     """Summarise the messages from `start_message_id` to `end_message_id`, both included.
 
-    Ids are `45` or `msg_45`. `message_count`, when given, must be the number of messages in the range.
-    `summary` is the text, when the caller wrote it; otherwise the configured model or the extractive
-    summarizer writes it.
+    Ids are `45` or `msg_45`. `message_count`, if given, must be the number of messages in the range. `summary` is the
+    caller's text; without it the configured model or the extractive summarizer writes one.
     """
 
     session_id: str
@@ -246,9 +249,10 @@ class CreateSummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class CreatePinRequest:
-    """Pin `content`. Absent importance means 0.8; 0.0 is 0.0. Absent type means manual.
+    """Pin `content`. No importance means 0.8.
 
-    Two requests with one `client_key` make one pin. `is_confirmed` says that the user wants it, whoever said it first.
+    Requests with the same `client_key` make one pin. `is_confirmed` says that the user wants this pin, even if the
+    words are not the user's.
     """
 
     session_id: str
@@ -264,10 +268,10 @@ class CreatePinRequest:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message as the caller hands it over. Absent `created_at` means now, absent `origin` the role's.
+    """A message as the caller sends it. No `created_at` means now; no `origin` means the origin of its role.
 
-    `details` has any other field of a message: `message_type`, `attachments`, `vision_response_for`, `tags`,
-    `critical`, `visibility`, `importance_score`.
+    `details` contains the other fields: `message_type`, `attachments`, `vision_response_for`, `tags`, `critical`,
+    `visibility`, `importance_score`.
     """
 
     role: Role

@@ -11,9 +11,9 @@ DEFAULT_AGENT: Final = "default"
 class Scope:
     """(owner, agent, session): the first parameter of every port method that touches user data.
 
-    `owner` is who is logged in, `local` on stdio. `agent` is whose long-term memory it is; a session
-    belongs to one agent, so `None` beside a session means "the agent that session belongs to".
-    `session` is one conversation; `None` means all of the agent's.
+    `owner` is who is logged in, `local` on stdio. `agent` is whose long-term memory it is. A session belongs to one
+    agent, so with a session `None` means the agent of that session. `session` is one conversation; `None` means all of
+    the agent's.
     """
 
     owner: str = LOCAL_OWNER

@@ -1,4 +1,4 @@
-"""What is asked of the memory, and what it answers."""
+"""A search: its request, its filters, its candidates and its hits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from kalito_mcp.domain.time import to_iso
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Which records may be hits. None, or empty, admits all; `since` and `until` are inclusive milliseconds.
+    """Which records may be hits. None, or empty, admits all.
 
-    Internal records are hits only with `include_internal`, or where `types` names thoughts. A record passes `names`
-    where one of them is its speaker's, in capitals or not, and `tags` where it has any of them, as they are written.
-    `origins` are whose words it may have, and `min_importance`, in [0, 1], is inclusive.
+    `since` and `until` are milliseconds, both inclusive. Internal records need `include_internal`, or thoughts in
+    `types`. `names` are speakers in any case. `tags` match exactly; one of them is enough. `min_importance` is in
+    [0, 1] and inclusive.
     """
 
     types: frozenset[RecordType] = frozenset()
@@ -32,8 +32,8 @@ class SearchFilters:
 class SearchRequest:
     """What to find.
 
-    `cursor` continues an earlier search with the same words and filters. `explain` asks for the parts and reasons of
-    each hit. Ages and dates like "yesterday" are relative to `now_ms`, the clock's time if absent.
+    `cursor` continues an earlier search with the same query and filters. `explain` asks for the parts of each score
+    and the reasons. Ages and words like "yesterday" are relative to `now_ms`; None means the clock's time.
     """
 
     query: str
@@ -46,7 +46,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """The records that hold one term, newest first, cut at the cap that was asked for."""
+    """The records that contain one term, newest first. `is_complete` is false if the cap cut them off."""
 
     term: str
     keys: tuple[int, ...]
@@ -54,8 +54,8 @@ class Posting:
 
 
 class CandidateStub(NamedTuple):
-    """Where a record stands, before its text is read. `seq` is a message's alone; `is_admitted` says whether it may
-    be a hit, or only stands near one. A tuple, for hundreds are made for a search."""
+    """A candidate before its text is read. Only messages have a `seq`. One that is not `is_admitted` is only a
+    neighbour: it cannot be a hit. A tuple, because a search makes hundreds."""
 
     key: int
     session_key: int | None
@@ -67,7 +67,7 @@ class CandidateStub(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A record that may be a hit, with the text that decides it."""
+    """A record that may be a hit, with what its score depends on."""
 
     key: int
     record_id: str
@@ -91,12 +91,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One found record. `score` lies in (0, 1]: the weighted sum of the evidence for it, of which age takes up to a
-    tenth; a message whose pin or summary scores higher has that score. `parts` are that sum's, by feature, and `why`
-    says in words what they are made of, where it was asked for. `same` are the ids of records that say the same and
-    are left out for it.
-    `client_key` is a message's, where it was recorded with one, and `seq` its place in its session; `status` and
-    `due_date` are a task's."""
+    """One found record.
+
+    `score`, in (0, 1], is the weighted sum of its features; age lowers it by up to a tenth. A message takes the score
+    of its pin or summary if that is higher. `parts` are the sum's parts by feature, and `why` explains them in words;
+    both only on request. `same` lists records left out because they say the same. Only messages have a `client_key`
+    and a `seq`, and only tasks a `status` and a `due_date`."""
 
     record_id: str
     type: RecordType
@@ -118,7 +118,7 @@ class Hit:
     seq: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; None left out."""
+        """JSON-ready, without fields that are None."""
         fields = {
             "record_id": self.record_id,
             "type": str(self.type),
@@ -142,8 +142,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """The hits of one page, best first; `next_cursor` fetches the next, and is None on the last. `note` says why there
-    are none, or what was not asked."""
+    """One page of hits, best first. `next_cursor` fetches the next page; None on the last. `note` says why there are
+    no hits, or what could not be searched."""
 
     hits: tuple[Hit, ...]
     next_cursor: str | None

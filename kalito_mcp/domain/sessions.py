@@ -9,7 +9,7 @@ from kalito_mcp.domain.time import to_iso
 
 
 class FinalizeStage(StrEnum):
-    """The stages of finalizing, in order; `Session.stage` is the last one that is done."""
+    """The stages of finalizing, in order. `Session.stage` is the last one done."""
 
     SUMMARIES = "summaries"
     SLEEP = "sleep"
@@ -18,7 +18,7 @@ class FinalizeStage(StrEnum):
 
 
 class SessionState(StrEnum):
-    """OPEN takes records; FINALIZING takes only what finalizing itself writes; FINALIZED takes none."""
+    """OPEN accepts records. FINALIZING accepts only what finalizing itself writes. FINALIZED accepts nothing."""
 
     OPEN = "OPEN"
     FINALIZING = "FINALIZING"
@@ -27,8 +27,7 @@ class SessionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """A session's memory in numbers, without what is forgotten. The average is over its messages; None where there are
-    none."""
+    """A session's memory in numbers, without forgotten records. The average is over its messages, None without any."""
 
     session_id: str
     agent_id: str
@@ -61,11 +60,10 @@ class MemoryStats:
 class Session:
     """A session as stored. `key` is the storage's own number for it and never leaves the process.
 
-    `message_count` is also the seq of the newest message: it counts the forgotten and erased ones too, of which there
-    are `hidden_count`. The other counts, and the sum of the messages' importance, are without what is forgotten.
-    Messages up to `summarized_seq` are covered by level-0 summaries, those up to `pinned_seq` were searched for
-    automatic pins, and those up to `observed_seq` are in the graph: what lies beyond is owed work. `stage` is how far
-    finalizing has come: None before it has begun, then "summaries", "sleep", "promotion" or "checkpoint".
+    `message_count` is also the seq of the newest message. It includes the `hidden_count` forgotten and erased ones;
+    the other counts and `importance_sum` exclude them. Level-0 summaries cover the messages up to `summarized_seq`.
+    Automatic pins were searched for up to `pinned_seq`, and the graph contains the messages up to `observed_seq`;
+    later messages are owed work. `stage` is the last finished `FinalizeStage`, None before the first.
     """
 
     key: int
@@ -119,7 +117,7 @@ class Session:
 
 
 def unrecorded_session(owner: str, session_id: str, now_ms: int) -> Session:
-    """A session of the default agent in which nothing is recorded yet. It is stored nowhere."""
+    """An empty session of the default agent. It is not stored."""
     return Session(
         key=0,
         owner=owner,

@@ -1,4 +1,4 @@
-"""The sleep cycle as values: its bounds, who sums up, and what it reports."""
+"""The values of a sleep cycle: its bounds, its summarizer and its report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class SleepCycleTrigger(StrEnum):
 
 
 class SleepCycleSummarizer(Protocol):
-    """Sums up the texts of merged queries."""
+    """Summarises the texts of merged queries."""
 
     def summarize(self, texts: Sequence[str], max_length: int) -> str:
         """One text of at most `max_length` characters."""
@@ -28,10 +28,10 @@ class SleepCycleSummarizer(Protocol):
 class SleepCycleOptions(Policy):
     """One sleep cycle's bounds.
 
-    The `max_inspect` queries of the lowest rank, all of a rank of at most `min_rank`, are clustered where their cosine
-    is at least `similarity_threshold`; the largest `max_clusters` clusters of at least `min_cluster_size` are merged.
-    Within `cooldown_ms` of the last cycle nothing is done, unless it is forced. At 0.8, questions about two different
-    things in the same words became one; at 0.9 it takes more than a word.
+    Only queries of a rank of at most `min_rank` are clustered, and of these the `max_inspect` lowest. Two queries join
+    at a cosine of `similarity_threshold` or more. The largest `max_clusters` clusters of at least `min_cluster_size`
+    are merged. A cycle within `cooldown_ms` of the last does nothing unless forced. A threshold of 0.8 merged
+    questions about different things in nearly the same words.
     """
 
     max_clusters: int = 50
@@ -45,7 +45,7 @@ class SleepCycleOptions(Policy):
 
 @dataclass(frozen=True, slots=True)
 class SleepCycleClusterReport:
-    """One cluster: `merged_node_ids` are gone, the anchor stays. Ranks are the anchor's, before and after."""
+    """One cluster. The anchor stays; `merged_node_ids` were removed. Both ranks are the anchor's."""
 
     anchor_id: str
     merged_node_ids: tuple[str, ...]
@@ -57,7 +57,7 @@ class SleepCycleClusterReport:
 
 @dataclass(frozen=True, slots=True)
 class SleepCycleReport:
-    """What a sleep cycle did, or would do. `freed_capacity` counts the nodes that are gone."""
+    """What a sleep cycle did, or would do. `freed_capacity` counts the removed nodes."""
 
     trigger: SleepCycleTrigger
     clusters: tuple[SleepCycleClusterReport, ...]
@@ -68,7 +68,7 @@ class SleepCycleReport:
 
 @dataclass(frozen=True, slots=True)
 class SleepCycleConfig:
-    """The summarizer, the default bounds, and who hears of each report."""
+    """The summarizer and the default bounds. `emit` is called with each report."""
 
     summarizer: SleepCycleSummarizer
     defaults: SleepCycleOptions = SleepCycleOptions()

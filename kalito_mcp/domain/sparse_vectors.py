@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from kalito_mcp.errors import InvalidInput
 
-# Rounding its values to float32 changes the length of a unit vector by less than this.
+# Rounding to float32 changes the length of a unit vector by less than this.
 _UNIT_SLACK: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
-    """A vector of unit length, or the zero vector. `indices` (n,) ascending and distinct, `values` (n,) not zero.
+    """A vector of unit length, or the zero vector. `indices` (n,) are ascending and distinct, `values` (n,) not zero.
 
-    It is held as `weights` (n,): its values themselves or, a quarter as large, counts of 1 to 255, which are its values
+    `weights` (n,) are the values themselves, or counts of 1 to 255 in a quarter of the space. Counts are the values
     times `length`.
     """
 
@@ -33,19 +33,19 @@ class SparseVector:
 
     @property
     def values(self) -> NDArray[np.float32]:
-        """The components; made of the counts each time where it has those."""
+        """The components. Counts are converted on each call."""
         return (
             (self.weights / self.length).astype(np.float32) if self.is_counted else np.asarray(self.weights, np.float32)
         )
 
     @classmethod
     def of(cls, components: Mapping[int, float] | Iterable[tuple[int, float]]) -> Self:
-        """The components, scaled to unit length; zeros are dropped, and nothing but zeros is the zero vector.
+        """Make a vector of the components, scaled to unit length. Zeros are dropped; only zeros make the zero vector.
 
-        Components of unit length keep their float32 values bit for bit, so that `of(vector.pairs())` is the vector.
+        Components of unit length keep their float32 values bit for bit, so `of(vector.pairs())` equals the vector.
 
         Raises:
-            InvalidInput: an index that is negative, beyond 32 bits or there twice, or a value that is not finite.
+            InvalidInput: an index is negative, too large for 32 bits or repeated, or a value is not a finite number.
         """
         pairs = list(components.items() if isinstance(components, Mapping) else components)
         try:
@@ -58,18 +58,18 @@ class SparseVector:
         if not np.isfinite(values).all():
             raise InvalidInput("an embedding has a value that is not finite; leave it out")
         if indices.size and (indices.min() < 0 or indices.max() >= 2**32 or np.unique(indices).size != indices.size):
-            raise InvalidInput("an embedding has an index that is negative, beyond 32 bits or there twice")
+            raise InvalidInput("an embedding has an index that is negative, too large for 32 bits or repeated")
         kept = values != 0
         order = np.argsort(indices[kept])
         indices, values = indices[kept][order], values[kept][order]
         return cls(indices.astype(np.uint32), _unit(values))
 
     def pairs(self) -> list[list[float]]:
-        """`[[index, value], ...]`, JSON-ready: how snapshots carry it."""
+        """`[[index, value], ...]`, JSON-ready: the form in snapshots."""
         return [list(pair) for pair in zip(self.indices.tolist(), self.values.tolist(), strict=True)]
 
     def dot(self, other: "SparseVector") -> float:
-        """The inner product: of unit vectors, their cosine."""
+        """The inner product, which is the cosine of unit vectors."""
         _, mine, theirs = np.intersect1d(self.indices, other.indices, assume_unique=True, return_indices=True)
         return float(np.dot(self.values[mine].astype(np.float64), other.values[theirs].astype(np.float64)))
 
@@ -78,11 +78,11 @@ class SparseVector:
 
 
 def _unit(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The values over their length, as float32."""
+    """The values divided by their length, as float32."""
     largest = np.abs(values).max(initial=0.0)
     if largest == 0:
         return values.astype(np.float32)
-    # Over the largest first: the square of a very large or very small number is infinite or nothing.
+    # Divide by the largest first: the square of a very large or small number overflows or becomes 0.
     scaled = values / largest
     length = np.sqrt(np.dot(scaled, scaled))
     is_unit = abs(length * largest - 1) < _UNIT_SLACK

@@ -1,11 +1,10 @@
-"""What a task goes through, and how much a task matters where nobody says. Pure.
+"""The statuses of a task, and the default importance of a task. Pure.
 
     pending ──> in_progress ──> completed
        │             └────────> failed
        └──────> completed, failed
 
-There is no way back: what was done, or failed, stays in the task's history. An earlier version is had again by
-reverting, which is an edit like any other, and not a move.
+A task never moves back. To undo a mistake, revert it to an earlier version: that is an edit, not a move.
 """
 
 from collections.abc import Mapping
@@ -40,7 +39,7 @@ _NEXT: Final[Mapping[TaskStatus, tuple[TaskStatus, ...]]] = {
     TaskStatus.FAILED: (),
 }
 
-# Each lies in the importance level of its own name.
+# Each score has the importance level of the same name.
 _IMPORTANCE: Final[Mapping[TaskPriority, float]] = {
     TaskPriority.LOW: 0.3,
     TaskPriority.MEDIUM: 0.5,
@@ -50,10 +49,10 @@ _IMPORTANCE: Final[Mapping[TaskPriority, float]] = {
 
 
 def checked_transition(before: TaskStatus, after: TaskStatus) -> None:
-    """Nothing, where a task may go from one status to the other; staying where it is changes nothing and may be.
+    """Check a change of status. Keeping the same status is allowed.
 
     Raises:
-        Conflict: it may not; the message names the moves that are open.
+        Conflict: the task cannot move from `before` to `after`; the message names the possible moves.
     """
     if after is before or after in _NEXT[before]:
         return
@@ -66,5 +65,5 @@ def checked_transition(before: TaskStatus, after: TaskStatus) -> None:
 
 
 def importance_of(priority: TaskPriority) -> float:
-    """The importance score of a task that was given none."""
+    """The importance score of a task for which none was sent."""
     return _IMPORTANCE[priority]

@@ -1,9 +1,10 @@
-"""What the memory accepts as text, as a name, as a number. Pure; every refusal says what to do."""
+"""Checks of texts, names and numbers. Pure; every refusal says what to do."""
 
 import re
 from dataclasses import dataclass, field, fields
 from typing import Final, TypeVar
 
+from kalito_mcp.domain.records import MESSAGE_ID_PREFIX
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.errors import InvalidInput, TextTooLarge
 
@@ -11,28 +12,28 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _MAX_NAME_LENGTH: Final = 200
 MOST: Final = 1_000_000_000
-"""No number that is set means anything beyond this."""
+"""The upper bound of every number in a policy, unless its field has a lower one."""
 _Number = TypeVar("_Number", int, float)
 
 
 def bounded(default: _Number, *, least: float = 0, most: float = MOST, above: float | None = None) -> _Number:
-    """A field of a policy that lies from `least`, or above `above`, up to `most`."""
+    """A numeric field of a policy, from `least`, or above `above`, up to `most`."""
     number: _Number = field(default=default, metadata={"bounds": (least, most, above)})
     return number
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What can be set of one rule. Its numbers lie from 0 to MOST, or in the bounds of their field."""
+    """The settings of one rule. Its numbers must be from 0 to MOST, or in the bounds of their field."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidInput for the first number out of bounds."""
+        """Raises InvalidInput for the first number that is out of bounds."""
         for one in fields(self):
             value = getattr(self, one.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
             least, most, above = one.metadata.get("bounds", (0, MOST, None))
-            # Said so that NaN is in no bounds.
+            # Negated comparisons also refuse NaN.
             if above is not None and not value > above:
                 raise InvalidInput(f"{one.name}={value} is not above {above}")
             if not value >= least:
@@ -43,7 +44,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class LimitsPolicy(Policy):
-    """How much one call may hand over."""
+    """How much one call may send."""
 
     max_text_bytes: int = bounded(524_288, least=1)
     max_document_bytes: int = bounded(16_777_216, least=1)
@@ -51,21 +52,21 @@ class LimitsPolicy(Policy):
 
 
 def checked_text(text: str, field: str, *, max_bytes: int) -> str:
-    """The text, unchanged, when it can be stored and given back as it is.
+    """Return the text unchanged, if it can be stored and read back as it is.
 
     Raises:
-        InvalidInput: empty, or an unpaired surrogate, which is not Unicode text.
-        TextTooLarge: more than `max_bytes` bytes of UTF-8.
+        InvalidInput: the text is empty, or has an unpaired surrogate, which is not valid Unicode.
+        TextTooLarge: the text has more than `max_bytes` bytes of UTF-8.
     """
     if not text:
         raise InvalidInput(f"{field} is empty; send the text to remember")
-    # A character takes at most 4 bytes: most texts need no encoding to be known as short enough.
+    # Encoding is slow. Short ASCII texts need no check, and a character takes at most 4 bytes.
     if not text.isascii() or len(text) > max_bytes:
         if (surrogate := _SURROGATE.search(text)) is not None:
             raise InvalidInput(
                 f"{field} has an unpaired surrogate at character {surrogate.start()}; send valid Unicode"
             )
-        # Of plain text the length is known without a copy of it.
+        # The length of ASCII text is its size; encoding would copy it.
         if 4 * len(text) > max_bytes and (size := len(text) if text.isascii() else len(text.encode())) > max_bytes:
             raise TextTooLarge(
                 f"{field} has {size:,} bytes and the limit is {max_bytes:,}; send it in parts, "
@@ -75,10 +76,10 @@ def checked_text(text: str, field: str, *, max_bytes: int) -> str:
 
 
 def checked_name(name: str, field: str) -> str:
-    """A session id, an agent id, a speaker or a client key.
+    """Return the name of a session, an agent, a speaker or a client key unchanged.
 
     Raises:
-        InvalidInput: empty, longer than 200 characters, with control characters, or not Unicode.
+        InvalidInput: the name is empty, has over 200 characters or control characters, or is not valid Unicode.
     """
     if not name or not name.strip():
         raise InvalidInput(f"{field} is empty; give it a name of 1 to {_MAX_NAME_LENGTH} characters")
@@ -90,10 +91,10 @@ def checked_name(name: str, field: str) -> str:
 
 
 def checked_moment(moment_ms: int, field: str) -> int:
-    """Milliseconds since 1970.
+    """Return the moment, in milliseconds since 1970, unchanged.
 
     Raises:
-        InvalidInput: outside the years 1 to 9999, which alone have a date.
+        InvalidInput: the moment is outside the years 1 to 9999.
     """
     if not OLDEST_MS <= moment_ms <= NEWEST_MS:
         raise InvalidInput(f"{field}={moment_ms} is outside the years 1 to 9999; send milliseconds since 1970")
@@ -101,12 +102,12 @@ def checked_moment(moment_ms: int, field: str) -> int:
 
 
 def message_number(message_id: str | int, field: str = "message id") -> int:
-    """The number of `45`, `"45"` or `"msg_45"`.
+    """The number 45 of `45`, `"45"` or `"msg_45"`.
 
     Raises:
-        InvalidInput: it is none of these.
+        InvalidInput: the id has another form.
     """
-    digits = str(message_id).strip().removeprefix("msg_")
+    digits = str(message_id).strip().removeprefix(MESSAGE_ID_PREFIX)
     if not (digits.isascii() and digits.isdigit() and len(digits) < 19):  # noqa: PLR2004 - fits 64 bits
         raise InvalidInput(f"{field}={str(message_id)[:40]!r} is not a message id; use one that was returned: msg_45")
     return int(digits)

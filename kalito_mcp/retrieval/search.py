@@ -14,6 +14,7 @@ from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retenti
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage, SearchRequest
+from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.errors import InvalidInput, ModelError, damage_note
 from kalito_mcp.ports.clock import Clock
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 _Statement = tuple[str | None, frozenset[str]]
 """Who says something, and the words of it."""
 
-_DAY_MS: Final = 86_400_000
 _MAX_READ_CHARS: Final = 4_000
 """Of a query. What follows adds no term that counts."""
 
@@ -175,7 +175,7 @@ class Searcher:
         retained = retention(
             importance=candidate.importance,
             usage_count=candidate.usage_count,
-            age_days=(now_ms - last_ms) / _DAY_MS,
+            age_days=(now_ms - last_ms) / DAY_MS,
             is_critical=candidate.is_critical,
             policy=self._decay,
         )

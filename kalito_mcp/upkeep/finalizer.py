@@ -19,6 +19,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
 )
+from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.errors import Conflict, SessionNotFound
 from kalito_mcp.orchestrator.observer import Observer, observe_pins
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
@@ -29,7 +30,6 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.summaries.keeper import SummaryKeeper
 
 _MAX_ROUNDS: Final = 100
-_DAY_MS: Final = 86_400_000
 _STAGES: Final = tuple(FinalizeStage)
 
 
@@ -94,7 +94,7 @@ class Finalizer:
                         await _is_marked(transaction, scope, stage)
             crash_point(f"finalize.{stage}")
         await self._close(scope)
-        await agent.gc_sessions(round(self._observer.policy.keep_sessions_days * _DAY_MS))
+        await agent.gc_sessions(round(self._observer.policy.keep_sessions_days * DAY_MS))
         if progress is not None:
             await progress(len(_STAGES), len(_STAGES), "finalized")
         session, _ = await self._session_and_agent(scope)

@@ -24,7 +24,7 @@ def test_the_score_of_a_level_lies_in_that_level(level: ImportanceLevel) -> None
 @pytest.mark.parametrize("level", ["", "High", "urgent", "0.8"])
 def test_what_is_no_level_is_refused_and_the_levels_are_named(level: str) -> None:
     with pytest.raises(
-        InvalidInput, match=rf"importance='{level}' is no level; use one of low, medium, high, critical"
+        InvalidInput, match=rf"importance='{level}' is not a level; use one of low, medium, high, critical"
     ):
         score_of_level(level)
 

@@ -232,7 +232,7 @@ BAD: dict[str, tuple[str, Callable[[Snapshot], Any]]] = {
     "embedding with a part of an index": ("not a whole number", node_edit(embedding=[[1.5, 1.0]])),
     "embedding beyond its dimensions": (r"0\.\.16,383", node_edit(embedding=[[16_384, 1.0]])),
     "embedding with an index below": ("not a whole number", node_edit(embedding=[[-1, 1.0]])),
-    "embedding with an index twice": ("there twice", node_edit(embedding=[[1, 1.0], [1, 2.0]])),
+    "embedding with an index twice": ("repeated", node_edit(embedding=[[1, 1.0], [1, 2.0]])),
     "embedding NaN": ("not finite", node_edit(embedding=[[1, math.nan]])),
     "embedding index NaN": ("not a whole number", node_edit(embedding=[[math.nan, 1.0]])),
     "unknown edge type": ("type='likes' is not one of similar_to", edge_edit(type="likes")),

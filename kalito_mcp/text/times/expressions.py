@@ -10,7 +10,7 @@ from datetime import date
 from functools import cache
 from typing import Final, TypeAlias
 
-from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, last_moment
+from kalito_mcp.domain.time import DAY_MS, NEWEST_MS, OLDEST_MS, from_iso, last_moment
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.text.times.dates import Found
 from kalito_mcp.text.times.days import Days, Yearly, unit_of
@@ -26,7 +26,6 @@ from kalito_mcp.text.times.vocabulary import (
     tokens_of,
 )
 
-_DAY_MS: Final = 86_400_000
 _EPOCH_DAY: Final = 719_163
 """The ordinal of 1970-01-01."""
 
@@ -38,7 +37,7 @@ _MONTH_LENGTH: Final = 31
 _DAY_LIKE: Final = 3
 _SLOTS: Final = 31 * 13 + 1
 
-_UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": _DAY_MS, "w": 7 * _DAY_MS}
+_UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
 
 # The worth of a moment within the named days, by their number: a day is the most precise, a year the least.
 _CEILINGS: Final = ((1, 1.0), (3, 0.9), (10, 0.8), (31, 0.6), (100, 0.4), (366, 0.25))
@@ -133,7 +132,7 @@ def date_match(dates: Dates, moment_ms: int) -> float:
     days later. Before its beginning it is worth 0.4, falling to 0 within 4 days. The month of a named day is worth at
     least 0.25, the year of a named day or month 0.1. The right day or month of a wrong year is worth 0.3 of its value.
     """
-    day = moment_ms // _DAY_MS + _EPOCH_DAY
+    day = moment_ms // DAY_MS + _EPOCH_DAY
     best = 0.0
     for first, last, worth, is_near_enough in dates.stretches:
         if first <= day <= last:
@@ -232,11 +231,11 @@ def _nearness(distance: int) -> float:
 
 
 def _day(now_ms: int) -> int:
-    return _within(now_ms) // _DAY_MS + _EPOCH_DAY
+    return _within(now_ms) // DAY_MS + _EPOCH_DAY
 
 
 def _span(days: Days) -> Span:
-    return Span((days.first - _EPOCH_DAY) * _DAY_MS, (days.last - _EPOCH_DAY + 1) * _DAY_MS - 1)
+    return Span((days.first - _EPOCH_DAY) * DAY_MS, (days.last - _EPOCH_DAY + 1) * DAY_MS - 1)
 
 
 def _within(moment_ms: int) -> int:
