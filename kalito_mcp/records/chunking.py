@@ -1,14 +1,14 @@
-"""A document cut into chunks, each small enough to be one record. Pure.
+"""Cuts a document into chunks, each small enough to be one record. Pure.
 
-By structure first: at Markdown headings, then at blank lines, then at list items and the edges of fenced code, then at
-blank lines inside code. Only what has none of these is cut at a line, a sentence, a word, and at last between two
-characters. A heading stays with what it announces. Nothing is lost and nothing added: the chunks joined are the text.
+It cuts by structure first: at Markdown headings, then at blank lines, then at list items and the edges of fenced code,
+then at blank lines inside code. Text without these is cut at a line, a sentence, a word, or at last between two
+characters. A heading stays with the text below it. The joined chunks are the text: nothing is lost or added.
 
-A document that is ingested again should keep most of its chunks. So among borders of one kind the one is taken whose
-following words have the largest checksum, not the last: after an edit, the cuts soon fall where they fell before.
+A document that is remembered again should keep most of its chunks. So among borders of one kind it cuts at the one
+whose following text has the largest checksum, not at the last: soon after an edit, the cuts are the same as before.
 Source: content-defined chunking, as in LBFS (Muthitacharoen, Chen, Mazieres, SOSP 2001), by local maximum.
 
-Underlined headings, tables and HTML are not read as such; they are paragraphs and lines.
+Underlined headings, tables and HTML are treated as paragraphs and lines.
 """
 
 import re
@@ -25,14 +25,14 @@ from kalito_mcp.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class ChunkPolicy(Policy):
-    """How long chunks are, in characters: seldom over `target_chars`, to keep a paragraph or a code block whole, and
-    never over `max_chars`."""
+    """The length of chunks, in characters. Only a whole paragraph or code block exceeds `target_chars`; nothing exceeds
+    `max_chars`."""
 
     target_chars: int = bounded(2_000, least=1)
     max_chars: int = bounded(4_000, least=1)
 
     def __post_init__(self) -> None:
-        """Raises InvalidInput where no chunk could be."""
+        """Raises InvalidInput for a number out of bounds, or if `target_chars` is above `max_chars`."""
         Policy.__post_init__(self)
         if self.target_chars > self.max_chars:
             raise InvalidInput(f"target_chars={self.target_chars} is more than max_chars={self.max_chars}; lower it")
@@ -41,7 +41,7 @@ class ChunkPolicy(Policy):
 DEFAULT_CHUNKS: Final = ChunkPolicy()
 
 _LEVELS: Final = 6
-# Kinds of borders besides headings, strongest first; each includes the stronger ones, and all headings.
+# Kinds of borders other than headings, strongest first. Each includes the stronger ones and all headings.
 _BLOCK, _PART, _CODE = 0, 1, 2
 
 _STRUCTURE: Final = re.compile(
@@ -54,21 +54,21 @@ _BLANK_LINE: Final = re.compile(r"[^\S\n]*+(?:\n|\Z)")
 _SENTENCE_END: Final = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+\s|[。！？｡؟।॥።]++[\"'”’」』）】》]*+",
 )
-# A heading starts a chunk unless what is before it would be less than this part of the target.
+# A heading starts a new chunk only if the chunk before it has at least one eighth of the target.
 _LEAST_BEFORE_HEADING: Final = 8
 _FINGERPRINT_CHARS: Final = 64
 
-# Besides combining marks: joiners, conjoining jamo, skin tones, tags of flags, second halves of surrogate pairs.
+# In addition to combining marks: joiners, conjoining jamo, skin tones, tags of flags, second halves of surrogate pairs.
 _CONTINUES: Final = re.compile("[\u200c\u200d\u1160-\u11ff\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\udc00-\udfff]")
 _REGIONAL: Final = re.compile("[\U0001f1e6-\U0001f1ff]")
 _LONGEST_CLUSTER: Final = 64
 
 
 def chunks(text: str, policy: ChunkPolicy = DEFAULT_CHUNKS) -> list[str]:
-    """The text in parts, in order; one part where it has at most `target_chars`, none where it is empty.
+    """Cut the text into parts, in order: one part up to `target_chars`, no parts for an empty text.
 
-    No part is empty or longer than `max_chars`; what cannot be cut well at the target, and ends before that, is whole.
-    A part that starts well before an edit is the same after it.
+    No part is empty or longer than `max_chars`. A part longer than the target has no good cut before it. Parts well
+    before an edit stay the same.
     """
     if len(text) <= policy.target_chars:
         return [text] if text else []
@@ -83,9 +83,9 @@ def chunks(text: str, policy: ChunkPolicy = DEFAULT_CHUNKS) -> list[str]:
 
 
 class _Borders:
-    """Where a text may be cut: the offsets of the lines that begin something, ascending.
+    """The offsets at which a text may be cut, ascending.
 
-    `headings` by level, and `others` by kind; each of these ends with the length of the text.
+    `headings` has a list per level, and `others` a list per kind. Each list in `others` ends with the text's length.
     """
 
     def __init__(self, text: str) -> None:
@@ -97,7 +97,7 @@ class _Borders:
 
     def _read(self, text: str) -> None:
         fence = ""
-        # No border here: at the beginning, and behind a heading and its blank lines.
+        # No border at this offset: the start of the text, or the line after a heading and its blank lines.
         glued = 0
         for match in _STRUCTURE.finditer(text):
             start, mark = match.start(), match.group(match.lastgroup or 0)
@@ -133,12 +133,12 @@ def _next_line(text: str, offset: int) -> int:
 
 
 def _opens_code(text: str, offset: int, mark: str) -> bool:
-    """Whether code begins behind this mark: three backticks with more of them behind are code inside a line."""
+    """Whether this mark opens a code block. Backticks followed by more on the same line are inline code."""
     return mark[0] == "~" or "`" not in text[offset : _next_line(text, offset)]
 
 
 def _end(text: str, start: int, borders: _Borders, policy: ChunkPolicy) -> int:
-    """Where the chunk ends that begins at `start`."""
+    """The end of the chunk that begins at `start`."""
     target = start + policy.target_chars
     if target >= len(text):
         return len(text)
@@ -149,24 +149,24 @@ def _end(text: str, start: int, borders: _Borders, policy: ChunkPolicy) -> int:
     for kind in borders.others:
         if found := _within(kind, half, target):
             return _kept_by_edits(text, found)
-        # The end of the text is a border, and behind the target: there is always a next one.
+        # The end of the text is a border after the target, so there is always a next one.
         place = bisect_right(kind, target)
         following = kind[place]
         if following <= start + policy.max_chars:
             return following
-        # What is too long for this chunk begins the next one, if it is whole there.
+        # A block too long for this chunk starts the next one if it fits there.
         if place and kind[place - 1] > start and following - kind[place - 1] <= policy.max_chars:
             return kind[place - 1]
     return _end_inside(text, start, half, target)
 
 
-# Quoted: an array takes no type at run time before Python 3.12.
+# Quoted: before Python 3.12 an array cannot be subscripted at run time.
 def _within(borders: "array[int]", after: int, until: int) -> "array[int]":
     return borders[bisect_right(borders, after) : bisect_right(borders, until)]
 
 
 def _kept_by_edits(text: str, borders: "array[int]") -> int:
-    """One of the borders, chosen by what stands behind it alone; of equal ones the last."""
+    """The border whose following text has the largest checksum; the last of equal ones."""
     if len(borders) == 1:
         return borders[0]
     return max(borders, key=lambda offset: (_fingerprint(text, offset), offset))
@@ -177,7 +177,7 @@ def _fingerprint(text: str, offset: int) -> int:
 
 
 def _end_inside(text: str, start: int, half: int, target: int) -> int:
-    """The last line, sentence or word that ends in the second half; else the last character that is whole."""
+    """The end of the last line, sentence or word in the second half; else the last whole character."""
     end = text.rfind("\n", half, target) + 1
     if end:
         return end
@@ -192,8 +192,8 @@ def _end_inside(text: str, start: int, half: int, target: int) -> int:
 
 
 def _is_inside_character(text: str, start: int, offset: int) -> bool:
-    """Whether a cut at `offset` would part what is seen as one character, or a carriage return from its line feed;
-    `start` is where the chunk begins."""
+    """Whether a cut at `offset` would split one visible character, or a carriage return from its line feed. The chunk
+    begins at `start`."""
     before, after = text[offset - 1], text[offset]
     if after.isascii():
         return before == "\r" and after == "\n"
@@ -201,7 +201,7 @@ def _is_inside_character(text: str, start: int, offset: int) -> bool:
         return True
     if not _REGIONAL.match(after):
         return False
-    # Flags are pairs: after an odd number of halves comes the second one.
+    # A flag is a pair: after an odd number of halves, the next one is the second of its pair.
     first = offset
     while first > start and _REGIONAL.match(text[first - 1]):
         first -= 1

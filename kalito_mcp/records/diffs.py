@@ -1,7 +1,7 @@
-"""What differs between two versions of a record, as one line or in full. Pure.
+"""The differences between two versions of a record, as one line or in full. Pure.
 
-A version is a record's `content`: what was not there is an empty mapping, and that is how a creation looks. Texts are
-compared by their words in the line and by their lines in full. Time and length are bounded whatever the texts are.
+A version is a record's `content`. The version before the creation is an empty mapping. The one-line form compares texts
+by words, the full form by lines. Time and length are bounded for any texts.
 """
 
 import difflib
@@ -14,12 +14,12 @@ from kalito_mcp.domain.memory_records import DELETED_AT, changed_fields
 from kalito_mcp.domain.time import to_iso
 
 MAX_SUMMARY: Final = 300
-"""Characters of a diff summary at most."""
+"""The most characters of a diff summary."""
 
 _MAX_EXCERPT: Final = 80
 _MAX_VALUE: Final = 60
 _MAX_COMPARED_LINES: Final = 500
-"""Two texts of more differing lines are not matched line by line: difflib takes the product of their numbers."""
+"""Above this many differing lines no lines are matched: difflib's time grows with the product of their numbers."""
 
 _LINES_AROUND: Final = 2
 _TEXT: Final = "@@ text @@"
@@ -27,7 +27,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def diff_summary(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Which fields changed, and how, in one line of at most 300 characters; `nothing` where none did."""
+    """How the fields changed, in one line of at most 300 characters. `nothing` if none did."""
     if not before:
         return "created"
     parts = [_change(name, before.get(name), after.get(name)) for name in _changed(before, after)]
@@ -35,9 +35,9 @@ def diff_summary(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 
 def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What was taken away, as lines that begin with `-`, and what came, with `+`; none where nothing changed.
+    """The removed lines, which begin with `-`, and the added lines, which begin with `+`. Empty if nothing changed.
 
-    A field's line has its name; the lines of a text come below `@@ text @@`, with two that stayed around them.
+    A field's line has its name. The lines of a text follow `@@ text @@`, with two unchanged lines around each change.
     """
     lines: list[str] = []
     for name in _changed(before, after):
@@ -62,14 +62,14 @@ def _change(name: str, old: Any, new: Any) -> str:
     if name == DELETED_AT:
         return "restored" if new is None else "forgotten"
     if isinstance(old or new, list) and all(isinstance(one, str) for one in [*(old or []), *(new or [])]):
-        gone = [f"-{_value(one)}" for one in old or [] if one not in (new or [])]
-        come = [f"+{_value(one)}" for one in new or [] if one not in (old or [])]
-        return f"{name}: {' '.join(gone + come) or 'in another order'}"
+        removed = [f"-{_value(one)}" for one in old or [] if one not in (new or [])]
+        added = [f"+{_value(one)}" for one in new or [] if one not in (old or [])]
+        return f"{name}: {' '.join(removed + added) or 'reordered'}"
     return f"{name}: {_value(_written(name, old))} -> {_value(_written(name, new))}"
 
 
 def _text_change(old: str, new: str) -> str:
-    """What lies between the first and the last word that differ; in long words, between such characters."""
+    """The words from the first to the last that differ. If these are long, the characters from first to last."""
     was, now = _plain(old).split(), _plain(new).split()
     start, end = _common_ends(was, now)
     left, right = " ".join(was[start : len(was) - end]), " ".join(now[start : len(now) - end])
@@ -88,22 +88,22 @@ def _text_lines(old: str, new: str) -> list[str]:
     was, now = old.split("\n"), new.split("\n")
     start, end = _common_ends(was, now)
     if max(len(was), len(now)) - start - end > _MAX_COMPARED_LINES:
-        gone, come = was[start : len(was) - end], now[start : len(now) - end]
-        return [_TEXT, *(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
+        removed, added = was[start : len(was) - end], now[start : len(now) - end]
+        return [_TEXT, *(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
     start, end = max(0, start - _LINES_AROUND), max(0, end - _LINES_AROUND)
     lines = difflib.unified_diff(was[start : len(was) - end], now[start : len(now) - end], n=_LINES_AROUND, lineterm="")
-    # The first two name files, which there are none of; and line numbers would count from the part compared.
+    # The first two lines name files. Line numbers would count from the compared part, so they are dropped too.
     return [_TEXT if line.startswith("@@") else line for line in list(lines)[2:]]
 
 
 def _common_ends(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
-    """How many items the two begin with alike, and with how many of the others they end alike."""
+    """The number of equal items at the start of both, and of equal items among the rest at the end."""
     start = _common_start(one, other)
     return start, _common_start(one[start:][::-1], other[start:][::-1])
 
 
 def _common_start(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many items the two begin with alike."""
+    """The number of equal items at the start of both."""
     for place, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return place
@@ -123,7 +123,7 @@ def _value(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line, with nothing that is not seen."""
+    """The text on one line, without unprintable characters."""
     return _SPACES.sub(" ", "".join(one if one.isprintable() else " " for one in text)).strip()
 
 

@@ -1,7 +1,7 @@
-"""What each type of record may hold: one model a type, and the values of its fields, checked. Pure.
+"""The fields of each record type, as one model per type that checks their values. Pure.
 
-The only module of the package that needs pydantic; `schemas.py` imports it when something is first checked, because
-a command that only reads has no use for it.
+Only this module of the package needs pydantic. `schemas.py` imports it at the first check, so that commands that only
+read start faster.
 """
 
 import json
@@ -14,7 +14,16 @@ from typing import Annotated, Any, ClassVar, Final, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from kalito_mcp.domain.importance import clamp_importance
-from kalito_mcp.domain.records import PIN_IMPORTANCE, SUMMARY_IMPORTANCE, PinType, RecordType, Role, Visibility
+from kalito_mcp.domain.records import (
+    PIN_IMPORTANCE,
+    SUMMARY_IMPORTANCE,
+    PinType,
+    RecordType,
+    Role,
+    Visibility,
+    full_record_id,
+    message_record_id,
+)
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, importance_of
 from kalito_mcp.domain.time import from_iso, to_iso
 from kalito_mcp.domain.validation import message_number
@@ -22,11 +31,11 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.records.faults import shown
 
 USUAL_IMPORTANCE: Final = 0.5
-"""Of a message, a thought or a document that comes with none."""
+"""The importance of a message, a thought or a document for which none was sent."""
 MAX_TAGS: Final = 32
 MAX_ATTACHMENTS: Final = 32
 MAX_ATTACHMENT_BYTES: Final = 65_536
-"""Of all attachments of a message together, as JSON."""
+"""The limit for all attachments of a message together, as JSON."""
 MAX_RELATED: Final = 100
 
 _LONGEST_NAME: Final = 200
@@ -38,7 +47,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _RECORD_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 _MIME: Final = re.compile(r"[A-Za-z0-9][\w.+-]*/[\w.+*-]+( *;.*)?", re.ASCII)
 _EXTENSION: Final = re.compile(r"[a-z0-9][a-z0-9_+\-]{0,19}(\.[a-z0-9]{1,9})?")
-_ABSENT: Final[Mapping[str, Any]] = {
+_DEFAULTS: Final[Mapping[str, Any]] = {
     "tags": [],
     "critical": False,
     "visibility": Visibility.CHAT,
@@ -46,13 +55,13 @@ _ABSENT: Final[Mapping[str, Any]] = {
     "related_to": [],
     "message_type": "text",
 }
-"""Values that say as much as no value, and are not kept."""
+"""Values that mean the same as no value, and are not stored."""
 
 _MOST_MESSAGES: Final = 10**18
 _WORDS: Final[Mapping[str, str]] = {
     "missing": "is missing; it is required",
     "string_type": "must be a string, not {given}",
-    "string_unicode": "holds an unpaired surrogate; send valid Unicode",
+    "string_unicode": "has an unpaired surrogate; send valid Unicode",
     "int_type": "must be a whole number, not {given}",
     "float_type": "must be a number, not {given}",
     "bool_type": "must be true or false, not {given}",
@@ -63,19 +72,19 @@ _WORDS: Final[Mapping[str, str]] = {
     "less_than_equal": "must be at most {le}, not {given}",
     "value_error": "{error}",
 }
-"""By the kinds of error that pydantic knows; any other keeps pydantic's words."""
+"""Our words for pydantic's error types. Other types keep pydantic's words."""
 
 
 def _text(value: str) -> str:
     if not value:
         raise ValueError("is empty; send the text to remember")
     if _SURROGATE.search(value):
-        raise ValueError("holds an unpaired surrogate; send valid Unicode")
+        raise ValueError("has an unpaired surrogate; send valid Unicode")
     return value
 
 
 def _line(longest: int) -> Callable[[str], str]:
-    """A text of one line, without white space around it."""
+    """A check of one line of text. It removes white space around the line."""
 
     def checked(value: str) -> str:
         value = value.strip()
@@ -84,7 +93,7 @@ def _line(longest: int) -> Callable[[str], str]:
         if len(value) > longest:
             raise ValueError(f"has {len(value)} characters; send at most {longest}")
         if _UNPRINTABLE.search(value):
-            raise ValueError("holds line breaks, control characters or unpaired surrogates; send one line of text")
+            raise ValueError("has line breaks, control characters or unpaired surrogates; send one line of text")
         return value
 
     return checked
@@ -101,32 +110,33 @@ def _distinct(values: list[str]) -> list[str]:
 
 
 def _record_ref(value: Any) -> str:
-    """A record's id, from the id, a message's number or `{"record_id": ...}`."""
+    """The id in an id, a message's number or `{"record_id": ...}`."""
     if isinstance(value, Mapping) and list(value) == ["record_id"]:
         value = value["record_id"]
     if isinstance(value, int) and 0 < value < _MOST_MESSAGES and not isinstance(value, bool):
-        return f"msg_{value}"
+        return message_record_id(value)
     if not isinstance(value, str) or not _RECORD_ID.fullmatch(value.strip()):
         raise ValueError(f"must be a record's id such as 'msg_45', not {shown(value)}")
-    value = value.strip()
-    return f"msg_{value}" if value.isdecimal() else value
+    return full_record_id(value.strip())
 
 
 def _message_ref(value: Any) -> str:
     try:
-        return f"msg_{message_number(_record_ref(value))}"
+        return message_record_id(message_number(_record_ref(value)))
     except InvalidInput:
         raise ValueError(f"must be a message's id such as 'msg_45', not {shown(value)}") from None
 
 
 def _attachments(values: list[Any]) -> list[Any]:
     if not all(isinstance(one, str | dict) for one in values):
-        raise ValueError("must hold strings and JSON objects alone")
+        raise ValueError("must contain only strings and JSON objects")
     try:
         written = json.dumps(values, ensure_ascii=False, allow_nan=False)
         size = len(written.encode())
     except (TypeError, ValueError, RecursionError):
-        raise ValueError("holds what JSON cannot; send strings, finite numbers, true, false, null, lists") from None
+        raise ValueError(
+            "has a value that JSON cannot represent; send strings, finite numbers, true, false, null, lists"
+        ) from None
     if size > MAX_ATTACHMENT_BYTES:
         raise ValueError(
             f"has {size:,} bytes of JSON and the limit is {MAX_ATTACHMENT_BYTES:,}; send a path or a URL instead"
@@ -159,7 +169,7 @@ def _moment(value: str) -> str:
 
 
 def _day_or_moment(value: str) -> str:
-    """A date stays a date: whoever writes it means the whole day, wherever that is."""
+    """A date or a moment. A date stays a date: it means the whole day in any time zone."""
     try:
         return date.fromisoformat(value.strip()).isoformat()
     except ValueError:
@@ -174,7 +184,7 @@ def _day_or_moment(value: str) -> str:
 
 def _internal(value: Visibility) -> Visibility:
     if value is not Visibility.INTERNAL:
-        raise ValueError("of a thought is always 'internal'; remember a message or a document to have it in chats")
+        raise ValueError("of a thought is always 'internal'; leave it out, or remember a document to show it in chats")
     return value
 
 
@@ -183,7 +193,7 @@ Tag = Annotated[str, AfterValidator(_line(_LONGEST_TAG))]
 Score = Annotated[float, AfterValidator(_score)]
 RecordRef = Annotated[str, BeforeValidator(_record_ref)]
 Moment = Annotated[str, AfterValidator(_moment)]
-_LAX: Final = Field(strict=False)  # an enumeration is sent as its value
+_LAX: Final = Field(strict=False)  # enumerations are sent as their values
 
 
 class ThoughtType(StrEnum):
@@ -195,7 +205,7 @@ class ThoughtType(StrEnum):
 
 
 class RecordFields(BaseModel):
-    """What every record has. `importance_score` outside [0, 1] is clamped, as everywhere."""
+    """The fields of every record. An `importance_score` outside [0, 1] is clamped."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     usual_importance: ClassVar[float] = USUAL_IMPORTANCE
@@ -209,15 +219,15 @@ class RecordFields(BaseModel):
 
     @property
     def default_importance(self) -> float:
-        """What it is worth where nobody says."""
+        """The importance score if none was sent."""
         return self.usual_importance
 
     def content(self) -> dict[str, Any]:
-        """The fields as a record's content keeps them: JSON values, without those that say nothing."""
+        """The fields as stored in a record's content: JSON values, without None and without defaults."""
         values = self.model_dump(mode="json")
         if values["importance_score"] is None:
             values["importance_score"] = self.default_importance
-        return {name: value for name, value in values.items() if value is not None and _ABSENT.get(name) != value}
+        return {name: value for name, value in values.items() if value is not None and _DEFAULTS.get(name) != value}
 
 
 class MessageFields(RecordFields):
@@ -233,7 +243,7 @@ class MessageFields(RecordFields):
 
 
 class ThoughtFields(RecordFields):
-    """What an agent thought. Internal by construction: no value of any field brings it into a chat."""
+    """An agent's thought. It is always internal: no value of any field shows it in a chat."""
 
     visibility: Annotated[Visibility, _LAX, AfterValidator(_internal)] = Visibility.INTERNAL
     message_type: Annotated[ThoughtType, _LAX] = ThoughtType.THOUGHT
@@ -252,7 +262,7 @@ class DocumentFields(RecordFields):
     total_chunks: Annotated[int, Field(ge=1, le=_MOST_CHUNKS)] | None = None
 
     @model_validator(mode="after")
-    def _is_one_of_its_parts(self) -> Self:
+    def _part_numbers_fit(self) -> Self:
         if (self.chunk_index is None) is not (self.total_chunks is None):
             raise ValueError("chunk_index and total_chunks come together: send both, or neither")
         if self.chunk_index is not None and self.total_chunks is not None and self.chunk_index >= self.total_chunks:
@@ -272,7 +282,7 @@ class TaskFields(RecordFields):
     completed_at: Moment | None = None
 
     @model_validator(mode="after")
-    def _only_what_is_completed_has_a_time_of_it(self) -> Self:
+    def _completed_at_needs_completed(self) -> Self:
         if self.completed_at is not None and self.status is not TaskStatus.COMPLETED:
             raise ValueError(
                 f"completed_at does not go with status={str(self.status)!r}; "
@@ -286,7 +296,7 @@ class TaskFields(RecordFields):
 
 
 class PinFields(RecordFields):
-    """One important thing, kept in sight."""
+    """An important fact that every context of its session shows."""
 
     usual_importance: ClassVar[float] = PIN_IMPORTANCE
 
@@ -295,7 +305,7 @@ class PinFields(RecordFields):
 
 
 class SummaryFields(RecordFields):
-    """What a range of messages said. Its range and its author are not the caller's to set."""
+    """A summary of a range of messages. A caller cannot set its range or its author."""
 
     usual_importance: ClassVar[float] = SUMMARY_IMPORTANCE
 
@@ -311,7 +321,7 @@ FIELDS: Final[Mapping[RecordType, type[RecordFields]]] = {
 
 
 def checked(record_type: RecordType, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The content that the values make, and what is wrong with them, a sentence each; one of the two is empty."""
+    """The content of these values, or their faults, one sentence each. One of the two is empty."""
     try:
         return FIELDS[record_type].model_validate(dict(values)).content(), []
     except ValidationError as error:

@@ -1,11 +1,11 @@
-"""What is and was remembered: a record as it is, its versions, and how it read on a day."""
+"""Reads records: as they are now, in each version, and as they were at a moment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, versions
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import RecordType, full_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
@@ -23,31 +23,31 @@ Versions = Sequence[tuple[StoredEdit, Mapping[str, Any]]]
 
 
 class Historian:
-    """Reads records with their edits. Changes nothing."""
+    """Reads records and their edits. It never writes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord:
-        """The record as it is, forgotten or not.
+        """The record as it is now, forgotten or not.
 
         Raises:
-            RecordNotFound: the owner has none of this id, or it was erased; says which.
-            InvalidInput: the id is that of a document with several parts, and of none of them; names them.
+            RecordNotFound: the owner has no record of this id. RecordErased: it was erased.
+            InvalidInput: the id names a document with several parts; the message lists their ids.
             StorageDamaged: its row is not as it was written.
         """
         async with self._store.read() as view:
             return await _intact(view.records, scope, record_id)
 
     async def records(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
-        """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
+        """The record of this id, or all parts of the document of this id. Raises as `get_records`."""
         async with self._store.read() as view:
             return await get_records(view.records, scope, record_id)
 
     async def derived_from(self, scope: Scope, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
-        """What was made of a message: its pins that are not forgotten and do not only repeat what it says now, and the
-        summaries over it, which are written anew whenever it changes. Nothing of other records. Raises
-        RecordNotFound."""
+        """The pins that were made from a message, and the summaries that cover it; empty for other records.
+
+        Leaves out forgotten pins and pins whose text the message still contains. Raises as `get_records`."""
         async with self._store.read() as view:
             [record, *_] = await get_records(view.records, scope, record_id)
             if record.type is not RecordType.MESSAGE:
@@ -66,15 +66,15 @@ class Historian:
         ]
 
     async def version(self, scope: Scope, record_id: str, number: int) -> MemoryRecord:
-        """The record as it was in one version. Raises as `record`, and InvalidInput for a version that it has not."""
+        """The record as it was in one version. Raises as `record`, and InvalidInput if there is no such version."""
         record, made = await self._versions(scope, record_id)
         return at_version(record, made, number)
 
     async def as_of(self, scope: Scope, record_id: str, moment_ms: int) -> MemoryRecord:
-        """The record as memory held it at a moment.
+        """The record as it was at a moment.
 
         Raises:
-            RecordNotFound: it was not there yet; and as `record`.
+            RecordNotFound: it was not recorded yet; other errors as `record`.
         """
         record, made = await self._versions(scope, record_id)
         known = [edit.version for edit, _ in made if edit.edited_at <= moment_ms]
@@ -86,7 +86,7 @@ class Historian:
         return at_version(record, made, known[-1])
 
     async def diff(self, scope: Scope, record_id: str, old: int, new: int) -> list[str]:
-        """What differs between two versions, a line each. Raises as `version`."""
+        """The lines that differ between two versions. Raises as `version`."""
         record, made = await self._versions(scope, record_id)
         return diff(at_version(record, made, old).content, at_version(record, made, new).content)
 
@@ -98,7 +98,7 @@ class Historian:
             return await view.records.list_records(scope, types, after=after, limit=limit)
 
     async def tasks(self, scope: Scope, *, is_done: bool | None = None) -> list[MemoryRecord]:
-        """The tasks, those that are due first at the top, then the newest; `is_done` says which, None is all."""
+        """The tasks, earliest due date first; without a due date the newest first. `is_done` None means all tasks."""
         found: list[MemoryRecord] = []
         after = None
         while page := await self.list_records(scope, frozenset({RecordType.TASK}), after=after):
@@ -121,21 +121,22 @@ async def _intact(reader: RecordReader, scope: Scope, record_id: str) -> MemoryR
 
 
 def at_version(record: MemoryRecord, made: Versions, number: int) -> MemoryRecord:
-    """The record with the content of one of its versions."""
+    """The record with the content of one of its versions. Raises InvalidInput if there is no such version."""
     content = next((content for edit, content in made if edit.version == number), None)
     if content is None:
         first, last = made[0][0].version, made[-1][0].version
-        raise InvalidInput(f"{record.id} has versions {first} to {last}, and no {number}; see its history")
+        raise InvalidInput(f"{record.id} has versions {first} to {last}, not {number}; see its history")
     return replace(record, content=content, revision=number)
 
 
 async def get_record(reader: RecordReader, scope: Scope, record_id: str) -> MemoryRecord:
-    """The record of this id, forgotten or not; also the one part that a document of this id has.
+    """The record of this id, forgotten or not. A document of one part is that part.
 
     Raises:
-        RecordNotFound, InvalidInput: as `Historian.record` says.
+        RecordNotFound: the owner has no record of this id. RecordErased: it was erased.
+        InvalidInput: the id names a document with several parts; the message lists their ids.
     """
-    record_id = _full_id(record_id)
+    record_id = full_record_id(record_id)
     record = await reader.record(scope, record_id)
     if record is not None:
         return record
@@ -147,14 +148,14 @@ async def get_record(reader: RecordReader, scope: Scope, record_id: str) -> Memo
 
 
 async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
-    """The record of this id, or all parts of the document of this id, those that it has no more included.
+    """The record of this id, or all parts of the document of this id, including parts it no longer has.
 
     Raises:
-        RecordNotFound: the owner has neither; RecordErased where they were erased.
+        RecordNotFound: the owner has neither. RecordErased: they were erased.
     """
-    record_id = _full_id(record_id)
+    record_id = full_record_id(record_id)
     record = await reader.record(scope, record_id)
-    # A document of one part may have grown: then its id is also that of its first part.
+    # A document that grew from one part to several has the same id as its first part.
     if record is not None and record.content.get("document_id") != record_id:
         return [record]
     if parts := await reader.parts(scope, record_id):
@@ -162,15 +163,12 @@ async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Seq
     erased = await reader.tombstone(scope, record_id) or await reader.tombstone(scope, f"{record_id}.0")
     if erased is not None:
         raise RecordErased(erased.record_id, to_iso(erased.purged_at)[:10])
-    raise RecordNotFound(f"no record {record_id[:80]!r}; use an id as search_memory or build_context gives it: msg_45")
+    raise RecordNotFound(
+        f"no record {record_id[:80]!r}; use an id that search_memory or build_context returned: msg_45"
+    )
 
 
 def current_parts(parts: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
-    """Those of a document's parts, in order, that it still has: the others went when it came again and was shorter."""
+    """The parts that the document still has, in order. A shorter new version drops the others."""
     total = parts[0].content.get("total_chunks", len(parts))
     return [one for one in parts if one.content.get("chunk_index", 0) < total]
-
-
-def _full_id(record_id: str) -> str:
-    """As everywhere a message may be named by its number alone."""
-    return f"msg_{record_id}" if record_id.isdecimal() else record_id

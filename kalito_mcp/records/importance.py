@@ -1,6 +1,6 @@
 """How important a message is: a score in [0, 1]. Pure.
 
-It reads surface signs only and never the conversation around them, so that it can run on every message.
+It reads only surface signs of one message, never the conversation, so it is cheap enough for every message.
 Source: `scoreMessageImportance` of the memory manager's reference.
 """
 
@@ -17,7 +17,7 @@ _DECIMALS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class ImportancePolicy(Policy):
-    """The base score and what each sign adds to it; `long_from` is in characters and exclusive."""
+    """The base score, and what each sign adds to it. A text of more than `long_from` characters is long."""
 
     base: float = 0.5
     question: float = 0.2
@@ -32,7 +32,7 @@ DEFAULT_IMPORTANCE: Final = ImportancePolicy()
 
 
 def score_importance(role: Role, text: str, policy: ImportancePolicy = DEFAULT_IMPORTANCE) -> float:
-    """The policy's base plus one bonus for each sign that the lower-cased text shows, at most 1.0.
+    """The policy's base plus a bonus for each sign in the lower-cased text, at most 1.0.
 
     Signs are substrings, as in the specification: `classroom` counts as code. Rounded to six decimals.
     """

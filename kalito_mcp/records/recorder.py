@@ -1,7 +1,7 @@
-"""A message is recorded: checked, scored, counted and analysed first, then written in one transaction.
+"""Records messages: checks, scores, counts and analyses them first, then writes them in one transaction.
 
-No model is asked here and nothing is awaited but the store: what a message owes (a summary, automatic pins) is done
-later, from what is stored.
+It calls no model and awaits only the store. Owed work (summaries, automatic pins) is done later, from the stored
+messages.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,25 +26,25 @@ from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.text.analysis import index_terms
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
-_NO_DETAILS_INSTEAD: Final = "send those beside details, and caused_by by update_memory once the message is recorded"
+_NO_DETAILS_INSTEAD: Final = "send these next to details; set caused_by with update_memory after recording"
 _LONG_CHARS: Final = 100_000
 _Made = TypeVar("_Made")
 
 
 async def read_aside(chars: int, read: Callable[[], _Made]) -> _Made:
-    """What `read` makes of so many characters: of many in a thread, so that other calls are answered meanwhile."""
+    """Run `read`: in a thread if it reads many characters, so that other calls do not wait."""
     return await anyio.to_thread.run_sync(read) if chars > _LONG_CHARS else read()
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of a batch. `messages` is in the order of the batch; `session` is as it was before it."""
+    """A recorded batch. `messages` is in the order of the batch; `session` is the session before it."""
 
     session: Session
     messages: tuple[AppendedMessage, ...]
     redacted: tuple[str, ...] = ()
-    """What was not kept: kinds of secrets, such as `github_token`, and `private`; `github_token in name` where that
-    was not in the text."""
+    """What was removed: kinds of secrets, such as `github_token`, and `private`. Outside the text the field is named:
+    `github_token in name`."""
 
     @property
     def message_ids(self) -> list[str]:
@@ -53,17 +53,17 @@ class Recorded:
 
     @property
     def new_count(self) -> int:
-        """How many messages were not known before."""
+        """The number of messages that were new."""
         return sum(message.is_new for message in self.messages)
 
     @property
     def erased_count(self) -> int:
-        """How many were erased before, and were not taken again."""
+        """The number of messages that had been erased, and were not stored again."""
         return sum(message.is_erased for message in self.messages)
 
     @property
     def total_messages(self) -> int:
-        """How many messages the session has now."""
+        """The number of messages in the session now."""
         return self.session.message_count - self.session.hidden_count + self.new_count
 
 
@@ -80,21 +80,21 @@ class Recorder:
         self._importance = importance
 
     async def record(self, scope: Scope, messages: Sequence[NewMessage], *, client: str | None = None) -> Recorded:
-        """Append the batch to the scope's session, all of it or none; a new session is opened for it.
+        """Append the whole batch to the scope's session, or nothing. A session that does not exist is opened.
 
-        Secrets, and what stands between `<private>` tags, are taken out before anything is written. `client` is the
-        host that hands the batch over.
+        Secrets and text between `<private>` tags are removed before anything is written. `client` is the host that
+        sends the batch.
 
         Raises:
-            InvalidInput: an empty batch, too many messages, or one that cannot be stored; says which.
-            SessionFinalized: the session is closed.
-            ClientKeyReused: a `client_key` came before with another role or text.
+            InvalidInput: the batch is empty or too large, or a message cannot be stored; nothing was written.
+            SessionFinalized: the session is closed; nothing was written.
+            ClientKeyReused: a `client_key` was used before with another role or text; nothing was written.
         """
         if not messages:
             raise InvalidInput("messages is empty; send at least one")
         if len(messages) > self._limits.max_messages:
             raise InvalidInput(
-                f"{len(messages):,} messages in one call; the limit is {self._limits.max_messages:,}: send parts"
+                f"{len(messages):,} messages in one call; the limit is {self._limits.max_messages:,}: send fewer"
             )
         checked_handle(scope.session or "", "session_id")
         if scope.agent is not None:
@@ -114,7 +114,7 @@ class Recorder:
     def _drafts(
         self, messages: Sequence[NewMessage], now_ms: int, client: str | None
     ) -> tuple[list[MessageDraft], list[str]]:
-        """What of the messages is written, and what of them is not kept."""
+        """The drafts of the messages, and what was removed from them."""
         drafts: list[MessageDraft] = []
         redacted: list[str] = []
         for place, message in enumerate(messages):
@@ -153,7 +153,7 @@ class Recorder:
 
 
 def _details(message: NewMessage) -> dict[str, Any]:
-    """The other fields, checked as those of a message."""
+    """Check the details as fields of a message, and return them as stored."""
     given = dict(message.details or {})
     if taken := _NO_DETAILS & set(given):
         raise InvalidInput(f"details has {', '.join(sorted(taken))}; {_NO_DETAILS_INSTEAD}")
@@ -162,12 +162,12 @@ def _details(message: NewMessage) -> dict[str, Any]:
 
 
 def _origin(message: NewMessage) -> Origin | None:
-    """The message's origin where it is not its role's: nobody's words become more trusted by being passed on."""
+    """The message's origin if it differs from its role's. It may not be more trusted than the role's."""
     by_role = origin_of_role(message.role)
     if message.origin is None or message.origin is by_role:
         return None
     if message.origin.distrust < by_role.distrust:
         raise InvalidInput(
-            f"origin={str(message.origin)!r} is more trusted than what comes as {str(message.role)!r}: leave it out"
+            f"origin={str(message.origin)!r} is more trusted than the role {str(message.role)!r} allows; leave it out"
         )
     return message.origin

@@ -1,9 +1,9 @@
-"""One schema a record type: what may be sent, what is kept of it, and how a record is shown. Pure.
+"""The schema of each record type: what may be sent, what is stored, and what is shown. Pure.
 
-What comes in may be named in snake_case or camelCase and is checked as a whole: one refusal tells every fault, at most
-five. What is kept and shown is snake_case and flat. One meaning has one name: `visibility` for `is_internal_message`
-and `not_for_chat`, `importance_score` for the level `importance`, `timestamp` for the moment; the other names are
-understood where they come in. The fields themselves are in `fields.py`.
+Input names may be snake_case or camelCase. All fields are checked together: one refusal lists up to five faults. Stored
+and shown fields are flat and in snake_case. Each meaning has one stored name: `visibility` for `is_internal_message`
+and `not_for_chat`, and `importance_score` for the level `importance`. The other names are accepted as input. The fields
+themselves are in `fields.py`.
 """
 
 from collections.abc import Mapping
@@ -18,25 +18,25 @@ from kalito_mcp.records.diffs import diff_summary
 from kalito_mcp.records.faults import refuse, shown, unknown_field
 
 MEMORY_EDITS: Final = "memory_edits"
-"""The type of an edit as shown: the specification's name of the collection."""
+"""The `type` of a shown edit: the specification's name of the collection."""
 
 _HIDING: Final = ("is_internal_message", "not_for_chat")
 _INPUT_ONLY: Final = ("importance", *_HIDING)
 _TEXT_ALIASES: Final[Mapping[RecordType, str]] = {RecordType.PIN: "content", RecordType.SUMMARY: "summary"}
 
 _RULED: Final = ("status", "priority", "completed_at")
-"""Fields of a task that rules read beside the one that is sent."""
+"""Fields of a task that its rules also read when another field is sent."""
 
-_COUNTED: Final = "the memory counts it when the record is returned in a context or a search; leave it out"
+_COUNTED: Final = "the memory counts how often a context or a search returns the record; leave it out"
 _PLACE: Final = "a record stays where it was recorded; leave it out"
-_MOMENT: Final = "it is when this was said or made; leave it out, and write another date into the text"
-_FORGET: Final = "forget the record to hide it, restore it to have it back"
-_PARTS: Final = "it follows from how the document was cut; remember the document again from the same source"
-_RANGE: Final = "it follows from the messages that were summarised; only the text of a summary can be edited"
+_MOMENT: Final = "the timestamp is fixed; leave it out, and put other dates in the text"
+_FORGET: Final = "forget the record to hide it, restore it to show it again"
+_PARTS: Final = "it depends on how the document was split; remember the document again from the same source"
+_RANGE: Final = "it depends on the summarised messages; only the text of a summary can be edited"
 _READ_ONLY: Final[Mapping[str, str]] = {
-    "id": "the memory gives ids, and they never change; leave it out",
-    "type": "a record keeps its type; leave it out, or remember the same as a new record of the other type",
-    "metadata": "there is no such object; send its fields beside text",
+    "id": "ids are assigned by the memory; leave it out",
+    "type": "a record keeps its type; leave it out, or remember the text as a new record of the other type",
+    "metadata": "there is no such object; send its fields next to text",
     "timestamp": _MOMENT,
     "created_at": _MOMENT,
     "recorded_at": _MOMENT,
@@ -44,11 +44,11 @@ _READ_ONLY: Final[Mapping[str, str]] = {
     "session_id": _PLACE,
     "seq": _PLACE,
     "user_id": "it is who is logged in; leave it out",
-    "origin": "the memory notes where words came from; leave it out",
-    "client": "the memory notes which host wrote; leave it out",
-    "client_key": "it is given when the record is made, beside its fields",
-    "revision": "every edit counts it up; send expected_revision beside the changes to say which one you read",
-    "led_to": "it follows from caused_by; set caused_by on the record that this one led to",
+    "origin": "the memory records where the text came from; leave it out",
+    "client": "the memory records which host wrote it; leave it out",
+    "client_key": "send it when the record is created, next to fields",
+    "revision": "every edit increases it; send expected_revision next to the changes to name the one you read",
+    "led_to": "it is derived from caused_by; set caused_by on the record that this one led to",
     "usage_count": _COUNTED,
     "last_used": _COUNTED,
     "is_deleted": _FORGET,
@@ -64,26 +64,26 @@ _READ_ONLY_OF_TYPE: Final[Mapping[RecordType, Mapping[str, str]]] = {
         _RANGE,
     ),
 }
-_SETTLED: Final[Mapping[RecordType, Mapping[str, str]]] = {
-    RecordType.MESSAGE: {"role": "who sent a message does not change; leave it out"},
+_FIXED: Final[Mapping[RecordType, Mapping[str, str]]] = {
+    RecordType.MESSAGE: {"role": "the sender of a message is fixed; leave it out"},
     RecordType.DOCUMENT: {
-        "source": "it says which document this is; forget this one and remember it from its new source",
+        "source": "it identifies the document; forget this document and remember it from its new source",
         "chunk_index": _PARTS,
         "total_chunks": _PARTS,
     },
 }
-"""What is sent when a record is made, and read-only from then on."""
+"""Fields that may be sent when a record is created, and are read-only afterwards."""
 
 
 def checked_content(record_type: RecordType, fields: Mapping[str, Any], *, now_ms: int | None = None) -> dict[str, Any]:
-    """The content of a new record. None is the same as absent; what says nothing (no tags, not critical, visible in
-    chats) is left out. A task that is made as completed was so at `now_ms`. A message's `role` is among it, and its
-    importance only where it was sent: whoever records it scores it by its words.
+    """Check the fields of a new record and return its content. None means absent, and default values (no tags, not
+    critical, visible in chats) are left out. A task created as completed gets `now_ms` as `completed_at`. A message's
+    content includes its `role`, and its importance only if it was sent: otherwise the recorder scores its text.
 
     Raises:
-        InvalidInput: a field is unknown, read-only, missing or wrong; says which, and what to send.
+        InvalidInput: a field is unknown, read-only, missing or wrong; the message says which, and what to send.
     """
-    from kalito_mcp.records.fields import checked  # noqa: PLC0415 - needs pydantic, and who only reads does not
+    from kalito_mcp.records.fields import checked  # noqa: PLC0415 - needs pydantic; reading does not
 
     given, faults = _named(record_type, fields, _read_only(record_type))
     content, more = checked(record_type, with_changes({}, given))
@@ -96,30 +96,29 @@ def checked_content(record_type: RecordType, fields: Mapping[str, Any], *, now_m
 
 
 def checked_changes(record: MemoryRecord, changes: Mapping[str, Any], *, now_ms: int) -> dict[str, Any]:
-    """The whole content of the record after these changes. None takes an optional field away, or back to its default.
+    """Check these changes and return the whole new content. None removes a field, or resets it to its default.
 
-    Fields that are not named stay exactly as they are, with two exceptions: a task's `completed_at` follows its
-    status, and its importance its priority, as long as nobody has set another. A change of nothing gives an equal
-    content.
+    Other fields do not change, with two exceptions: a task's `completed_at` follows its status, and its importance
+    follows its priority until somebody sets it. No changes return an equal content.
 
     Raises:
-        InvalidInput: as `checked_content`; also a field that cannot change any more.
-        Conflict: a task moved backwards.
+        InvalidInput: a field is unknown, read-only, missing or wrong; the message says which, and what to send.
+        Conflict: the task cannot move to this status.
     """
     from kalito_mcp.records.fields import FIELDS, checked  # noqa: PLC0415 - as above
 
-    settled = _SETTLED.get(record.type, {})
+    fixed = _FIXED.get(record.type, {})
     stored = dict(record.content)
-    given, faults = _named(record.type, changes, {**_read_only(record.type), **settled}, stored=stored)
-    followed = _followed(stored, given) if record.type is RecordType.TASK else {}
-    # Only what is sent is checked, with what it has to fit: what is stored was checked when it came.
+    given, faults = _named(record.type, changes, {**_read_only(record.type), **fixed}, stored=stored)
+    dependent = _dependent_changes(stored, given) if record.type is RecordType.TASK else {}
+    # Check only what is sent, with the stored fields it depends on: these were checked when they were stored.
     needed = {name for name, field in FIELDS[record.type].model_fields.items() if field.is_required()}
     known = {name: value for name, value in stored.items() if name in needed or name in _RULED}
     if record.role is not None:
         known["role"] = record.role
-    content, more = checked(record.type, with_changes(known, {**followed, **given}))
+    content, more = checked(record.type, with_changes(known, {**dependent, **given}))
     refuse([*faults, *more])
-    touched = {name: content.get(name) for name in {*given, *followed}}
+    touched = {name: content.get(name) for name in {*given, *dependent}}
     if record.type is RecordType.TASK:
         checked_transition(TaskStatus(stored["status"]), TaskStatus(content["status"]))
         if content["status"] == TaskStatus.COMPLETED and content.get("completed_at") is None:
@@ -128,9 +127,9 @@ def checked_changes(record: MemoryRecord, changes: Mapping[str, Any], *, now_ms:
 
 
 def as_shown(record: MemoryRecord, *, owner: str | None = None) -> dict[str, Any]:
-    """The record with every field that it has, JSON-ready, None left out; moments are ISO 8601.
+    """The record with all its fields, JSON-ready, without fields that are None. Moments are ISO 8601.
 
-    `owner` is whose memory it is in, and is shown as the `user_id` of a message.
+    `owner` is the owner of the memory, shown as the `user_id` of a message.
     """
     content = record.content
     is_message = record.type is RecordType.MESSAGE
@@ -167,9 +166,9 @@ def as_shown(record: MemoryRecord, *, owner: str | None = None) -> dict[str, Any
 def edit_as_shown(
     record: MemoryRecord, edit: StoredEdit, *, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One edit of the record, JSON-ready, None left out: the specification's memory edit.
+    """One edit of the record, JSON-ready, without fields that are None: the specification's memory edit.
 
-    `before` and `after` are the content of the version before it, empty for the creation, and of the one it made.
+    `after` is the content that the edit made, and `before` the content before it, empty for the creation.
     """
     fields = {
         "id": f"{record.id}@{edit.version}",
@@ -203,7 +202,7 @@ def _named(
     *,
     stored: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """The fields by the one name that each has, and what is wrong with the names."""
+    """The fields under their stored names, and the faults of names, visibility and importance."""
     from kalito_mcp.records.fields import FIELDS  # noqa: PLC0415 - as above
 
     writable = [*FIELDS[record_type].model_fields, *_INPUT_ONLY]
@@ -228,7 +227,7 @@ def _named(
 
 
 def _settle_visibility(given: dict[str, Any]) -> list[str]:
-    """Replace the two flags by the visibility that they mean."""
+    """Replace the two flags by the `visibility` they mean. Returns the faults."""
     flags = {name: given.pop(name) for name in _HIDING if name in given}
     faults = [
         f"{name} must be true or false, not {shown(value)}"
@@ -239,13 +238,13 @@ def _settle_visibility(given: dict[str, Any]) -> list[str]:
     if faults or not meant:
         return faults
     if len(meant) > 1 or given.get("visibility") not in (None, *meant):
-        return [f"{', '.join(flags)} and visibility contradict each other; send visibility alone: 'chat' or 'internal'"]
+        return [f"{', '.join(flags)} and visibility contradict each other; send only visibility: 'chat' or 'internal'"]
     given["visibility"] = meant.pop()
     return []
 
 
 def _settle_importance(given: dict[str, Any], stored: Mapping[str, Any] | None) -> list[str]:
-    """Replace the level by a score of that level: the one there is, where it is of that level already."""
+    """Replace the level by a score: the stored one if it has this level, else the level's own. Returns the faults."""
     level = given.pop("importance", None)
     if level is None:
         return []
@@ -253,11 +252,11 @@ def _settle_importance(given: dict[str, Any], stored: Mapping[str, Any] | None) 
         return [f"importance must be 'low', 'medium', 'high' or 'critical', not {shown(level)}"]
     if "importance_score" not in given:
         score = None if stored is None else stored["importance_score"]
-        is_so = score is not None and importance_level(score) == level
-        given["importance_score"] = score if is_so else score_of_level(level)
+        has_level = score is not None and importance_level(score) == level
+        given["importance_score"] = score if has_level else score_of_level(level)
         return []
     score = given["importance_score"]
-    if not isinstance(score, int | float) or score != score:  # noqa: PLR0124 - NaN, which is refused in a moment
+    if not isinstance(score, int | float) or score != score:  # noqa: PLR0124 - NaN, refused later with the values
         return []
     meant = str(importance_level(min(max(score, 0.0), 1.0)))
     if meant == level:
@@ -265,18 +264,18 @@ def _settle_importance(given: dict[str, Any], stored: Mapping[str, Any] | None) 
     return [f"importance={level!r} contradicts importance_score={shown(score)}, which is {meant!r}; send one of them"]
 
 
-def _followed(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What goes along when a task's status or priority changes."""
-    followed: dict[str, Any] = {}
+def _dependent_changes(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes to other fields of a task when its status or priority changes."""
+    dependent: dict[str, Any] = {}
     if given.get("status", TaskStatus.COMPLETED) != TaskStatus.COMPLETED:
-        followed["completed_at"] = None
+        dependent["completed_at"] = None
     if "priority" in given and stored["importance_score"] == importance_of(TaskPriority(stored["priority"])):
-        followed["importance_score"] = None
-    return followed
+        dependent["importance_score"] = None
+    return dependent
 
 
 def _shown_value(name: str, value: Any) -> Any:
-    """A task's moments are kept as text already; those that the storage counts are numbers."""
+    """Convert stored moments to ISO 8601. A task's moments are stored as text already."""
     return to_iso(value) if name.endswith("_at") and isinstance(value, int) else value
 
 

@@ -135,7 +135,7 @@ async def test_ten_thousand_messages_are_taken_in_one_call_and_one_more_is_not(t
     batch = [{"role": "user", "text": f"entry {n} of the ledger"} for n in range(10_000)]
     async with keeping(tmp_path / "memory.db", era) as h:
         refusal = await h.refusal("record_messages", session_id="s", messages=[*batch, batch[0]])
-        assert "10,001 messages in one call; the limit is 10,000: send parts" in refusal
+        assert "10,001 messages in one call; the limit is 10,000: send fewer" in refusal
         result = await h.call("record_messages", session_id="s", messages=batch)
         assert result.structured_content is not None
         assert result.structured_content["recorded"] == len(set(result.structured_content["message_ids"])) == 10_000

@@ -35,7 +35,7 @@ Content = Mapping[str, Any]
         ({"critical": True}, {"title": "Lakes"}, "critical: true -> nothing; title: nothing -> Lakes"),
         ({"tags": ["a", "b"]}, {"tags": ["b", "c"]}, "tags: -a +c"),
         ({"title": "x"}, {"title": "x", "tags": ["a"]}, "tags: +a"),
-        ({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, "tags: in another order"),
+        ({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, "tags: reordered"),
         ({"importance_score": 0.5}, {"importance_score": 0.9}, "importance_score: 0.5 -> 0.9"),
         ({"attachments": [{"a": 1}]}, {"attachments": []}, 'attachments: [{"a": 1}] -> []'),
         (

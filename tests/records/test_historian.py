@@ -70,7 +70,7 @@ async def test_a_version_is_the_record_as_it_was(historian: Historian) -> None:
 @pytest.mark.parametrize("number", [0, -1, 4, 10**30])
 async def test_a_version_that_there_is_not_names_those_that_there_are(historian: Historian, number: int) -> None:
     for call in (historian.version(ALL, "task_1", number), historian.diff(ALL, "task_1", 1, number)):
-        with pytest.raises(InvalidInput, match=f"task_1 has versions 1 to 3, and no {number}; see its history"):
+        with pytest.raises(InvalidInput, match=f"task_1 has versions 1 to 3, not {number}; see its history"):
             await call
 
 
@@ -111,7 +111,7 @@ async def test_a_message_is_found_by_its_number_alone(historian: Historian, stor
 
 async def test_an_unknown_id_is_cut_short_and_told(historian: Historian) -> None:
     with pytest.raises(
-        RecordNotFound, match=r"no record 'x{80}'; use an id as search_memory or build_context gives it"
+        RecordNotFound, match=r"no record 'x{80}'; use an id that search_memory or build_context returned"
     ):
         await historian.record(ALL, "x" * 100_000)
 

@@ -85,7 +85,7 @@ def test_metadata_is_no_object_but_fields_beside_the_text() -> None:
     """memory-schemas, Base Memory Record Structure, `metadata`: flat, and refused as an object."""
     assert shown(TASK, {"assigned_to": "planner"})["assigned_to"] == "planner"
     assert "metadata" not in shown(TASK)
-    with pytest.raises(InvalidInput, match="metadata cannot be set: there is no such object; send its fields beside"):
+    with pytest.raises(InvalidInput, match="metadata cannot be set: there is no such object; send its fields next to"):
         checked_content(TASK, {"text": "x", "metadata": {"assigned_to": "planner"}})
 
 
@@ -345,7 +345,7 @@ def test_the_two_flags_are_one_visibility() -> None:
     """memory-schemas, Inconsistencies and Issues, 1: `isInternalMessage` vs `notForChat`."""
     kept = [checked_content(TASK, {"text": "x", name: True}) for name in ("isInternalMessage", "notForChat")]
     assert kept[0] == kept[1] == checked_content(TASK, {"text": "x", "visibility": "internal"})
-    with pytest.raises(InvalidInput, match="contradict each other; send visibility alone"):
+    with pytest.raises(InvalidInput, match="contradict each other; send only visibility"):
         checked_content(TASK, {"text": "x", "isInternalMessage": True, "notForChat": False})
 
 
