@@ -152,11 +152,11 @@ def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, databa
     ("arguments", "code", "words"),
     [
         (["show", "msg_9"], 1, "no record 'msg_9'"),
-        (["show", "msg_1", "--version", "7"], 1, "msg_1 has versions 1 to 1, and no 7"),
+        (["show", "msg_1", "--version", "7"], 1, "msg_1 has versions 1 to 1, not 7"),
         (["show", "msg_1", "--as-of", "yesterday"], 1, "--as-of='yesterday' is not an ISO 8601 time"),
         (["show", "msg_1", "--as-of", "2026-01-01", "--version", "1"], 2, "not both"),
         (["history", "msg_9"], 1, "no record 'msg_9'"),
-        (["revert", "msg_1", "2"], 1, "msg_1 has versions 1 to 1, and no 2"),
+        (["revert", "msg_1", "2"], 1, "msg_1 has versions 1 to 1, not 2"),
         (["revert", "msg_1", "first"], 2, "is not a valid integer"),
         (["edit", "msg_9", "--text", "x"], 1, "no record 'msg_9'"),
         (["edit", "msg_1", "--set", "tgas=[]"], 1, "unknown field 'tgas'; did you mean 'tags'?"),
