@@ -1,1 +1,1 @@
-"""Changing what is remembered: editing, forgetting, restoring, erasing, and bringing what was derived along."""
+"""Editing, forgetting, restoring and erasing records, and updating what was derived from them."""

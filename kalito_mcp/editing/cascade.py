@@ -1,7 +1,7 @@
-"""What was made of a record follows it when it is changed, forgotten, restored or erased: pins, summaries, graphs.
+"""When a record changes, what was derived from it changes with it: automatic pins, summaries and graph nodes.
 
-All of it happens in the transaction of the change. So there is no moment, and no crash, at which something still says
-what its source no longer says.
+All of it is written in the transaction of the change. So nothing repeats words that its source no longer has, not even
+after a crash.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -20,12 +20,12 @@ from kalito_mcp.domain.memory_records import (
     with_changes,
 )
 from kalito_mcp.domain.records import RecordType, Visibility
-from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
-from kalito_mcp.orchestrator.snapshot_import import detach
+from kalito_mcp.orchestrator.snapshot_import import detach_records
 from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock
@@ -37,15 +37,16 @@ from kalito_mcp.summaries.rewriter import SummaryRewriter
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
 
-_FOLLOWED: Final = (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
+_HAS_DERIVED: Final = (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
 _IN_GRAPHS: Final = (RecordType.MESSAGE, RecordType.PIN)
 _PROMOTED: Final = (FinalizeStage.PROMOTION, FinalizeStage.CHECKPOINT)
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeTransaction:
-    """A write transaction, and the graphs that may hold the record which it changes, by their scopes."""
+    """The write transaction of one change to an owner's record, and the graphs that may contain it, by scope."""
 
+    owner: str
     transaction: WriteTransaction
     graphs: Sequence[tuple[Scope, "GraphStore"]] = ()
 
@@ -57,8 +58,10 @@ class CascadeTransaction:
 
 @dataclass(frozen=True, slots=True)
 class CascadeResult:
-    """What a change took along: the ids of pins that were erased, of summaries that read otherwise now, and the
-    canonical keys of the texts that were erased, those of earlier versions included."""
+    """What changed with a record: the ids of the pins erased and the summaries rewritten.
+
+    `erased_keys` are the canonical keys of all erased texts, including those of earlier versions.
+    """
 
     erased: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
@@ -67,9 +70,9 @@ class CascadeResult:
 
 @dataclass(slots=True)
 class _Change:
-    """One change on its way. `after` is None where the record is about to be erased."""
+    """One change being applied. `after` is None if the record is about to be erased."""
 
-    following: CascadeTransaction
+    step: CascadeTransaction
     session: Session
     before: MemoryRecord
     after: MemoryRecord | None
@@ -79,26 +82,26 @@ class _Change:
 
     @property
     def records(self) -> RecordWriter:
-        return self.following.records
+        return self.step.records
 
     @property
     def editor(self) -> Editor:
-        """Who edits what follows: the memory, because of this version."""
+        """The author of the derived edits: the memory, with this version as the cause."""
         return _because_of(self.after or self.before)
 
     @property
     def is_back(self) -> bool:
-        """Whether the record was hidden and is not any more."""
-        return _said(self.before) is None and self.after is not None and _said(self.after) is not None
+        """Whether the record was hidden before and is visible now."""
+        return _visible_words(self.before) is None and self.after is not None and _visible_words(self.after) is not None
 
     @property
-    def is_shown(self) -> bool:
-        """Whether the record is there and not hidden."""
-        return self.after is not None and _said(self.after) is not None
+    def is_visible(self) -> bool:
+        """Whether the record exists and is visible after the change."""
+        return self.after is not None and _visible_words(self.after) is not None
 
 
 class Cascade:
-    """Joins what follows a record to its change."""
+    """Changes what was derived from a record together with the record."""
 
     def __init__(
         self,
@@ -108,8 +111,6 @@ class Cascade:
         pins: PinCollector,
         observer: Observer,
         clock: Clock,
-        *,
-        owner: str = LOCAL_OWNER,
     ) -> None:
         self._store = store
         self._cache = cache
@@ -117,13 +118,12 @@ class Cascade:
         self._pins = pins
         self._policy = observer.policy
         self._clock = clock
-        self._owner = owner
 
     @asynccontextmanager
-    async def changing(self, record: MemoryRecord) -> AsyncIterator[CascadeTransaction]:
-        """The write transaction in which to change the record, with the graphs that may hold it. A graph that there is
-        not is not made."""
-        scopes = self._scopes(record)
+    async def changing(self, owner: str, record: MemoryRecord) -> AsyncIterator[CascadeTransaction]:
+        """The write transaction in which to change the owner's record, with the graphs that may contain it. Graphs
+        that do not exist are not created."""
+        scopes = _graph_scopes(owner, record)
         while True:
             async with self._store.read() as view:
                 kept = [scope for scope in scopes if (await view.graphs.state(scope)).revision]
@@ -134,27 +134,26 @@ class Cascade:
                     transaction, graphs = await stack.enter_async_context(self._store.write()), []
                 now = [scope for scope in scopes if (await transaction.graphs.state(scope)).revision]
                 if now != kept:
-                    continue  # one was made, or collected, in between
-                yield CascadeTransaction(transaction, tuple(zip(kept, graphs, strict=True)))
+                    continue  # a graph was created or removed in between
+                yield CascadeTransaction(owner, transaction, tuple(zip(kept, graphs, strict=True)))
                 return
 
-    async def follow(
-        self, following: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None
+    async def apply(
+        self, step: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None
     ) -> CascadeResult:
-        """Take along what was made of the record: as it was `before`, and is `after`, already written; None where it is
-        about to be erased.
+        """Update what was derived from the record. Call it after `after` is written; None means about to be erased.
 
-        Automatic pins of a message that no longer says them are forgotten, and come back with it; once erased, a
-        message takes all its pins along. Summaries over it are written anew. In the graphs its place is taken by what
-        it says now. Nothing happens where a change is not of words nor of whether they are hidden.
+        A message's automatic pins are forgotten if its text no longer contains them, and restored if it does again.
+        Erasing a message erases all its pins. Summaries that cover the record are rewritten, and graph nodes take its
+        new text. A change of neither text nor visibility updates nothing.
         """
-        if before.session_id is None or before.type not in _FOLLOWED:
+        if before.session_id is None or before.type not in _HAS_DERIVED:
             return CascadeResult()
-        if after is not None and _said(before) == _said(after):
+        if after is not None and _visible_words(before) == _visible_words(after):
             return CascadeResult()
-        session = await following.transaction.sessions.get(self._session(before))
+        session = await step.transaction.sessions.get(_session_scope(step.owner, before))
         assert session is not None  # noqa: S101 - the record belongs to it, and sessions stay
-        change = _Change(following, session, before, after, self._clock.now_ms())
+        change = _Change(step, session, before, after, self._clock.now_ms())
         erased: list[str] = []
         change.detached.append(before.id)
         if after is None:
@@ -165,7 +164,7 @@ class Cascade:
         rewritten: list[str] = []
         if before.type is not RecordType.PIN:
             rewritten = await self._summaries.rewrite(
-                following.transaction,
+                step.transaction,
                 session,
                 before,
                 editor=change.editor,
@@ -187,34 +186,33 @@ class Cascade:
         return erased
 
     async def _change_pins(self, change: _Change, after: MemoryRecord) -> None:
-        """Forget the automatic pins that the message no longer says, have back those that were forgotten because of it
-        and that it says again, and add those that it says now."""
+        """Bring the message's automatic pins in line with its text: forget stale ones, restore those that its earlier
+        edits had removed, add new ones."""
         pins = [pin for pin in await change.records.pins_of(change.before) if is_found_pin(pin)]
         wanted = await self._wanted(change)
         has_its_words = change.is_back and _words(after) == _words(change.before)
         for pin in pins:
             if pin.is_deleted:
-                # What is forgotten was edited, last by who forgot it.
-                because = (await change.records.edits(pin))[-1].editor
-                if (has_its_words and because == _because_of(change.before)) or (
-                    pin.client_key in wanted and (because.id or "").startswith(_cause(after.id))
+                # A forgotten pin's last edit is the one that forgot it.
+                forgotten_by = (await change.records.edits(pin))[-1].editor
+                if (has_its_words and forgotten_by == _because_of(change.before)) or (
+                    pin.client_key in wanted and (forgotten_by.id or "").startswith(_cause(after.id))
                 ):
                     await self._set_deleted_at(change, pin, None)
             elif not (has_its_words or pin.client_key in wanted):
                 await self._set_deleted_at(change, pin, change.at_ms)
                 change.detached.append(pin.id)
         known = {pin.client_key for pin in pins}
-        news = [draft for key, draft in wanted.items() if key not in known]
-        if news:
-            await change.following.transaction.conversations.add_pins(change.session, news)
+        new = [draft for key, draft in wanted.items() if key not in known]
+        if new:
+            await change.step.transaction.conversations.add_pins(change.session, new)
 
     async def _wanted(self, change: _Change) -> dict[str | None, PinDraft]:
-        """The pins that the message deserves as it is now, by their keys. One that owed work has not come to yet has
-        none."""
+        """The automatic pins that the message's new text yields, by key. Empty if owed work has yet to search it."""
         seq = change.before.seq
-        if not change.is_shown or seq is None or seq > change.session.pinned_seq:
+        if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
-        conversations = change.following.transaction.conversations
+        conversations = change.step.transaction.conversations
         messages = await conversations.messages(change.session, first_seq=seq, last_seq=seq)
         return {draft.client_key: draft for draft in self._pins.drafts(messages)}
 
@@ -224,39 +222,41 @@ class Cascade:
         await change.records.change(pin, self._summaries.edit(content, edit_type, change.editor, change.at_ms))
 
     async def _keys_ever(self, change: _Change, record: MemoryRecord) -> list[str]:
-        """The canonical keys of what the record says, and ever said."""
+        """The canonical keys of all versions of the record's text, newest first."""
         made = versions(record, await change.records.edits(record))
         return list(dict.fromkeys(canonical_key(str(content["text"])) for _, content in made[::-1]))
 
     async def _change_graphs(self, change: _Change) -> None:
-        for scope, graph in change.following.graphs:
-            owner = Scope(owner=self._owner)
-            is_held = await detach(graph, change.detached, change.erased_keys, change.records, owner)
-            if self._policy.enabled and change.is_shown and change.before.type is RecordType.MESSAGE:
+        for scope, graph in change.step.graphs:
+            owner = Scope(owner=change.step.owner)
+            was_in_graph = await detach_records(graph, change.detached, change.erased_keys, change.records, owner)
+            if self._policy.enabled and change.is_visible and change.before.type is RecordType.MESSAGE:
                 is_back = change.is_back and (scope.session is not None or change.session.stage in _PROMOTED)
-                if is_held or is_back:
+                if was_in_graph or is_back:
                     await self._observe(change, graph)
 
     async def _observe(self, change: _Change, graph: "GraphStore") -> None:
         seq, session = change.before.seq, change.session
         if seq is None or seq > session.observed_seq:
-            return  # owed work comes to it
-        messages = await change.following.transaction.conversations.messages(
+            return  # owed work will add it
+        messages = await change.step.transaction.conversations.messages(
             session, first_seq=seq - LOOK_BACK, last_seq=min(seq + LOOK_BACK, session.observed_seq)
         )
         observe_again(graph, messages, seq, self._policy)
 
-    def _scopes(self, record: MemoryRecord) -> list[Scope]:
-        if record.session_id is None or record.type not in _IN_GRAPHS:
-            return []
-        return [self._session(record), Scope(owner=self._owner, agent=record.agent_id)]
 
-    def _session(self, record: MemoryRecord) -> Scope:
-        return Scope(owner=self._owner, agent=record.agent_id, session=record.session_id)
+def _graph_scopes(owner: str, record: MemoryRecord) -> list[Scope]:
+    if record.session_id is None or record.type not in _IN_GRAPHS:
+        return []
+    return [_session_scope(owner, record), Scope(owner=owner, agent=record.agent_id)]
 
 
-def _said(record: MemoryRecord) -> tuple[str, str | None] | None:
-    """What others could say after it; None where it is hidden."""
+def _session_scope(owner: str, record: MemoryRecord) -> Scope:
+    return Scope(owner=owner, agent=record.agent_id, session=record.session_id)
+
+
+def _visible_words(record: MemoryRecord) -> tuple[str, str | None] | None:
+    """The words that pins, summaries and graphs may repeat; None if the record is hidden."""
     return None if record.is_deleted or record.visibility is Visibility.INTERNAL else _words(record)
 
 

@@ -1,5 +1,7 @@
-"""Records are remembered, corrected, forgotten and restored. Every change is one edit in the record's history, and
-takes along, in the same transaction, what was made of the record: pins, summaries, the graph.
+"""Creates, edits, forgets and restores records.
+
+Every change is one edit in the record's history. The same transaction updates what was derived from the record: pins,
+summaries and graph nodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +41,7 @@ Change = Callable[[MemoryRecord], Mapping[str, Any]]
 
 
 class RecordEditor:
-    """Makes and changes records, for whoever asks."""
+    """Creates and changes records on behalf of an `Editor`."""
 
     def __init__(
         self,
@@ -69,20 +71,19 @@ class RecordEditor:
         editor: Editor,
         origin: Origin,
     ) -> Sequence[MemoryRecord]:
-        """Keep a thought, a document or a task: in the scope's session, or for its agent as a whole.
+        """Store a thought, a document or a task in the scope's session, or for its agent if there is no session.
 
-        A document is kept in parts. One of a known `source` takes the place of the one before, part by part: parts
-        that read the same stay as they are, and those that are no longer there are forgotten. Parts that were erased
-        for good are left out.
+        A document is stored in parts. If its `source` is known, it replaces that document part by part: equal parts
+        stay unchanged, surplus old parts are forgotten. Parts that were erased for good are left out.
 
         Raises:
-            InvalidInput: a field that is unknown, missing or wrong; nothing was written.
-            Conflict: the session is closed, or the same text was erased for good.
+            InvalidInput: a field is unknown, missing or wrong; nothing was written.
+            Conflict: the session is closed, the document is forgotten, or the same text was erased for good.
             RecordNotFound: `caused_by` names no record.
         """
         if record_type not in _REMEMBERED:
             raise InvalidInput(
-                f"type={str(record_type)!r} is not remembered by itself; known are thought, document, task"
+                f"type={str(record_type)!r} cannot be created with remember; use thought, document or task"
             )
         self._check_size(record_type, fields)
         if scope.agent:
@@ -93,9 +94,9 @@ class RecordEditor:
         if not str(content["text"]).strip():
             raise InvalidInput("text is blank; send the text to remember")
         if "chunk_index" in content:
-            # Taken as a whole document, one part of it would replace the others.
+            # A single part, taken for the whole document, would replace the other parts.
             raise InvalidInput(
-                "chunk_index and total_chunks follow from how the document is cut; leave them out, and send all of it"
+                "chunk_index and total_chunks are set by the memory; leave them out and send the whole document"
             )
         size = len(str(content["text"]))
         drafts = await read_aside(size, lambda: self._drafts(record_type, content, editor, origin, now_ms))
@@ -120,11 +121,12 @@ class RecordEditor:
     async def update(
         self, scope: Scope, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor
     ) -> MemoryRecord:
-        """Change fields of a record; null takes an optional one away. A change of nothing makes no edit.
+        """Change fields of a record; null removes an optional field. If nothing changes, no edit is made.
 
         Raises:
-            RevisionConflict: somebody has edited it meanwhile; nothing was written, and the words say what to do.
-            RecordNotFound, InvalidInput: as they say. Conflict: it is forgotten, or its state does not allow it.
+            RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
+            RecordNotFound: no such record. InvalidInput: a field is unknown or wrong.
+            Conflict: it is forgotten, or its state does not allow the change.
         """
         _check_lengths(changes, self._limits.max_text_bytes, "limits.max_text_bytes")
         kept, redacted = await read_aside(len(str(changes)), lambda: cleaned(changes))
@@ -135,15 +137,15 @@ class RecordEditor:
             content = checked_changes(record, kept, now_ms=self._clock.now_ms())
             checked_text(str(content["text"]), "text", max_bytes=self._limits.max_text_bytes)
             if not str(content["text"]).strip():
-                raise InvalidInput("text holds nothing but white space; send what to remember, or forget the record")
+                raise InvalidInput("text is blank; send the text to remember, or forget the record")
             return content
 
         changed = await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision)
         return replace(changed, redacted=redacted)
 
     async def forget(self, scope: Scope, record_id: str, *, editor: Editor) -> Sequence[MemoryRecord]:
-        """Take a record, or all parts of a document, out of every context and search, until it is restored. What is
-        forgotten already stays as it is. Raises RecordNotFound."""
+        """Hide a record, or all parts of a document, from every context and search until it is restored. Forgetting it
+        twice changes nothing. Raises RecordNotFound for an unknown id."""
         now_ms = self._clock.now_ms()
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
@@ -155,10 +157,11 @@ class RecordEditor:
         ]
 
     async def restore(self, scope: Scope, record_id: str, *, editor: Editor) -> Sequence[MemoryRecord]:
-        """Undo `forget`. What is not forgotten stays as it is, and parts that a document has no more stay forgotten.
+        """Undo `forget`. A record that is not forgotten is unchanged. Parts that the document no longer has stay
+        forgotten.
 
         Raises:
-            RecordNotFound: there is none, or it was erased for good.
+            RecordNotFound: no such record, or it was erased for good.
         """
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
@@ -172,11 +175,11 @@ class RecordEditor:
     async def revert(
         self, scope: Scope, record_id: str, version: int, *, editor: Editor, expected_revision: int | None = None
     ) -> MemoryRecord:
-        """Give a record the content of one of its versions, as a new version: nothing in between is lost. A cause that
-        was erased meanwhile does not come back.
+        """Write the content of an earlier version as a new version, so that no version is lost. A `caused_by` that was
+        erased meanwhile is left out.
 
         Raises:
-            InvalidInput: it has no such version. RevisionConflict, RecordNotFound: as `update`.
+            InvalidInput: no such version. RevisionConflict, RecordNotFound: see `update`.
         """
         async with self._store.read() as view:
             record = await get_record(view.records, scope, record_id)
@@ -208,15 +211,15 @@ class RecordEditor:
     ) -> MemoryRecord:
         async with self._store.read() as view:
             seen = await get_record(view.records, scope, record_id)
-        async with self._cascade.changing(seen) as transaction:
-            record = await get_record(transaction.records, scope, record_id)
+        async with self._cascade.changing(scope.owner, seen) as step:
+            record = await get_record(step.records, scope, record_id)
             if expected_revision is not None and record.revision != expected_revision:
                 raise RevisionConflict(record.id, expected_revision, record.revision)
             content = change(record)
             if content == record.content:
                 return record
-            changed = await transaction.records.change(record, self._draft(content, edit_type, editor))
-            await self._cascade.follow(transaction, before=record, after=changed)
+            changed = await step.records.change(record, self._draft(content, edit_type, editor))
+            await self._cascade.apply(step, before=record, after=changed)
         return changed
 
     def _draft(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor) -> EditDraft:
@@ -292,14 +295,14 @@ class RecordEditor:
         editor: Editor,
         now_ms: int,
     ) -> Sequence[MemoryRecord]:
-        """Give the parts that are there the new parts' content, add those that are missing, forget the others."""
+        """Update the known parts to the new content, add missing parts, forget surplus ones."""
         known = await transaction.records.document(scope, str(drafts[0].content["source"]))
         if not known:
             return await transaction.records.add_records(scope, drafts, now_ms=now_ms)
         if all(one.is_deleted for one in known):
             raise Conflict(
                 f"the document of source {known[0].content['source']!r} is forgotten; restore "
-                f"{known[0].content['document_id']} first, and then send it again"
+                f"{known[0].content['document_id']} first, then send it again"
             )
         document_id = known[0].content["document_id"]
         by_place = {int(one.content["chunk_index"]): one for one in known}
@@ -315,22 +318,22 @@ class RecordEditor:
             else:
                 edit = self._draft(content, EditType.UPDATE, editor)
                 kept.append(await transaction.records.change(before, edit))
-        for gone in by_place.values():
-            if not gone.is_deleted:
-                content = with_changes(gone.content, {DELETED_AT: now_ms})
-                await transaction.records.change(gone, self._draft(content, EditType.DELETE, editor))
+        for surplus in by_place.values():
+            if not surplus.is_deleted:
+                content = with_changes(surplus.content, {DELETED_AT: now_ms})
+                await transaction.records.change(surplus, self._draft(content, EditType.DELETE, editor))
         return kept
 
 
 def _without(drafts: Sequence[RecordDraft], erased: frozenset[str]) -> Sequence[RecordDraft]:
-    """The parts of a document but those that were erased for good, numbered anew.
+    """A document's parts, renumbered, without those that were erased for good.
 
     Raises:
-        Conflict: none is left.
+        Conflict: every part was erased.
     """
     left = [draft for draft in drafts if draft.content["text"] not in erased]
     if not left:
-        raise Conflict("this document was erased for good, and is not taken again; put it in other words if wanted")
+        raise Conflict("this document was permanently erased and is not stored again; rephrase it if it should be kept")
     if len(left) == len(drafts):
         return drafts
     return [
@@ -340,10 +343,10 @@ def _without(drafts: Sequence[RecordDraft], erased: frozenset[str]) -> Sequence[
 
 
 def _check_lengths(fields: Mapping[str, Any], limit: int, setting: str) -> None:
-    """Refuse what has more characters than it may have bytes, without a copy of it."""
+    """Refuse a text with more characters than its limit in bytes, without copying it."""
     for name, value in fields.items():
         if isinstance(value, str) and len(value) > limit:
             raise TextTooLarge(
-                f"{str(name)[:100]} has {len(value):,} characters and the limit is {limit:,} bytes; send it in parts, "
+                f"{str(name)[:100]} has {len(value):,} characters and the limit is {limit:,} bytes; send it in parts "
                 f"or raise the setting {setting}"
             )

@@ -1,7 +1,7 @@
-"""Erases records for good: the words are gone from the database, from what was made of them, and from the file.
+"""Erases records for good: from the database, from everything derived from them, and from the files.
 
-The transaction that erases also notes that the files are to be swept. So a purge that was cut short is finished: by the
-next purge, or in the background by whoever opens the memory, or writes to it, next.
+The transaction that erases also notes that the files must be swept. So an interrupted purge is finished later: by the
+next purge, or in the background after the memory is next opened or written to.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _PAUSE_S: Final = 300.0
 
 
 class Eraser:
-    """The one way to erase."""
+    """The only way to erase records."""
 
     def __init__(self, store: Store, cascade: Cascade, snapshots: SnapshotEraser, clock: Clock) -> None:
         self._store = store
@@ -36,15 +36,15 @@ class Eraser:
         self._next_try_s = float("-inf")
 
     async def purge(self, scope: Scope, record_ids: Sequence[str]) -> PurgeReport:
-        """Erase the records, or all parts of the documents, of these ids, and everything that was made of them. What is
-        erased already stays so.
+        """Erase the records of these ids and everything derived from them. A document's id erases all its parts; an
+        erased record's id is accepted.
 
-        Each record goes in one transaction; the files are swept once, at the end. An interrupted purge has erased some
-        of the records; the sweep that it owes is made up for.
+        Each record is erased in its own transaction; the files are swept once, at the end. An interrupted purge may
+        have erased only some of the records; its sweep is finished later.
 
         Raises:
             RecordNotFound: an id is unknown; nothing was erased.
-            StorageFull, StorageBusy: the records are erased, and the files are not swept yet.
+            StorageFull, StorageBusy: the records are erased, but the files are not swept yet.
         """
         found: list[MemoryRecord] = []
         erased: list[str] = []
@@ -58,13 +58,13 @@ class Eraser:
         for target in found:
             if target.id in erased:
                 continue
-            async with self._cascade.changing(target) as transaction:
-                record = await get_record(transaction.records, scope, target.id)
-                followed = await self._cascade.follow(transaction, before=record, after=None)
-                text_keys = followed.erased_keys or (canonical_key(record.text),)
-                await transaction.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys)
-            erased += [record.id, *followed.erased]
-            rewritten += [one for one in followed.rewritten if one not in rewritten]
+            async with self._cascade.changing(scope.owner, target) as step:
+                record = await get_record(step.records, scope, target.id)
+                derived = await self._cascade.apply(step, before=record, after=None)
+                text_keys = derived.erased_keys or (canonical_key(record.text),)
+                await step.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys)
+            erased += [record.id, *derived.erased]
+            rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")
         swept = await self.sweep()
         return PurgeReport(
@@ -74,7 +74,7 @@ class Eraser:
         )
 
     async def sweep(self) -> PurgeReport:
-        """Clean the snapshots and the database file of what is erased from the memory already."""
+        """Clean the snapshots and the database file of everything erased so far."""
         async with self._sweeping:
             async with self._store.read() as view:
                 unswept = await view.records.unswept()
@@ -84,10 +84,10 @@ class Eraser:
             return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})
 
     async def finish(self) -> None:
-        """Sweep where a purge was cut short. After one that failed the next is some minutes later.
+        """Sweep if a purge was interrupted. After a failed sweep, the next try is some minutes later.
 
         Raises:
-            StorageError: as `Store.sweep`; it is owed still.
+            StorageError: the files could not be cleaned; the sweep is still owed.
         """
         async with self._store.read() as view:
             is_owed = (await view.records.unswept()).last > 0

@@ -41,11 +41,11 @@ async def without_gone(
     if not gone:
         return data
     await anyio.to_thread.run_sync(empty.from_snapshot, data)
-    await detach(empty, gone, (), view.records, Scope(owner=scope.owner))
+    await detach_records(empty, gone, (), view.records, Scope(owner=scope.owner))
     return empty.to_snapshot()
 
 
-async def detach(
+async def detach_records(
     graph: "GraphStore", record_ids: Collection[str], erased_keys: Collection[str], edits: RecordReader, scope: Scope
 ) -> int:
     """Remove the scope's records, and the erased texts of these canonical keys, from a graph. What other records say

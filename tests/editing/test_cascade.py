@@ -1,4 +1,4 @@
-"""An edit of a message changes what was made of it: its pins, its summaries and the graphs."""
+"""What was derived from a message changes with it: its pins, the summaries over it, and its graph nodes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -72,7 +72,7 @@ def answers(graph: GraphStore, question: str) -> list[str]:
     return sorted(graph.node(end).text or "" for end in ends)
 
 
-async def test_a_forgotten_message_takes_its_pins_its_summary_and_its_node_along(memory: Memory) -> None:
+async def test_forgetting_a_message_hides_its_pins_its_summary_and_its_node(memory: Memory) -> None:
     assert await said_by(memory, RecordType.PIN) == [FACT]
     assert "sister" in (await said_by(memory, RecordType.SUMMARY))[0]
     await memory.forget("msg_1")
@@ -112,7 +112,7 @@ async def test_a_summary_that_a_model_wrote_comes_back_word_for_word(memory: Mem
 
 
 async def test_of_two_forgotten_messages_one_comes_back_without_the_words_of_the_other(memory: Memory) -> None:
-    """At one moment, because the clock stands still here. Their edits name their cause."""
+    """The clock does not move here, so only the cause noted in each edit tells them apart."""
     await memory.forget("msg_1")
     await memory.forget("msg_4")
     await memory.restore("msg_1")
@@ -142,7 +142,7 @@ async def test_a_corrected_question_keeps_its_answer_with_what_was_thought_of_it
     assert (answer.weights.repeat, answer.weights.feedback) == (1.0, 1.0)
 
 
-async def test_a_change_of_no_words_changes_nothing_else(memory: Memory, database: Path) -> None:
+async def test_an_edit_that_changes_no_words_changes_nothing_else(memory: Memory, database: Path) -> None:
     before = tables(database)
     record = await memory.record("msg_1")
     await memory.update_memory("msg_1", {"tags": ["family"]}, expected_revision=record.revision)
@@ -161,7 +161,7 @@ async def test_a_pin_that_a_person_put_stays_until_the_message_is_erased(memory:
     assert await said_by(memory, RecordType.PIN) == []
 
 
-async def test_a_pin_that_a_person_corrected_is_theirs(memory: Memory) -> None:
+async def test_a_pin_that_a_person_corrected_is_not_changed(memory: Memory) -> None:
     [pin] = await listed(memory, RecordType.PIN)
     await change(memory, pin.id, "Anna lives near Oslo.")
     await change(memory, "msg_1", "My sister Anna Keller lives in Bergen.")
@@ -197,7 +197,7 @@ async def test_a_summarys_history_does_not_quote_what_was_erased(memory: Memory)
     assert "sister" not in repr(only)
 
 
-async def test_what_was_promoted_follows_in_the_long_term(memory: Memory) -> None:
+async def test_the_long_term_graph_follows_a_changed_message(memory: Memory) -> None:
     await memory.finalize_session("trip")
     await memory.forget("msg_3")
     assert ASKED not in texts_of(await graph_of(memory, None), "query")
@@ -207,7 +207,7 @@ async def test_what_was_promoted_follows_in_the_long_term(memory: Memory) -> Non
         assert answers(await graph_of(memory, session_id), ASKED) == ["In Bergen, since May."]
 
 
-async def test_a_graph_that_was_collected_is_not_made_again(
+async def test_a_graph_that_was_collected_is_not_created_again(
     memory: Memory, database: Path, clock: ScriptedClock
 ) -> None:
     await memory.finalize_session("trip")
@@ -253,7 +253,7 @@ async def test_no_pin_is_made_of_a_tools_words(memory: Memory) -> None:
     assert [pin.origin for pin in pins] == [Origin.USER, Origin.ASSISTANT]
 
 
-async def test_what_is_forgotten_while_it_is_searched_gives_no_pin(store: SqliteStore, clock: ScriptedClock) -> None:
+async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: SqliteStore, clock: ScriptedClock) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(
@@ -287,7 +287,7 @@ async def test_what_is_forgotten_while_it_is_searched_gives_no_pin(store: Sqlite
     assert [pin.content["source_message_id"] for pin in found] == ["msg_2"]
 
 
-async def test_a_forgotten_summary_is_in_none_above_it(database: Path) -> None:
+async def test_a_forgotten_summary_is_in_no_summary_above_it(database: Path) -> None:
     async with open_memory(database, SMALL, clock=ScriptedClock()) as memory:
         facts = [f"Order {n} of customer {name} costs {n * 7} euros." for n, name in enumerate("ABCDEFGHIJKLMNOP")]
         await memory.record_messages("trip", said(*facts))

@@ -1,4 +1,4 @@
-"""What the editor and the eraser refuse. Each refusal says what to do and writes nothing."""
+"""What the editor and the eraser refuse, that the error says what to do, and that nothing is written then."""
 
 import shutil
 import sqlite3
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 ANN: Final = Editor(EditorType.HUMAN, "ann")
 MALLORY: Final = Scope(owner="mallory")
 INDEX: Final = "records_text_data"
-"""The segments of the text index. Sweeping merges them."""
+"""The segments of the text index; sweeping merges them."""
 TABLES: Final = (
     "agents", "sessions", "records", "memory_edits", "record_usage", "tombstones", "graphs", "graph_nodes",
     "graph_edges", INDEX,
@@ -57,8 +57,8 @@ SETTINGS: Final = replace(Settings(), limits=LIMITS)
 
 
 async def remember_some(database: Path) -> int:
-    """A note, a task, a forgotten and an erased one, a thought, an open session and a closed one; how many ids that
-    took."""
+    """Store a note, a task, a forgotten and an erased record, a thought, an open and a closed session. Returns how many
+    ids were used."""
     ids = CountedIds()
     async with open_memory(database, SETTINGS, clock=ScriptedClock(), ids=ids) as opened:
         for session in ("trip", "closed"):
@@ -77,7 +77,7 @@ async def remember_some(database: Path) -> int:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """A folder with such a memory, and the ids that it took."""
+    """A folder with such a memory, and how many ids it used."""
     folder = tmp_path_factory.mktemp("prepared")
     return folder, anyio.run(remember_some, folder / "memory.db")
 
@@ -96,7 +96,7 @@ Call = Callable[[Memory], Awaitable[object]]
 
 
 def of_id(record_id: str) -> list[Call]:
-    """Everything that takes an id."""
+    """Every call that takes an id."""
     return [
         lambda memory: memory.record(record_id),
         lambda memory: memory.records(record_id),
@@ -123,7 +123,7 @@ def of_id(record_id: str) -> list[Call]:
     ],
     ids=lambda value: ascii(value)[:24],
 )  # fmt: skip
-async def test_an_id_that_nothing_has_is_not_found_anywhere(memory: Memory, database: Path, record_id: str) -> None:
+async def test_an_unknown_id_is_not_found_anywhere(memory: Memory, database: Path, record_id: str) -> None:
     before = stored(database)
     for call in of_id(record_id):
         with pytest.raises((RecordNotFound, InvalidInput)) as refused:
@@ -194,9 +194,9 @@ def update(record_id: str, changes: Mapping[str, Any], revision: int = 1) -> Cal
         (remember("document", {"text": "é" * 5_001, "source": "a"}), TextTooLarge, "limits.max_document_bytes"),
         (remember("document", {"text": "", "source": "a"}), InvalidInput, "text is empty; send the text"),
         (remember("document", {"text": "\n" * 9_999, "source": "a"}), InvalidInput, "text is blank; send the text"),
-        (remember("document", {"source": "a", "totalChunks": 3, "chunkIndex": 1}), InvalidInput, "send all of it"),
+        (remember("document", {"source": "a", "totalChunks": 3, "chunkIndex": 1}), InvalidInput, "the whole document"),
         (remember("document", {}), InvalidInput, "source is missing; it is required"),
-        (remember("message", {"role": "user"}), InvalidInput, "known are thought, document, task"),
+        (remember("message", {"role": "user"}), InvalidInput, "use thought, document or task"),
         (remember("goal", {}), InvalidInput, "type='goal' is unknown; known are note, task, document, thought"),
     ],
 )  # fmt: skip
@@ -222,7 +222,7 @@ async def test_what_is_refused_says_what_to_do_and_writes_nothing(
         lambda memory: memory.revert(FORGOTTEN, 2),
     ],
 )
-async def test_what_is_so_already_makes_no_version(memory: Memory, database: Path, call: Call) -> None:
+async def test_a_call_that_changes_nothing_makes_no_version(memory: Memory, database: Path, call: Call) -> None:
     before = stored(database)
     await call(memory)
     assert stored(database) == before
@@ -264,7 +264,7 @@ async def test_a_document_that_grew_out_of_one_part_is_forgotten_and_restored_wh
     assert (await memory.purge([first.id])).erased == tuple(one.id for one in grown)
 
 
-async def test_restoring_a_document_leaves_out_what_it_has_no_more(memory: Memory) -> None:
+async def test_restoring_a_document_leaves_out_parts_it_no_longer_has(memory: Memory) -> None:
     made = await memory.remember("document", {"text": CHAPTERS, "source": "book"})
     document = made[0].content["document_id"]
     await memory.remember("document", {"text": "# Chapter 0", "source": "book"})

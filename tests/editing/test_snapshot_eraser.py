@@ -1,4 +1,4 @@
-"""Erased words leave the checkpoints: by a purge, by a restore of an older one, and during a write."""
+"""Erased words are removed from the snapshots: by a purge, from one put back later, and from one being written."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ async def test_a_snapshot_that_did_not_hold_it_stays_as_it_is(memory: Memory, fo
     assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
 
 
-async def test_what_is_no_snapshot_is_told_and_left_alone(memory: Memory, folder: Path) -> None:
+async def test_a_file_that_is_not_a_snapshot_is_reported_and_left_alone(memory: Memory, folder: Path) -> None:
     cut = (folder / "default.json").read_text(encoding="utf-8")[:-5]
     (folder / "cut.json").write_text(cut, encoding="utf-8")
     (folder / "default.json.bak").write_text("Quahog", encoding="utf-8")
@@ -73,7 +73,7 @@ async def test_what_is_no_snapshot_is_told_and_left_alone(memory: Memory, folder
     assert (folder / "cut.json").read_text(encoding="utf-8") == cut
 
 
-async def test_what_an_interrupted_checkpoint_left_is_removed(memory: Memory, folder: Path) -> None:
+async def test_the_unfinished_file_of_an_interrupted_snapshot_is_removed(memory: Memory, folder: Path) -> None:
     left = folder / ".default.json.ab12cd_x"
     left.write_text("Quahog", encoding="utf-8")
     await memory.purge(["msg_3"])
@@ -93,7 +93,7 @@ async def test_an_older_snapshot_that_is_put_back_does_not_bring_back_what_was_e
     assert (await memory.past_answers(BREAD[0]))[0].record_ids == ("msg_1",)
 
 
-async def test_nor_what_is_forgotten_until_it_is_restored(memory: Memory) -> None:
+async def test_an_older_snapshot_brings_back_a_forgotten_record_only_once_it_is_restored(memory: Memory) -> None:
     await memory.orchestrator().save_snapshot("old")
     await memory.forget("msg_3")
     await memory.orchestrator().restore_snapshot("old")

@@ -78,7 +78,7 @@ async def edit(memory: Memory, witness: Witness, clock: ScriptedClock, choice: r
 
 
 async def check(memory: Memory, witness: Witness) -> None:
-    """History, versions and as-of reads tell what the witness saw."""
+    """History, versions and as-of reads agree with what the witness saw."""
     record = await memory.record(witness.id)
     history = await memory.history(witness.id)
     assert [one["id"] for one in history] == [f"{witness.id}@{n + 1}" for n in range(witness.revision)]

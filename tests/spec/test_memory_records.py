@@ -220,7 +220,7 @@ async def test_a_document_is_kept_in_parts_that_know_their_place(memory: Memory)
     assert [(one.content["chunk_index"], one.content["total_chunks"]) for one in made] == [(0, 3), (1, 3), (2, 3)]
     assert "".join(one.text for one in made) == paragraphs(1, 2, 3)
     assert await memory.records(made[0].content["document_id"]) == made
-    with pytest.raises(InvalidInput, match="follow from how the document is cut"):
+    with pytest.raises(InvalidInput, match="are set by the memory"):
         await memory.remember("document", {"text": "b", "source": "book.md", "chunkIndex": 1, "totalChunks": 3})
 
 
