@@ -165,7 +165,7 @@ class MemoryOrchestrator:
         *,
         force: bool = False,
         dry_run: bool = False,
-        unless: Callable[[WriteTransaction], Awaitable[bool]] | None = None,
+        only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None,
         **options: Any,
     ) -> SleepCycleReport | None:
         """Consolidate the session's graph, or the agent's; None within the cooldown, unless forced.
@@ -191,7 +191,7 @@ class MemoryOrchestrator:
             async with self._cache.changing(scope) as (transaction, [graph]):
                 if (await transaction.graphs.state(scope)).revision != state.revision:
                     continue
-                if unless is not None and await unless(transaction):
+                if only_if is not None and not await only_if(transaction):
                     return None
                 current = replace(plan, version=graph.version)
                 report = await anyio.to_thread.run_sync(graph.apply_sleep_plan, current, summaries)
@@ -200,7 +200,7 @@ class MemoryOrchestrator:
         raise Conflict("the graph kept changing while its sleep cycle was planned; try again when it is quieter")
 
     async def promote(
-        self, session_id: str, *, unless: Callable[[WriteTransaction], Awaitable[bool]] | None = None
+        self, session_id: str, *, only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
     ) -> PromotionReport | None:
         """Merge the best of the session's graph into the agent's, by the promotion policy. None, and nothing is
         done, where `unless` says so in the same transaction."""
@@ -208,7 +208,7 @@ class MemoryOrchestrator:
 
         scopes = (self._session(session_id), self._agent())
         async with self._cache.changing(*scopes) as (transaction, [session, agent]):
-            if unless is not None and await unless(transaction):
+            if only_if is not None and not await only_if(transaction):
                 return None
             return await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
 

@@ -1,25 +1,19 @@
 """`finalize_session`: OPEN -> FINALIZING -> last summaries -> sleep cycle -> promotion -> checkpoint -> FINALIZED.
 
-How far that has come is stored with what each stage did, in one transaction. So a call after a crash goes on where the
-last one stopped, and a call on a finalized session changes nothing, except that it writes a checkpoint that it names.
-A dry run says what would be merged and promoted.
+Each stage is marked as done in the transaction that stores its result. So a call after a crash continues after the
+last completed stage. A call on a finalized session changes nothing, except that it writes a snapshot if it names one.
+A dry run reports what would be merged and promoted.
 """
 
 from typing import Final
 
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
-from kalito_mcp.domain.graph import (
-    PromotionReport,
-)
+from kalito_mcp.domain.graph import PromotionReport
 from kalito_mcp.domain.records import ConversationSummary
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
-from kalito_mcp.domain.sleep import (
-    SleepCycleReport,
-    SleepCycleTrigger,
-)
-from kalito_mcp.domain.time import DAY_MS
+from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
 from kalito_mcp.errors import Conflict, SessionNotFound
 from kalito_mcp.orchestrator.observer import Observer, observe_pins
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
@@ -56,27 +50,28 @@ class Finalizer:
     async def finalize(
         self, scope: Scope, options: FinalizeOptions | None = None, progress: Progress | None = None
     ) -> Finalized:
-        """Close the session: every message gets its summary, no more records are taken, and the best of its graph goes
-        into the agent's.
+        """Close the session: it takes no more records, every message is summarized, and the best of its graph is
+        promoted to the agent's.
 
         Raises:
             SessionNotFound: no such session.
-            InvalidInput: a checkpoint name that is not plain; nothing was changed.
-            Conflict: other processes kept changing it; it stays FINALIZING, and calling again resumes.
+            InvalidInput: the snapshot's name is not plain; nothing was changed.
+            Conflict: other processes kept changing the session. It stays FINALIZING; calling again resumes.
         """
         options = options or FinalizeOptions()
-        session, agent = await self._session_and_agent(scope)
+        session = await self._session(scope)
+        agent = self._orchestrators.of(session.agent)
         agent.check_snapshot_name(options.checkpoint_name)
         if options.dry_run:
-            return await self._previewed(scope, options)
+            return await self._preview(scope, session, agent, options)
         await self._enter(scope)
         crash_point("finalize.entered")
         made: list[ConversationSummary] = []
         sleep = promotion = snapshot = None
         for place, stage in enumerate(_STAGES):
-            session, _ = await self._session_and_agent(scope)
-            is_named_checkpoint = stage is FinalizeStage.CHECKPOINT and options.checkpoint_name is not None
-            if (session.state is SessionState.FINALIZED or _is_done(session, stage)) and not is_named_checkpoint:
+            session = await self._session(scope)
+            is_named_snapshot = stage is FinalizeStage.CHECKPOINT and options.checkpoint_name is not None
+            if (session.state is SessionState.FINALIZED or _is_done(session, stage)) and not is_named_snapshot:
                 continue
             if progress is not None:
                 await progress(place, len(_STAGES), str(stage))
@@ -84,26 +79,27 @@ class Finalizer:
                 case FinalizeStage.SUMMARIES:
                     made = await self._summarize(scope)
                 case FinalizeStage.SLEEP:
-                    sleep = await self._sleep(scope, session)
+                    sleep = await self._sleep(scope, agent, session)
                 case FinalizeStage.PROMOTION:
-                    promotion = await self._promote(scope, session, options)
+                    promotion = await self._promote(scope, agent, session, options)
                 case FinalizeStage.CHECKPOINT:
-                    snapshot = await agent.save_snapshot(options.checkpoint_name) if self._saves(options) else None
+                    snapshot = (
+                        await agent.save_snapshot(options.checkpoint_name) if self._saves_snapshot(options) else None
+                    )
                     crash_point("finalize.checkpoint.written")
-                    async with self._store.write() as transaction:
-                        await _is_marked(transaction, scope, stage)
+                    await self._mark_alone(scope, stage)
             crash_point(f"finalize.{stage}")
         await self._close(scope)
         await agent.gc_sessions(round(self._observer.policy.keep_sessions_days * DAY_MS))
         if progress is not None:
             await progress(len(_STAGES), len(_STAGES), "finalized")
-        session, _ = await self._session_and_agent(scope)
-        return Finalized(session, made, sleep, promotion, snapshot)
+        return Finalized(await self._session(scope), made, sleep, promotion, snapshot)
 
-    async def _previewed(self, scope: Scope, options: FinalizeOptions) -> Finalized:
-        """What the graph's stages that are not done yet would do now. What is owed anyway is paid first: pins are
-        searched for, and messages enter the graph."""
-        session, agent = await self._session_and_agent(scope)
+    async def _preview(
+        self, scope: Scope, session: Session, agent: MemoryOrchestrator, options: FinalizeOptions
+    ) -> Finalized:
+        """What the remaining sleep and promotion stages would do now. Owed work is done first: pins are collected and
+        messages enter the graph."""
         policy = self._observer.policy
         if session.state is SessionState.FINALIZED or not policy.enabled:
             return Finalized(session, is_dry_run=True)
@@ -134,48 +130,50 @@ class Finalizer:
         made: list[ConversationSummary] = []
         for _ in range(_MAX_ROUNDS):
             made += await self._summaries.summarize_all(scope)
-            if await self._all_summarized(scope):
+            if await self._close_summaries(scope):
                 return made
         raise Conflict(f"session {scope.session!r} is being changed elsewhere; call finalize_session again")
 
-    async def _all_summarized(self, scope: Scope) -> bool:
-        """Take in the pins and mark the stage, unless another process summarised in between and left a rest."""
+    async def _close_summaries(self, scope: Scope) -> bool:
+        """Pin the pinned nodes and mark the stage. False, and nothing is written, if unsummarized messages remain."""
         policy = self._observer.policy
         scopes = [scope] if policy.enabled else []
         async with self._orchestrators.cache.changing(*scopes) as (transaction, graphs):
             session = await transaction.sessions.get(scope)
             if session is None or session.summarized_seq < session.message_count:
                 return False
-            if not await _is_marked(transaction, scope, FinalizeStage.SUMMARIES):
+            if await _mark_unless_done(transaction, scope, FinalizeStage.SUMMARIES):
                 view = await transaction.conversations.view(session, tail=1, pins=session.pin_count)
                 for graph in graphs:
                     observe_pins(graph, view.pins, policy)
         return True
 
-    async def _sleep(self, scope: Scope, session: Session) -> SleepCycleReport | None:
-        agent = self._orchestrators.of(session.agent)
+    async def _sleep(self, scope: Scope, agent: MemoryOrchestrator, session: Session) -> SleepCycleReport | None:
         if agent.config.run_on_finalize and agent.config.graph.enabled:
             return await agent.run_sleep_cycle(
                 session.id,
                 SleepCycleTrigger.SESSION_FINALIZE,
                 force=True,
-                unless=lambda transaction: _is_marked(transaction, scope, FinalizeStage.SLEEP),
+                only_if=lambda transaction: _mark_unless_done(transaction, scope, FinalizeStage.SLEEP),
             )
-        async with self._store.write() as transaction:
-            await _is_marked(transaction, scope, FinalizeStage.SLEEP)
+        await self._mark_alone(scope, FinalizeStage.SLEEP)
         return None
 
-    async def _promote(self, scope: Scope, session: Session, options: FinalizeOptions) -> PromotionReport | None:
-        agent = self._orchestrators.of(session.agent)
+    async def _promote(
+        self, scope: Scope, agent: MemoryOrchestrator, session: Session, options: FinalizeOptions
+    ) -> PromotionReport | None:
         if options.promote and agent.config.graph.enabled:
             return await agent.promote(
-                session.id, unless=lambda transaction: _is_marked(transaction, scope, FinalizeStage.PROMOTION)
+                session.id, only_if=lambda transaction: _mark_unless_done(transaction, scope, FinalizeStage.PROMOTION)
             )
-        async with self._store.write() as transaction:
-            await _is_marked(transaction, scope, FinalizeStage.PROMOTION)
+        await self._mark_alone(scope, FinalizeStage.PROMOTION)
         return None
 
-    def _saves(self, options: FinalizeOptions) -> bool:
+    async def _mark_alone(self, scope: Scope, stage: FinalizeStage) -> None:
+        async with self._store.write() as transaction:
+            await _mark_unless_done(transaction, scope, stage)
+
+    def _saves_snapshot(self, options: FinalizeOptions) -> bool:
         return options.checkpoint and self._observer.policy.enabled
 
     async def _close(self, scope: Scope) -> None:
@@ -184,23 +182,23 @@ class Finalizer:
             if session is not None and session.state is not SessionState.FINALIZED:
                 await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=self._clock.now_ms())
 
-    async def _session_and_agent(self, scope: Scope) -> tuple[Session, MemoryOrchestrator]:
+    async def _session(self, scope: Scope) -> Session:
         async with self._store.read() as view:
             session = await view.sessions.get(scope)
         if session is None:
             raise SessionNotFound(scope.session or "")
-        return session, self._orchestrators.of(session.agent)
+        return session
 
 
 def _is_done(session: Session, stage: FinalizeStage) -> bool:
     return session.stage is not None and _STAGES.index(FinalizeStage(session.stage)) >= _STAGES.index(stage)
 
 
-async def _is_marked(transaction: WriteTransaction, scope: Scope, stage: FinalizeStage) -> bool:
-    """Whether a call beside this one has done the stage; where not, it is marked as done with this transaction."""
+async def _mark_unless_done(transaction: WriteTransaction, scope: Scope, stage: FinalizeStage) -> bool:
+    """Mark the stage as done in this transaction. False, and nothing is written, if another call already did."""
     session = await transaction.sessions.get(scope)
     if session is None or _is_done(session, stage):
-        return True
+        return False
     await transaction.sessions.set_stage(session, stage)
     crash_point(f"finalize.{stage}.uncommitted")
-    return False
+    return True

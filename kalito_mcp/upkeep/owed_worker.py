@@ -1,8 +1,8 @@
-"""Owed background work: automatic pins, due summaries, due folds, messages that are not in the graph yet, and erasures
-that were cut short.
+"""Owed background work: automatic pins, due summaries, due folds, messages that are not in the graph yet, and
+interrupted erasures.
 
-What is owed is never kept in memory alone: it is a query over what is stored, so a crash owes the same afterwards.
-A nudge only says where to look first. A failure is logged and retried at the next nudge, or the next start.
+Owed work is a query over stored data, not a queue in memory, so a crash loses none of it. A nudge only says where to
+look first. A failure is logged and retried at the next nudge or the next start.
 """
 
 import logging
@@ -22,7 +22,7 @@ _PAGE: Final = 100
 
 
 class OwedWorker:
-    """Pays what sessions owe, one session after the other, in one task."""
+    """Does the owed work of sessions, one session after the other, in one task."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class OwedWorker:
         self._idle = anyio.Event()
 
     def nudge(self, scope: Scope) -> None:
-        """Say that a session may owe something. Returns at once."""
+        """Report that a session may owe work. Returns at once."""
         self._pending[(scope.owner, scope.session)] = scope
         if self._idle.is_set():
             self._idle = anyio.Event()
         self._wake.set()
 
     async def run(self) -> None:
-        """Work until cancelled, beginning with what an earlier process still owed."""
+        """Work until cancelled, starting with what an earlier process left owed."""
         await self._finish_erasures()
         await self._find_debts()
         while True:
@@ -66,12 +66,12 @@ class OwedWorker:
             await self._finish_erasures()
 
     async def settled(self) -> None:
-        """Wait until nothing that was nudged is owed any more."""
+        """Wait until the work of all nudged sessions was tried."""
         while not self._idle.is_set():
             await self._idle.wait()
 
     async def pay(self, scope: Scope) -> None:
-        """Pay all that one session owes. Never raises but for cancellation."""
+        """Do all work that one session owes. Raises nothing except cancellation."""
         try:
             await self._pins.collect(scope)
             while await self._summaries.summarize_due(scope) is not None:
@@ -86,7 +86,7 @@ class OwedWorker:
         try:
             await self._eraser.finish()
         except Exception:
-            _log.exception("what was erased may still be in the files; cleaning them is tried again later")
+            _log.exception("the files may still contain erased text; cleaning them is tried again later")
 
     async def _find_debts(self) -> None:
         last_key = 0
@@ -105,4 +105,4 @@ class OwedWorker:
                 if len(sessions) < _PAGE:
                     return
         except Exception:
-            _log.exception("could not look for owed work; it is looked for again at the next start")
+            _log.exception("could not look for owed work; the next start looks again")

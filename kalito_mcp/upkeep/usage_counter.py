@@ -1,7 +1,7 @@
-"""Counts what is used: a record that a context or a search gave back. As owed work, never in the path of a read.
+"""Counts uses: how often a context or a search returned a record. Writes in the background, never during a read.
 
-Uses are gathered in memory and written together, some seconds after the first. They are the one thing that a crash may
-lose: a few counts, and never a record.
+Uses are collected in memory and written together some seconds after the first. A crash may lose a few counts; it
+never loses a record.
 """
 
 from collections import Counter
@@ -18,14 +18,14 @@ from kalito_mcp.ports.store import Store
 
 @dataclass(frozen=True, slots=True)
 class UsagePolicy(Policy):
-    """`enabled` counts at all. Uses are written `write_after_s` seconds after the first of them."""
+    """If not `enabled`, nothing is counted. Uses are written `write_after_s` seconds after the first of them."""
 
     enabled: bool = True
     write_after_s: float = 10.0
 
 
 class UsageCounter:
-    """Gathers uses, and writes them in one task."""
+    """Collects uses and writes them in one task."""
 
     def __init__(self, store: Store, clock: Clock, policy: UsagePolicy) -> None:
         self._store = store
@@ -43,21 +43,21 @@ class UsageCounter:
             self._waiting.set()
 
     async def run(self) -> None:
-        """Write what is gathered, until cancelled; what is left then is written by `flush`."""
+        """Write collected uses until cancelled. Call `flush` afterwards to write the rest."""
         while True:
             await self._waiting.wait()
             await anyio.sleep(self._policy.write_after_s)
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what is gathered now. Where the database cannot be written, it waits for the next time."""
-        if self._waiting.is_set():  # else `run` may be waiting for it, and must hear of the next use
+        """Write the collected uses now. If the database cannot be written, they are kept for the next flush."""
+        if self._waiting.is_set():  # otherwise `run` may be waiting on this event for the next use
             self._waiting = anyio.Event()
         uses, self._uses = self._uses, Counter()
         if not uses:
             return
         try:
-            # What is cancelled in between would be neither gathered nor written.
+            # Cancelled halfway, the uses would be neither kept nor written.
             with anyio.CancelScope(shield=True):
                 async with self._store.write() as transaction:
                     await transaction.records.count_uses(uses, used_at=self._clock.now_ms())

@@ -1,8 +1,8 @@
-"""Owed vectors: embeds the records that have none, in batches, in one task; and builds a whole index for `reindex`.
+"""Embeds the records that have no vector yet, in batches, in one task. Also builds a whole index for `reindex`.
 
-What is owed is a query over what is stored, so a crash owes the same afterwards. The model is never awaited inside a
-transaction: what was edited meanwhile is not taken, and owed again. Vectors of two embedders never meet in one index:
-while another one's index is active, nothing is embedded until `kalito-mcp reindex`.
+Owed vectors are a query over stored data, so a crash loses none of them. The model is never awaited inside a
+transaction; a record that was edited meanwhile is owed again. Vectors of two embedders are never mixed in one index:
+while another embedder's index is active, nothing is embedded until `kalito-mcp reindex`.
 """
 
 import logging
@@ -29,8 +29,8 @@ _LONGEST_PAUSE_S: Final = 600.0
 
 
 class VectorWorker:
-    """Pays the vectors that are owed, `policy.batch` at a time. After a failure it tries again at the next nudge, at
-    the latest some seconds later, and later each time."""
+    """Embeds owed records, `policy.batch` at a time. After a failure it retries at the next nudge or after a pause,
+    which doubles each time from 5 seconds to 10 minutes."""
 
     def __init__(self, store: Store, embedder: Embedder, policy: VectorPolicy) -> None:
         self._store = store
@@ -43,18 +43,18 @@ class VectorWorker:
         self._failures = 0
 
     def nudge(self) -> None:
-        """Say that there may be records without a vector. Returns at once."""
+        """Report that there may be records without a vector. Returns at once."""
         if self._idle.is_set():
             self._idle = anyio.Event()
         self._wake.set()
 
     async def settled(self) -> None:
-        """Wait until no vector is owed any more, or none can be made for now."""
+        """Wait until no vector is owed, or none can be made for now."""
         while not self._idle.is_set():
             await self._idle.wait()
 
     async def run(self) -> None:
-        """Work until cancelled, beginning with what an earlier process still owed. Raises nothing else."""
+        """Work until cancelled, starting with what an earlier process left owed. Raises nothing else."""
         while True:
             self._wake = anyio.Event()
             await self._try()
@@ -65,17 +65,17 @@ class VectorWorker:
                 await self._wake.wait()
 
     async def pay(self) -> None:
-        """Embed all that is owed to the active index, or to the first one.
+        """Embed every record that the active index lacks; without an index, open the first one.
 
         Raises:
-            ModelError, StorageError: as they say; what was paid before stays, the rest is owed.
+            ModelError, StorageError: a batch could not be embedded or stored. Earlier batches stay, the rest is owed.
         """
         if not self._is_cleared:
             await self._clear()
         while owed := await self._owed():
-            vectors = await self._embedded(owed)
+            vectors = await self._embed(owed)
             async with self._store.write() as transaction:
-                # Another process may have opened the first index meanwhile, for another embedder.
+                # Meanwhile another process may have opened the first index for another embedder.
                 if self._is_other(_active(await transaction.vectors.indexes())):
                     continue
                 index = await transaction.vectors.open_index(self._embedder.fingerprint, vectors.shape[1])
@@ -84,15 +84,15 @@ class VectorWorker:
         await self._store.build_ann_index()
 
     async def rebuild(self, progress: Callable[[int, int], None], *, is_anew: bool = False) -> VectorIndex:
-        """Complete the index of this embedder, serve it from then on, and remove the one before it.
+        """Complete this embedder's index, activate it, and remove the previous one.
 
-        `progress` hears how many records have their vector, and of how many. It may be killed at any moment and begun
-        again: what was built stays, and the old index is served until the new one is complete. `is_anew` begins with
-        none of this embedder's vectors: they are of no use once its model has changed under the same name.
+        `progress` receives (records with a vector, all records). The process may be killed at any moment: what was
+        built stays for the next call, and the old index is used until the new one is complete. With `is_anew` this
+        embedder's vectors are dropped first, for a model that has changed under the same name.
 
         Raises:
-            ModelError, StorageError: as they say; begin again to go on.
-            Conflict: another embedder's index was begun meanwhile.
+            ModelError, StorageError: a batch could not be embedded or stored; call again to continue.
+            Conflict: another embedder's index was started meanwhile.
         """
         await self._clear()
         probe = await self._embedder.embed([_PROBE])
@@ -104,12 +104,12 @@ class VectorWorker:
             done = await transaction.vectors.count(index)
             total = done + await transaction.vectors.owed_count(index)
         progress(done, total)
-        while not await self._activated(index):
+        while not await self._activate_if_complete(index):
             async with self._store.read() as view:
                 owed = await view.vectors.owed(index, limit=self._policy.batch)
             if not owed:
                 continue
-            vectors = await self._embedded(owed)
+            vectors = await self._embed(owed)
             async with self._store.write() as transaction:
                 index = _still(await transaction.vectors.put(index, owed, vectors))
             done += len(owed)
@@ -119,8 +119,8 @@ class VectorWorker:
         await self._store.build_ann_index()
         return index
 
-    async def _activated(self, index: VectorIndex) -> bool:
-        """Whether nothing is owed to the index; it is the active one then."""
+    async def _activate_if_complete(self, index: VectorIndex) -> bool:
+        """Activate the index if no record lacks a vector in it. False, and nothing is written, otherwise."""
         async with self._store.read() as view:
             if await view.vectors.owed(index, limit=1):
                 return False
@@ -137,13 +137,13 @@ class VectorWorker:
         except KalitoError as error:
             self._failures += 1
             if self._failures == 1:
-                _log.warning("records wait for their vectors, and are found by their words meanwhile: %s", error)
+                _log.warning("some records have no vector yet, and search finds them by words only: %s", error)
             return
         except Exception:
-            # Whatever an embedder does, the memory that it is an extra of goes on.
+            # An embedder is optional: whatever it raises, the memory keeps working.
             self._failures += 1
             if self._failures == 1:
-                _log.exception("records wait for their vectors, and are found by their words meanwhile")
+                _log.exception("some records have no vector yet, and search finds them by words only")
             return
         if self._failures:
             _log.info("records get their vectors again")
@@ -155,14 +155,14 @@ class VectorWorker:
         return min(_LONGEST_PAUSE_S, _RETRY_AFTER_S * 2.0 ** min(self._failures - 1, 30))
 
     async def _owed(self) -> Sequence[OwedVector]:
-        """The next batch; empty where nothing is owed, or another embedder's index is served."""
+        """The next batch. Empty if nothing is owed or another embedder's index is active."""
         async with self._store.read() as view:
             active = _active(await view.vectors.indexes())
             is_foreign = self._is_other(active)
             owed = [] if is_foreign else await view.vectors.owed(active, limit=self._policy.batch)
         if active is not None and is_foreign and not self._is_foreign:
             _log.warning(
-                "the stored vectors were made by %s, and %s is configured: what is asked is found by its words; run "
+                "the stored vectors were made by %s, but %s is configured, so search uses words only; run "
                 "`kalito-mcp reindex`",
                 active.fingerprint,
                 self._embedder.fingerprint,
@@ -173,18 +173,18 @@ class VectorWorker:
     def _is_other(self, index: VectorIndex | None) -> bool:
         return index is not None and index.fingerprint != self._embedder.fingerprint
 
-    async def _embedded(self, owed: Sequence[OwedVector]) -> "NDArray[np.float32]":
-        """The vectors (n, dimension) of the texts. One that the model cannot embed among others that it can gets zeros,
-        which are near to nothing: it must not keep the others from theirs for ever."""
+    async def _embed(self, owed: Sequence[OwedVector]) -> "NDArray[np.float32]":
+        """The vectors (n, dimension) of the texts. If the model refuses only some of them, those get zeros, which are
+        near nothing: one bad text must not block its batch for ever."""
         texts = [one.text for one in owed]
         try:
             return await self._embedder.embed(texts)
         except ModelReplyInvalid:
             if len(texts) == 1:
                 raise
-            return await self._embedded_singly(texts)
+            return await self._embed_singly(texts)
 
-    async def _embedded_singly(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    async def _embed_singly(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np  # noqa: PLC0415 - an embedder has loaded it by now
 
         found: list[NDArray[np.float32] | None] = []
@@ -202,7 +202,7 @@ class VectorWorker:
         return np.stack([zeros if vector is None else vector for vector in found])
 
     async def _clear(self) -> None:
-        """Remove what is left of dropped indexes, a little in each transaction."""
+        """Remove the rest of dropped indexes, in small transactions."""
         is_left = True
         while is_left:
             async with self._store.write() as transaction:
@@ -216,5 +216,5 @@ def _active(indexes: Sequence[VectorIndex]) -> VectorIndex | None:
 
 def _still(index: VectorIndex | None) -> VectorIndex:
     if index is None:
-        raise Conflict("another process began to build the vectors of another embedder; run `kalito-mcp reindex` again")
+        raise Conflict("another process started to index with another embedder; run `kalito-mcp reindex` again")
     return index

@@ -1,5 +1,4 @@
-"""A store that says when something was committed through it: who pays what is owed for it then need not be told by
-every verb that writes."""
+"""A store that reports each commit made through it, so that a method that writes need not wake the workers itself."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -9,11 +8,11 @@ from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 
 class WatchedStore:
-    """Implements `ports.store.Store` on another one. `committed` must return at once, and not raise."""
+    """A `ports.store.Store` on top of another one. `on_commit` must return at once and not raise."""
 
-    def __init__(self, store: Store, committed: Callable[[], None]) -> None:
+    def __init__(self, store: Store, on_commit: Callable[[], None]) -> None:
         self._store = store
-        self._committed = committed
+        self._on_commit = on_commit
 
     def read(self) -> AbstractAsyncContextManager[ReadView]:
         """As the store's."""
@@ -21,19 +20,19 @@ class WatchedStore:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransaction]:
-        """As the store's; a block that raised has committed nothing, and nobody is told."""
+        """As the store's. `on_commit` is not called if the block raised, because nothing was committed."""
         async with self._store.write() as transaction:
             yield transaction
-        self._committed()
+        self._on_commit()
 
     async def build_ann_index(self) -> bool:
         """As the store's."""
         return await self._store.build_ann_index()
 
     async def sweep(self, last: int = 0) -> Swept:
-        """As the store's. Told too: it removes what makes vectors quick to find."""
+        """As the store's. Also reported: it removes the file that makes vector search fast, which must be rebuilt."""
         swept = await self._store.sweep(last)
-        self._committed()
+        self._on_commit()
         return swept
 
     async def secret(self) -> bytes:

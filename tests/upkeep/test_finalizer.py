@@ -1,4 +1,4 @@
-"""Closing a session: it does what the dry run reports, each stage once, whoever calls."""
+"""Closing a session: the preview matches what is done, and each stage is done once, whoever calls."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.stored import content, said, tables, talk, texts_of
 pytestmark = pytest.mark.anyio
 DRY = FinalizeOptions(dry_run=True)
 SLEEPY = Settings(sleep=SleepCycleOptions(min_rank=1.0))
-"""So that whatever is alike is merged."""
+"""Merges everything that is similar."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def memory(database: Path) -> AsyncIterator[Memory]:
 
 
 class Heard:
-    """A progress callback that remembers."""
+    """A progress callback that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[float, float | None, str | None]] = []
@@ -60,7 +60,7 @@ async def test_a_dry_run_changes_nothing_on_disk(memory: Memory, database: Path)
     await memory.record_messages("trip", talk(1))
 
 
-async def test_a_dry_run_foretells_what_is_done(memory: Memory) -> None:
+async def test_a_dry_run_reports_what_is_done_later(memory: Memory) -> None:
     told = await memory.finalize_session("trip", DRY)
     done = await memory.finalize_session("trip")
     assert told.sleep is not None and told.sleep.freed_capacity > 5
@@ -69,7 +69,7 @@ async def test_a_dry_run_foretells_what_is_done(memory: Memory) -> None:
     assert (told.snapshot, told.summaries) == (None, ())
 
 
-async def test_a_dry_run_pays_what_is_owed_and_so_foretells_it_too(database: Path) -> None:
+async def test_a_dry_run_does_owed_work_first_and_includes_it(database: Path) -> None:
     async with open_memory(database, SLEEPY, clock=ScriptedClock()) as memory:
         memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if it had no time yet
         await memory.record_messages("trip", [*talk(8), *said("Please remember: I'm allergic to penicillin.", "Yes.")])
@@ -79,7 +79,7 @@ async def test_a_dry_run_pays_what_is_owed_and_so_foretells_it_too(database: Pat
         assert (told.sleep, told.promotion) == (done.sleep, done.promotion)
 
 
-async def test_a_dry_run_of_a_closing_session_tells_what_is_left(memory: Memory) -> None:
+async def test_a_dry_run_of_a_closing_session_reports_the_remaining_stages(memory: Memory) -> None:
     class Stop(Exception):
         pass
 
@@ -97,7 +97,7 @@ async def test_a_dry_run_of_a_closing_session_tells_what_is_left(memory: Memory)
     assert await memory.finalize_session("trip", DRY) == Finalized(done.session, is_dry_run=True)
 
 
-async def test_the_stages_are_told_in_order_before_each(memory: Memory) -> None:
+async def test_progress_reports_each_stage_in_order_before_it_starts(memory: Memory) -> None:
     heard = Heard()
     await memory.finalize_session("trip", progress=heard)
     assert heard.calls == [
@@ -129,7 +129,7 @@ async def test_calling_again_changes_nothing(memory: Memory, database: Path) -> 
     assert first.snapshot.path.stat() == written
 
 
-async def test_a_checkpoint_that_is_named_is_written_of_a_closed_session_too(memory: Memory, database: Path) -> None:
+async def test_a_named_snapshot_is_written_for_a_closed_session_too(memory: Memory, database: Path) -> None:
     await memory.finalize_session("trip")
     before = tables(database, is_exact=True)
     again = await memory.finalize_session("trip", FinalizeOptions(checkpoint_name="second"))
@@ -157,7 +157,7 @@ async def test_without_promotion_and_checkpoint_the_agent_and_its_files_do_not_c
     assert memory.orchestrator().list_snapshots() == []
 
 
-async def test_a_checkpoint_has_the_name_that_it_is_given(memory: Memory) -> None:
+async def test_a_snapshot_has_the_given_name(memory: Memory) -> None:
     done = await memory.finalize_session("trip", FinalizeOptions(checkpoint_name="after-trip"))
     assert done.snapshot is not None and done.snapshot.name == "after-trip"
     assert [one.name for one in memory.orchestrator().list_snapshots()] == ["after-trip"]
@@ -232,7 +232,7 @@ async def test_feedback_after_the_end_reaches_the_agents_graph_once(memory: Memo
     assert (found.down, found.answers[0].feedback) == (1, -1)
 
 
-async def test_what_one_session_learned_is_answered_in_the_next(memory: Memory) -> None:
+async def test_an_answer_of_one_session_is_found_in_the_next(memory: Memory) -> None:
     await memory.record_messages("trip", said("How do I reset the boiler in winter?", "Hold the red button for 5 s."))
     await memory.finalize_session("trip")
     [found, *_] = await memory.past_answers("how can I reset our boiler when it is winter?")

@@ -1,4 +1,4 @@
-"""Uses are counted after the read, many in one write. None is lost if the database cannot be written."""
+"""Uses are counted together, after the reads, and none is lost if the database cannot be written."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ FIRST, SECOND = "task_first", "task_second"
 
 
 class Refusing:
-    """A store that another process keeps locked as often as the test says."""
+    """The store, which another process locks for the given number of tries."""
 
     def __init__(self, store: SqliteStore, times: int) -> None:
         self._store = store
@@ -88,7 +88,7 @@ async def test_the_last_use_is_when_it_was_written(stored: SqliteStore, clock: S
     assert (record.usage_count, record.last_used) == (2, START_MS + 60_000)
 
 
-async def test_a_use_is_no_edit_and_leaves_the_revision(stored: SqliteStore, clock: ScriptedClock) -> None:
+async def test_a_use_is_not_an_edit_and_keeps_the_revision(stored: SqliteStore, clock: ScriptedClock) -> None:
     usage = counter(stored, clock)
     usage.used([FIRST])
     await usage.flush()
@@ -117,7 +117,7 @@ async def test_switched_off_it_counts_nothing(stored: SqliteStore, clock: Script
 
 
 @pytest.mark.parametrize("failures", [0, 1])
-async def test_its_task_hears_of_a_use_also_after_a_flush_in_between(
+async def test_its_task_writes_a_use_that_follows_a_flush(
     stored: SqliteStore, clock: ScriptedClock, failures: int
 ) -> None:
     watched = Refusing(stored, 0)

@@ -1,4 +1,4 @@
-"""Owed vectors are made, whatever fails meanwhile. Another embedder's index waits for a rebuild."""
+"""Owed vectors are made, whatever fails meanwhile; another embedder's index waits for a rebuild."""
 
 import logging
 import signal
@@ -49,7 +49,7 @@ async def running(worker: VectorWorker) -> AsyncIterator[None]:
 
 
 async def indexes(store: SqliteStore) -> dict[str, tuple[bool, int]]:
-    """Whether it is served, and how many vectors it has, by fingerprint."""
+    """By fingerprint: whether the index is active, and how many vectors it has."""
     async with store.read() as view:
         return {one.fingerprint: (one.is_active, await view.vectors.count(one)) for one in await view.vectors.indexes()}
 
@@ -139,7 +139,7 @@ async def test_an_unavailable_model_is_logged_once_and_asked_again_at_the_next_n
     assert "printer" not in caplog.text
 
 
-async def test_whatever_an_embedder_raises_the_worker_lives_on(
+async def test_the_worker_survives_whatever_an_embedder_raises(
     store: SqliteStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(texts: Sequence[str]) -> None:
@@ -159,7 +159,7 @@ async def test_whatever_an_embedder_raises_the_worker_lives_on(
     assert await indexes(store) == {"scripted:64": (True, 1)}
 
 
-async def test_a_rebuild_from_scratch_keeps_the_other_embedders_vectors_until_it_ends(
+async def test_a_rebuild_from_scratch_makes_each_vector_again_and_keeps_another_embedders(
     store: SqliteStore,
 ) -> None:
     await append(store, "apple", "pear")
@@ -212,7 +212,7 @@ async def test_pauses_grow_and_have_an_end(store: SqliteStore) -> None:
     assert pauses == [5, 10, 20, 600, 600]
 
 
-async def test_a_text_that_the_model_refuses_does_not_keep_the_others_from_theirs(store: SqliteStore) -> None:
+async def test_a_text_that_the_model_refuses_does_not_block_the_others(store: SqliteStore) -> None:
     keys = await append(store, "apple", "unspeakable", "pear")
     worker = worker_of(store, ScriptedEmbedder(before=refusing("unspeakable")))
     await worker.pay()
@@ -291,7 +291,9 @@ async def test_a_rebuild_that_another_embedders_rebuild_overtook_says_so(store: 
     assert await indexes(store) == {"third": (True, 3)}
 
 
-async def test_two_processes_that_pay_the_same_debts_leave_one_vector_each(store: SqliteStore, database: Path) -> None:
+async def test_two_processes_that_embed_the_same_records_leave_one_vector_each(
+    store: SqliteStore, database: Path
+) -> None:
     await append(store, *(f"text {n}" for n in range(20)))
     other = await SqliteStore.open(database)
     async with anyio.create_task_group() as tasks:
@@ -302,7 +304,7 @@ async def test_two_processes_that_pay_the_same_debts_leave_one_vector_each(store
 
 
 @pytest.mark.parametrize("batches", [0, 1, 3, 5])
-async def test_a_rebuild_that_was_killed_goes_on_and_ends_equal_to_a_fresh_one(
+async def test_a_killed_rebuild_resumes_and_ends_equal_to_a_fresh_one(
     store: SqliteStore, database: Path, tmp_path: Path, batches: int
 ) -> None:
     texts = [f"text {n}" for n in range(21)]

@@ -1,4 +1,4 @@
-"""A store that reports every commit and otherwise behaves like the one behind it."""
+"""A store that reports each commit made through it, and otherwise behaves like the store behind it."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.scripted import START_MS
 pytestmark = pytest.mark.anyio
 
 
-async def test_each_commit_is_told_after_it_and_nothing_else_is(store: SqliteStore) -> None:
+async def test_each_commit_is_reported_after_it_and_nothing_else_is(store: SqliteStore) -> None:
     told: list[int] = []
     watched = WatchedStore(store, lambda: told.append(1))
     async with watched.write() as transaction:
