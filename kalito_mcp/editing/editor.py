@@ -1,7 +1,5 @@
-"""Creates, edits, forgets and restores records.
-
-Every change is one edit in the record's history. The same transaction updates what was derived from the record: pins,
-summaries and graph nodes.
+"""Creates, edits, forgets and restores records. Every change is one edit in the record's history. The same transaction
+updates what was derived from the record: pins, summaries and graph nodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence

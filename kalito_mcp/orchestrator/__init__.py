@@ -1,1 +1,1 @@
-"""What spans several services: finalizing a session, and the work that is owed in the background."""
+"""One agent's graphs: the long-term graph, those of its sessions, and their snapshots."""

@@ -1,4 +1,4 @@
-"""What merged queries have in common, without a model: the first as it was asked, then what the others add. Pure."""
+"""Summarizes merged queries without a model: the first query, then the new words of the others. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,15 +10,15 @@ _MIN_ROOM: Final = 12
 
 
 class ClusterSummarizer:
-    """`SleepCycleSummarizer`, the same bytes for the same texts."""
+    """A deterministic `SleepCycleSummarizer`."""
 
     def summarize(self, texts: Sequence[str], max_length: int) -> str:
-        """The first text, and of each other one the words that none before it has, while they fit."""
+        """The first text, then each other text's words that are new, as far as they fit in `max_length` characters."""
         summary = cut(" ".join(texts[0].split()), max_length)
         known = {term for word in texts[0].split() for term in query_terms(word)}
         opener = " (also: "
         for text in texts[1:]:
-            # Word by word: of a whole question, "where" is no term.
+            # Word by word: in a whole question, "where" would not count as a term.
             terms = [(word, set(query_terms(word))) for word in text.split()]
             new = [word for word, of_word in terms if of_word - known]
             known = known.union(*(of_word for _, of_word in terms))

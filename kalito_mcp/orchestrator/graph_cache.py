@@ -1,12 +1,11 @@
-"""The graphs that are in memory, each as fresh as what is stored.
+"""Keeps recently used graphs in memory, each as fresh as what is stored.
 
-A graph is loaded when it is first needed, brought up to date by its revision when another process changed it, and
-dropped when others are needed more. Changes are made inside a write transaction, on what is stored, and belong to it:
-where it fails, the graph in memory is dropped and read again.
+A graph is loaded when first needed. It is updated when its stored revision has moved, and the least recently used
+graphs are dropped. Graphs are changed inside a write transaction. If that fails, the changed graph is dropped from
+memory and read again.
 
-Whoever changes a graph has the transaction before the graph's lock, and gives the lock back after it; whoever reads
-it has a view before. So nobody waits for the other's transaction while it holds a lock, and nobody reads what is not
-stored yet.
+To change a graph, take the transaction before the graph's lock, and release the lock after it. To read one, open a
+view first. So nobody waits for a transaction while holding a graph's lock, and nobody reads what is not stored yet.
 """
 
 from collections import OrderedDict
@@ -26,7 +25,7 @@ from kalito_mcp.ports.graphs import GraphReader
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 if TYPE_CHECKING:
-    # numpy comes with it: not before a graph is needed.
+    # It imports numpy, which is loaded only once a graph is needed.
     from kalito_mcp.graph.store import GraphStore
 
 _MAX_LOADED: Final = 32
@@ -34,8 +33,8 @@ _IN_THREAD_FROM: Final = 200
 
 
 @dataclass(slots=True, eq=False)
-class _Shelved:
-    """A graph, and what is stored that it equals: `state`, which it did at its own `version`."""
+class _Cached:
+    """A cached graph. `state` is the stored state it matches; `version` is the graph's own version at that moment."""
 
     graph: "GraphStore"
     version: int
@@ -46,135 +45,136 @@ class _Shelved:
     def is_changed(self) -> bool:
         return self.graph.version != self.version or self.graph.slept_at != self.state.slept_at
 
-    def settle(self, state: GraphState) -> None:
+    def mark_stored(self, state: GraphState) -> None:
         self.state, self.version = state, self.graph.version
 
 
 class GraphCache:
-    """Graphs by scope. A scope without a session is the agent's own graph."""
+    """Graphs by scope. A scope without a session means the agent's own graph."""
 
     def __init__(self, store: Store, new_graph: Callable[[Scope], "GraphStore"]) -> None:
         self._store = store
         self._new_graph = new_graph
-        self._shelved: OrderedDict[Scope, _Shelved] = OrderedDict()
+        self._cached: OrderedDict[Scope, _Cached] = OrderedDict()
 
     @asynccontextmanager
     async def reading(self, *scopes: Scope) -> AsyncIterator[list["GraphStore"]]:
-        """The graphs as stored, to be read; that of an unknown session is empty. The block must not wait for a
+        """The graphs as stored, for reading only. An unknown session's graph is empty. The block must not wait for a
         write."""
         async with AsyncExitStack() as stack:
             view = await stack.enter_async_context(self._store.read())
             graphs: list[GraphStore] = []
             for scope in scopes:
                 if await _is_known(view, scope):
-                    held = self._held(view.graphs, scope)
-                    graphs.append((await stack.enter_async_context(held)).graph)
+                    locked = self._lock(view.graphs, scope)
+                    graphs.append((await stack.enter_async_context(locked)).graph)
                 else:
                     graphs.append(self._new_graph(scope))
             yield graphs
 
     @asynccontextmanager
     async def changing(self, *scopes: Scope) -> AsyncIterator[tuple[WriteTransaction, list["GraphStore"]]]:
-        """A write transaction with the graphs as stored; what the block changes in them is written with it.
+        """A write transaction and the graphs as stored. The block's changes to the graphs are written with it.
 
         Raises:
             SessionNotFound: a scope names an unknown session, or another agent's; nothing was written.
         """
-        if any(_agents(scope) not in self._shelved for scope in scopes):
-            # A large graph takes a second to load: not while everybody waits for this transaction.
+        if any(_cache_key(scope) not in self._cached for scope in scopes):
+            # Load before the transaction: a large graph takes a second, and all writers would wait.
             async with self.reading(*scopes):
                 pass
-        held: list[_Shelved] = []
+        held: list[_Cached] = []
         async with AsyncExitStack() as locks:
             try:
                 async with self._store.write() as transaction:
                     for scope in scopes:
                         await _check_known(transaction, scope)
-                        entering = self._held(transaction.graphs, scope)
-                        held.append(await locks.enter_async_context(entering))
+                        locked = self._lock(transaction.graphs, scope)
+                        held.append(await locks.enter_async_context(locked))
                     yield transaction, [one.graph for one in held]
                     states = [
-                        await _saved(one, transaction, _agents(scope)) for scope, one in zip(scopes, held, strict=True)
+                        await _save(one, transaction, _cache_key(scope))
+                        for scope, one in zip(scopes, held, strict=True)
                     ]
             except BaseException:
                 for scope, one in zip(scopes, held, strict=False):
-                    if one.is_changed and self._shelved.get(_agents(scope)) is one:
+                    if one.is_changed and self._cached.get(_cache_key(scope)) is one:
                         self.forget(scope)
                 raise
             for one, state in zip(held, states, strict=True):
-                one.settle(state)
+                one.mark_stored(state)
 
     async def copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
-        """A graph of one's own, as stored, and where it stood: for long thoughts that disturb nobody.
+        """A private copy of the stored graph, and its stored state. For long work that must not block others.
 
         Raises:
-            SessionNotFound: an unknown session, or another agent's.
+            SessionNotFound: the scope names an unknown session, or another agent's.
         """
         async with self._store.read() as view:
             await _check_known(view, scope)
-            contents = await view.graphs.load(_agents(scope))
+            contents = await view.graphs.load(_cache_key(scope))
         graph = self._new_graph(scope)
         await anyio.to_thread.run_sync(lambda: graph.absorb(contents, is_whole=True))
         return graph, contents.state
 
     def forget(self, scope: Scope) -> None:
-        """Drop a graph from memory; it is read again when it is needed. Who holds it goes on with it."""
-        self._shelved.pop(_agents(scope), None)
+        """Drop a graph from memory; it is read again when needed. A block that already has it keeps it."""
+        self._cached.pop(_cache_key(scope), None)
 
     def loaded(self) -> list[Scope]:
-        """Which graphs are in memory, the one used last at the end."""
-        return list(self._shelved)
+        """The scopes of the graphs in memory, least recently used first."""
+        return list(self._cached)
 
     @asynccontextmanager
-    async def _held(self, graphs: GraphReader, scope: Scope) -> AsyncIterator[_Shelved]:
-        key = _agents(scope)
+    async def _lock(self, graphs: GraphReader, scope: Scope) -> AsyncIterator[_Cached]:
+        key = _cache_key(scope)
         while True:
-            shelved = self._shelved.get(key)
-            if shelved is None:
+            cached = self._cached.get(key)
+            if cached is None:
                 graph = self._new_graph(key)
-                shelved = self._shelved[key] = _Shelved(graph, graph.version)
-            self._shelved.move_to_end(key)
-            async with shelved.lock:
-                # Dropped while this waited for it: it may hold what was never stored.
-                if self._shelved.get(key) is not shelved:
+                cached = self._cached[key] = _Cached(graph, graph.version)
+            self._cached.move_to_end(key)
+            async with cached.lock:
+                # Dropped while this waited for its lock: it may contain changes that were never stored.
+                if self._cached.get(key) is not cached:
                     continue
                 try:
-                    await _bring_up_to_date(shelved, graphs, key)
+                    await _bring_up_to_date(cached, graphs, key)
                 except BaseException:
                     self.forget(key)
                     raise
-                yield shelved
+                yield cached
             break
-        idle = [key for key, one in self._shelved.items() if not one.lock.locked()]
-        for key in idle[: max(0, len(self._shelved) - _MAX_LOADED)]:
-            del self._shelved[key]
+        idle = [key for key, one in self._cached.items() if not one.lock.locked()]
+        for key in idle[: max(0, len(self._cached) - _MAX_LOADED)]:
+            del self._cached[key]
 
 
-async def _bring_up_to_date(shelved: _Shelved, graphs: GraphReader, scope: Scope) -> None:
-    state, known = await graphs.state(scope), shelved.state
+async def _bring_up_to_date(cached: _Cached, graphs: GraphReader, scope: Scope) -> None:
+    state, known = await graphs.state(scope), cached.state
     if state.revision == known.revision:
-        # Sleep that merged nothing moves no revision.
-        shelved.state, shelved.graph.slept_at = state, state.slept_at
+        # A sleep cycle that merged nothing does not move the revision.
+        cached.state, cached.graph.slept_at = state, state.slept_at
         return
-    # A view that is older than what this process has written meanwhile: newer does no harm, and goes nowhere.
+    # The view is older than this process's own last write: keep the newer graph.
     if 0 < state.revision < known.revision:
         return
     is_whole = known.revision < state.removed_revision or state.revision < known.revision
     with gc_paused():
         contents = await graphs.load(scope, after=0 if is_whole else known.revision)
         if len(contents.nodes) + len(contents.edges) < _IN_THREAD_FROM:
-            shelved.graph.absorb(contents, is_whole=is_whole)
+            cached.graph.absorb(contents, is_whole=is_whole)
         else:
-            await anyio.to_thread.run_sync(lambda: shelved.graph.absorb(contents, is_whole=is_whole))
-    shelved.settle(contents.state)
+            await anyio.to_thread.run_sync(lambda: cached.graph.absorb(contents, is_whole=is_whole))
+    cached.mark_stored(contents.state)
 
 
-async def _saved(shelved: _Shelved, transaction: WriteTransaction, scope: Scope) -> GraphState:
-    """Write what changed in the graph; where it stands once that is committed."""
-    graph, state = shelved.graph, shelved.state
+async def _save(cached: _Cached, transaction: WriteTransaction, scope: Scope) -> GraphState:
+    """Write what changed in the graph. Returns its stored state after the commit."""
+    graph, state = cached.graph, cached.state
     if changes := graph.drain_changes():
         if scope.session is not None:
-            # Made anew when they are read: a tenth of a second for the largest session, and half the bytes on disk.
+            # Embeddings are recomputed on load: 0.1 s for the largest session, for half the bytes on disk.
             changes = replace(changes, nodes=[replace(node, embedding=None) for node in changes.nodes])
         state = await transaction.graphs.save(scope, changes, embedder=graph.embedder_fingerprint)
     if graph.slept_at is not None and graph.slept_at != state.slept_at:
@@ -192,8 +192,8 @@ async def _check_known(view: ReadView | WriteTransaction, scope: Scope) -> None:
         raise SessionNotFound(scope.session or "")
 
 
-def _agents(scope: Scope) -> Scope:
-    """The scope by which a graph is shelved: a session's belongs to one agent, whoever names it."""
+def _cache_key(scope: Scope) -> Scope:
+    """The scope without what may vary between callers: a session belongs to one agent, so its agent is left out."""
     if scope.session is None:
         return Scope(owner=scope.owner, agent=scope.agent or DEFAULT_AGENT)
     return Scope(owner=scope.owner, session=scope.session)

@@ -1,4 +1,4 @@
-"""How an agent's graphs are set up: the settings, and an empty graph that sleeps by them."""
+"""The settings of an agent's graphs, and new graphs that follow them."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -39,8 +39,8 @@ _log: Final = logging.getLogger("kalito.graph")
 class OrchestratorConfig:
     """Every setting of the graphs.
 
-    `emit` hears of each sleep cycle, and of whose graph it was, when it is stored; of one that made room in a full
-    graph, when it happens, maybe in another thread.
+    `emit` is called with each sleep cycle's graph kind and report once the cycle is stored. A cycle that makes room in
+    a full graph calls it at once, maybe from another thread.
     """
 
     session_graph: GraphConfig = SessionGraphConfig()
@@ -56,39 +56,39 @@ class OrchestratorConfig:
 
 
 def new_graph(config: OrchestratorConfig, scope: Scope, clock: Clock) -> "GraphStore":
-    """An empty graph for a session, or for the agent, that sleeps as it is set to."""
+    """An empty graph for a session or for the agent, with its sleep cycle configured."""
     from kalito_mcp.graph.store import GraphStore  # noqa: PLC0415 - numpy comes with it
 
     graph = GraphStore(config.agent_graph if scope.session is None else config.session_graph, now_ms=clock.now_ms)
     sleep = sleep_config(config, kind_of(scope))
 
     def emit(report: SleepCycleReport) -> None:
-        # The others are told of by who ran them, once they are stored.
+        # Other cycles are reported by their caller, once they are stored.
         if report.trigger is SleepCycleTrigger.EVICTION and sleep.emit is not None:
             sleep.emit(report)
 
-    # A full graph sleeps inside a write transaction, which waits for no summarizer of the user's.
+    # A full graph sleeps inside a write transaction, which must not wait for a user's summarizer.
     graph.configure_sleep_cycle(replace(sleep, summarizer=ClusterSummarizer(), emit=emit))
     return graph
 
 
 def sleep_config(config: OrchestratorConfig, kind: GraphScope) -> SleepCycleConfig:
-    """How a graph of that kind sleeps."""
+    """The sleep cycle's configuration for graphs of this kind."""
     emit = None if config.emit is None else partial(config.emit, kind)
     return SleepCycleConfig(config.summarizer or ClusterSummarizer(), config.sleep, emit)
 
 
 def kind_of(scope: Scope) -> GraphScope:
-    """Whose graph the scope means."""
+    """Whether the scope means an agent's graph or a session's."""
     return GraphScope.AGENT if scope.session is None else GraphScope.SESSION
 
 
-async def summarized(plan: "SleepPlan", config: OrchestratorConfig) -> Mapping[str, str]:
-    """The summaries of a plan's clusters; none, and so the anchors' own texts, where the summarizer takes too long."""
+async def summarize(plan: "SleepPlan", config: OrchestratorConfig) -> Mapping[str, str]:
+    """Summarize a plan's clusters. Empty if the summarizer is too slow; the anchors then keep their own texts."""
     from kalito_mcp.graph.sleep import summarize_clusters  # noqa: PLC0415 - numpy comes with it
 
     with anyio.move_on_after(config.summarizer_timeout_s):
         summarizer = config.summarizer or ClusterSummarizer()
         return await anyio.to_thread.run_sync(summarize_clusters, plan, summarizer, abandon_on_cancel=True)
-    _log.warning("the summarizer of the sleep cycle took more than %s s", config.summarizer_timeout_s)
+    _log.warning("the sleep cycle goes on without its summarizer: it took over %s s", config.summarizer_timeout_s)
     return {}

@@ -1,8 +1,7 @@
-"""Recorded messages enter their session's graph, as owed work: a user's message is a query, the assistant's reply its
-answer, and both refer to what they are about.
+"""Adds recorded messages to their session's graph, as owed work. A user's message becomes a query and the assistant's
+reply its answer; both refer to the entities they mention.
 
-The mark of how far that is moves in the transaction that writes the nodes: every message is observed once, whatever
-crashes.
+`observed_seq` moves in the transaction that writes the nodes, so each message is added once, even after a crash.
 """
 
 import logging
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("kalito.graph")
 _CHUNK: Final = 50
 LOOK_BACK: Final = 8
-"""How many messages before an answer its query may lie."""
+"""An answer's query is at most this many messages before it."""
 
 
 class Observer:
-    """Keeps sessions' graphs up with their messages."""
+    """Keeps sessions' graphs up to date with their messages."""
 
     def __init__(self, store: Store, cache: GraphCache, policy: GraphPolicy) -> None:
         self._store = store
@@ -37,9 +36,9 @@ class Observer:
         self.policy = policy
 
     async def observe(self, scope: Scope) -> int:
-        """Take in the messages that are not in the graph yet; how many those were.
+        """Add the messages that are not in the graph yet. Returns how many those were.
 
-        Switched off, it only moves the mark: messages of that time never enter.
+        If graphs are switched off, only `observed_seq` moves, so these messages never enter the graph.
         """
         observed = 0
         while True:
@@ -60,7 +59,7 @@ class Observer:
                 messages = await transaction.conversations.messages(
                     session, first_seq=done + 1 - LOOK_BACK, last_seq=last
                 )
-                # In a thread: 50 messages are 50 ms, and the loop has others to serve.
+                # In a thread: 50 messages take 50 ms, which would block the event loop.
                 await anyio.to_thread.run_sync(observe_messages, graph, messages, done, self.policy)
                 await transaction.sessions.set_observed_seq(session, last)
             observed += last - done
@@ -69,17 +68,17 @@ class Observer:
 def observe_messages(
     graph: "GraphStore", messages: Sequence[MessageWithImportance], done: int, policy: GraphPolicy
 ) -> None:
-    """Take the messages beyond seq `done` into the graph; those before it say what is being answered.
+    """Add the messages after seq `done` to the graph. Earlier ones only show which query a reply answers.
 
-    A reply answers the last user's message of the eight before it, and is in no graph where there is none. So it does
-    not matter in how many parts the messages come. What the graph refuses is left out, and what has no room.
+    A reply answers the last user message among the eight before it; without one it is left out. So the result does not
+    depend on how the messages are split into calls. Messages that the graph refuses or has no room for are left out.
     """
     asked_seq, query_id = 0, None
     refused: list[str] = []
     for message in messages:
         is_query = message.role is Role.USER
         if message.role is Role.SYSTEM or not message.text.strip():
-            # What answers a forgotten question does not answer the one before it.
+            # The answer to a forgotten question must not become the answer to the question before it.
             query_id = None if is_query and message.is_hidden else query_id
             continue
         if is_query:
@@ -87,22 +86,22 @@ def observe_messages(
         if message.seq <= done or not (is_query or (query_id and message.seq - asked_seq <= LOOK_BACK)):
             continue
         try:
-            query_id = _take(graph, message, None if is_query else query_id, policy)
+            query_id = _add(graph, message, None if is_query else query_id, policy)
         except RecordNotFound:
             query_id = None  # the query was evicted while its answer came
         except (InvalidInput, GraphFull) as error:
             query_id = graph.node_of_record(message.record_id) if is_query else query_id
             refused.append(f"{message.record_id}: {error}")
     if refused:
-        _log.warning("%d messages are not whole in their session's graph, such as %s", len(refused), refused[0])
+        _log.warning("missing or incomplete messages in a session's graph: %d, such as %s", len(refused), refused[0])
 
 
 def observe_again(
     graph: "GraphStore", messages: Sequence[MessageWithImportance], seq: int, policy: GraphPolicy
 ) -> None:
-    """Take one message in that was changed or has come back, joined to what it answers, or to its answers.
+    """Add one changed or restored message again, and link it to its query or its answers.
 
-    `messages` are those around it that have been observed: eight before it and eight after it, where there are so many.
+    `messages` are the message and the observed ones around it, up to eight on each side.
     """
     place = next(place for place, message in enumerate(messages) if message.seq == seq)
     observe_messages(graph, messages[: place + 1], seq - 1, policy)
@@ -119,34 +118,34 @@ def observe_again(
         try:
             graph.link(query_id, answer_id, EdgeType.RESPONDED_WITH, 1.0, at_ms=message.created_at)
         except GraphFull as error:
-            _log.warning("%s is not linked to what it answers: %s", message.record_id, error)
+            _log.warning("%s is not linked to its question: %s", message.record_id, error)
 
 
-def _take(graph: "GraphStore", message: MessageWithImportance, query_id: str | None, policy: GraphPolicy) -> str:
-    """Take in a query, or the answer to one; the query's id."""
+def _add(graph: "GraphStore", message: MessageWithImportance, query_id: str | None, policy: GraphPolicy) -> str:
+    """Add a query, or an answer if `query_id` is given. Returns the query's node id."""
     record_id, at_ms = message.record_id, message.created_at
     if query_id is None:
         node_id = query_id = graph.upsert_query(message.text, record_id=record_id, at_ms=at_ms)
     else:
         node_id = graph.upsert_answer(query_id, message.text, record_id=record_id, at_ms=at_ms)
-    _refer(graph, message.text, node_id, record_id, at_ms, policy)
+    _link(graph, message.text, node_id, record_id, at_ms, policy)
     return query_id
 
 
 def observe_pins(graph: "GraphStore", pins: Sequence[SemanticPin], policy: GraphPolicy) -> None:
-    """What is pinned stays in the graph: the pins' messages are pinned there, and refer to the pins' entities."""
+    """Pin the nodes of the pins' source messages, so that they are not evicted, and link them to the pins' entities."""
     for pin in pins:
         node_id = graph.node_of_record(pin.source_message_id or "")
         if node_id is None:
             continue
         graph.pin(node_id)
         try:
-            _refer(graph, pin.content, node_id, pin.id, pin.created_at, policy)
+            _link(graph, pin.content, node_id, pin.id, pin.created_at, policy)
         except GraphFull as error:
-            _log.warning("%s is pinned in its session's graph without all that it refers to: %s", pin.id, error)
+            _log.warning("%s is pinned in its session's graph, but not all its entities are linked: %s", pin.id, error)
 
 
-def _refer(graph: "GraphStore", text: str, node_id: str, record_id: str, at_ms: int, policy: GraphPolicy) -> None:
+def _link(graph: "GraphStore", text: str, node_id: str, record_id: str, at_ms: int, policy: GraphPolicy) -> None:
     from kalito_mcp.graph.entities import entities  # noqa: PLC0415 - only where a graph is written
 
     for entity in entities(text)[: policy.max_entities]:

@@ -1,7 +1,7 @@
-"""`MemoryOrchestrator`: one agent's graphs, the long-term one and those of its sessions, joined to what is stored.
+"""`MemoryOrchestrator`: one agent's graphs, the long-term one and those of its sessions.
 
-The specification's orchestrator, method by method. A graph is written in the transaction that changes it, so what a
-call returned is there after a crash, and other processes see it.
+It implements the specification's orchestrator, method by method. A graph is stored in the transaction that changes it,
+so a call's result survives a crash, and other processes see it.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -24,10 +24,7 @@ from kalito_mcp.domain.graph import (
 )
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.domain.sleep import (
-    SleepCycleReport,
-    SleepCycleTrigger,
-)
+from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
@@ -37,11 +34,11 @@ from kalito_mcp.orchestrator.graph_settings import (
     kind_of,
     new_graph,
     sleep_config,
-    summarized,
+    summarize,
 )
 from kalito_mcp.orchestrator.overview import overview
 from kalito_mcp.orchestrator.past_answers import past_answer
-from kalito_mcp.orchestrator.snapshot_import import of_this_memory, without_gone
+from kalito_mcp.orchestrator.snapshot_import import keep_own_ids, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -78,20 +75,20 @@ class MemoryOrchestrator:
         self._clock = clock
         self._owner = owner
         self.finalizer: Finalize | None = None
-        """Who closes sessions; set where there is an opened memory."""
+        """Closes sessions; set only for the orchestrators of an opened memory."""
 
     async def get_session_store(self, session_id: str) -> "GraphStore":
-        """A copy of the session's graph, as stored. Raises SessionNotFound, here and below also for a session of
-        another agent."""
+        """A copy of the session's stored graph. Raises SessionNotFound for an unknown session; in this class, that
+        includes a session of another agent."""
         return (await self._copy(self._session(session_id)))[0]
 
     async def get_agent_store(self) -> "GraphStore":
-        """A copy of the agent's graph, as stored."""
+        """A copy of the agent's stored graph."""
         return (await self._copy(self._agent()))[0]
 
     async def upsert_query(self, session_id: str, text: str) -> str:
-        """The id of the query's node in the session's graph. Raises as `GraphStore.upsert_query`; SessionNotFound, and
-        SessionFinalized for a closed one."""
+        """Add the query to the session's graph. Returns its node id. Raises SessionNotFound, SessionFinalized if it is
+        closed, and what `GraphStore.upsert_query` raises."""
         scope = self._session(session_id)
         async with self._cache.changing(scope) as (transaction, [graph]):
             session = await transaction.sessions.get(scope)
@@ -102,15 +99,14 @@ class MemoryOrchestrator:
     async def record_feedback(
         self, session_id: str | None, target_id: str, label: FeedbackLabel | str, note: str | None = None
     ) -> str:
-        """Remember what the user thought of a query or an answer, by the id of its node or of its message. The id of
-        the feedback's node.
+        """Store feedback on a query or an answer, named by its node id or message id. Returns the feedback's node id.
 
-        It is written to the session's graph and to the agent's, whichever know the target; without a session, to the
-        agent's.
+        It is written to each of the session's and the agent's graph that contains the target; without a session, only
+        to the agent's.
 
-        Raises:
-            RecordNotFound: neither knows the target. SessionNotFound. InvalidInput, GraphFull: as
-            `GraphStore.record_feedback`. Nothing was written.
+        Raises: nothing was written in any case.
+            RecordNotFound: no graph contains the target. SessionNotFound: no such session.
+            InvalidInput, GraphFull: see `GraphStore.record_feedback`.
         """
         from kalito_mcp.graph.promotion import mark_already_counted  # noqa: PLC0415 - numpy comes with it
 
@@ -119,15 +115,15 @@ class MemoryOrchestrator:
             written = [graph.record_feedback(node_id, label, note) for graph, node_id in targets]
             if not written:
                 raise RecordNotFound(
-                    f"nothing called {target_id!r} was asked or answered here; take an id that search_memory gave"
+                    f"{target_id!r} is not a question or answer in this graph; use an id returned by search_memory"
                 )
             if len(written) > 1:
                 mark_already_counted(targets[0][0], written[0], label)
         return written[0]
 
     async def search(self, session_id: str | None, text: str, k: int = 10) -> Sequence[GraphHit]:
-        """The k most similar queries of the session's graph and the agent's, best first; the session's own are put
-        first by `search_bias_session_first`. What both know comes once.
+        """The k most similar queries of the session's and the agent's graph, best first. `search_bias_session_first`
+        raises the scores of the session's own. A query in both graphs is returned once.
 
         Raises:
             InvalidInput: a blank text, or k outside 1 to 1,000.
@@ -138,10 +134,10 @@ class MemoryOrchestrator:
     async def past_answers(
         self, session_id: str | None, text: str, *, scope: GraphScope | None = None
     ) -> Sequence[PastAnswer]:
-        """What similar questions were answered before, and how that was liked; best first.
+        """Similar past questions with their answers and feedback, best first.
 
-        Only queries with an answer, at least `min_similarity` near; at most `past_answers` of them. With a `scope`
-        only those of the session's graph, or of the agent's.
+        Returns up to `past_answers` queries that have an answer and a similarity of at least `min_similarity`. With a
+        `scope`, only those of the session's graph or of the agent's.
         """
         policy = self.config.graph
         if not policy.enabled or not policy.past_answers or not text.strip():
@@ -151,7 +147,7 @@ class MemoryOrchestrator:
             for graph, hit, ids in self._found(graphs, text, _depth(policy.past_answers)):
                 if hit.similarity < policy.min_similarity or scope not in (None, hit.scope):
                     continue
-                # One that was asked again, and has no answer yet, is shown in the place of those that have.
+                # A query asked again stands for its duplicates before it has an answer; theirs is used then.
                 answered = (past_answer(graph, replace(hit, id=node_id)) for node_id in ids)
                 one = next((one for one in answered if one is not None), None)
                 if one is not None and (one.query_id not in found or found[one.query_id].score < one.score):
@@ -168,14 +164,14 @@ class MemoryOrchestrator:
         only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None,
         **options: Any,
     ) -> SleepCycleReport | None:
-        """Consolidate the session's graph, or the agent's; None within the cooldown, unless forced.
+        """Consolidate the session's graph, or the agent's. Returns None within the cooldown, unless forced.
 
-        It is planned on a copy, in a thread, while others go on; where the graph has changed meanwhile, it is
-        planned again. With `dry_run` the report says what would be merged, and nothing is. None, and nothing is
-        done, where `unless` says so in the transaction.
+        The cycle is planned on a copy, in a thread, without blocking others. If the graph changes meanwhile, it is
+        planned again. With `dry_run` the report says what would be merged, and nothing is written. `only_if` is
+        awaited in the transaction; if it is False, nothing is done and the result is None.
 
         Raises:
-            Conflict: it kept changing; nothing was merged.
+            Conflict: the graph kept changing; nothing was merged.
         """
         from kalito_mcp.graph import sleep  # noqa: PLC0415 - numpy comes with it
 
@@ -185,7 +181,7 @@ class MemoryOrchestrator:
             if copy.is_rested(**options) and not force:
                 return None
             plan = await anyio.to_thread.run_sync(partial(copy.plan_sleep_cycle, trigger, **options))
-            summaries = await summarized(plan, self.config)
+            summaries = await summarize(plan, self.config)
             if dry_run:
                 return sleep.preview_report(plan, summaries)
             async with self._cache.changing(scope) as (transaction, [graph]):
@@ -197,13 +193,13 @@ class MemoryOrchestrator:
                 report = await anyio.to_thread.run_sync(graph.apply_sleep_plan, current, summaries)
             sleep.notify(sleep_config(self.config, kind_of(scope)), report)
             return report
-        raise Conflict("the graph kept changing while its sleep cycle was planned; try again when it is quieter")
+        raise Conflict("the graph kept changing while its sleep cycle was planned; try again later")
 
     async def promote(
         self, session_id: str, *, only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
     ) -> PromotionReport | None:
-        """Merge the best of the session's graph into the agent's, by the promotion policy. None, and nothing is
-        done, where `unless` says so in the same transaction."""
+        """Merge the best of the session's graph into the agent's, by the promotion policy. `only_if` is awaited in the
+        same transaction; if it is False, nothing is done and the result is None."""
         from kalito_mcp.graph.promotion import promote  # noqa: PLC0415 - numpy comes with it
 
         scopes = (self._session(session_id), self._agent())
@@ -215,14 +211,14 @@ class MemoryOrchestrator:
     async def preview(
         self, graph: "GraphStore", *, sleeps: bool, promotes: bool
     ) -> tuple[SleepCycleReport | None, PromotionReport | None]:
-        """What a sleep cycle of a session's graph, and then its promotion, would report. It changes the copy that it
-        is given, and nothing else."""
+        """What a sleep cycle of a session's graph, and then its promotion, would report. `graph` must be a copy: it is
+        changed. Nothing is stored."""
         from kalito_mcp.graph.promotion import promote  # noqa: PLC0415 - numpy comes with it
 
         sleep = promotion = None
         if sleeps:
             plan = await anyio.to_thread.run_sync(graph.plan_sleep_cycle, SleepCycleTrigger.SESSION_FINALIZE)
-            summaries = await summarized(plan, self.config)
+            summaries = await summarize(plan, self.config)
             sleep = await anyio.to_thread.run_sync(graph.apply_sleep_plan, plan, summaries)
         if promotes:
             agent = await self.get_agent_store()
@@ -240,16 +236,18 @@ class MemoryOrchestrator:
         """Close the session: see `Finalizer.finalize`.
 
         Raises:
-            ConfigurationError: this orchestrator is not an opened memory's.
+            ConfigurationError: this orchestrator does not belong to an opened memory.
         """
         if self.finalizer is None:
-            raise ConfigurationError("only an opened memory closes sessions; take memory.orchestrator()")
+            raise ConfigurationError(
+                "only an opened memory can close sessions; get the orchestrator from memory.orchestrator()"
+            )
         return await self.finalizer(
             self._session(session_id), FinalizeOptions(promote, checkpoint, checkpoint_name), None
         )
 
     def check_snapshot_name(self, name: str | None) -> None:
-        """Raises InvalidInput for a name that no checkpoint can have."""
+        """Raises InvalidInput if a snapshot cannot have this name."""
         self._snapshot_path(name or default_name(self.agent_id))
 
     def _snapshot_path(self, name: str) -> Path:
@@ -258,8 +256,8 @@ class MemoryOrchestrator:
         return path
 
     async def gc_sessions(self, older_than_ms: int) -> int:
-        """Remove the graphs of finalized sessions that were last written more than `older_than_ms` ago: what was worth
-        it has been promoted. Their records stay. How many graphs that were. Raises InvalidInput for less than 0."""
+        """Remove the graphs of finalized sessions that were last written more than `older_than_ms` ago; their best is
+        promoted already. Their records stay. Returns how many were removed. Raises InvalidInput for less than 0."""
         if older_than_ms < 0:
             raise InvalidInput(f"older_than_ms={older_than_ms} must be at least 0")
         before_ms = self._clock.now_ms() - older_than_ms
@@ -276,15 +274,15 @@ class MemoryOrchestrator:
                 return removed
 
     def get_active_sessions(self) -> list[str]:
-        """The owner's sessions whose graphs are in memory, of any agent; the one used last at the end."""
+        """The owner's sessions, of any agent, whose graphs are in memory; least recently used first."""
         return [one.session for one in self._cache.loaded() if one.session is not None and one.owner == self._owner]
 
     async def save_snapshot(self, name: str | None = None) -> SnapshotFile:
-        """Write the agent's best `top_k` queries, with what they are linked to, to a checkpoint; under the agent's own
-        name, whose last checkpoint it replaces, unless given.
+        """Write the agent's best `top_k` queries, with their linked nodes, to a snapshot. It replaces the snapshot of
+        the same name; the default name is the agent's.
 
         Raises:
-            InvalidInput: the name is not plain. StorageFull, StorageReadOnly: it cannot be written.
+            InvalidInput: the name is not plain. StorageFull, StorageReadOnly: the file cannot be written.
         """
         from kalito_mcp.graph.top_subgraph import top_subgraph  # noqa: PLC0415 - numpy comes with it
 
@@ -292,50 +290,49 @@ class MemoryOrchestrator:
         path = self._snapshot_path(name)
         policy = self.config.checkpoint
 
-        async def best_of_now() -> Mapping[str, Any]:
+        async def best_subgraph() -> Mapping[str, Any]:
             graph = await self.get_agent_store()
             chosen = await anyio.to_thread.run_sync(top_subgraph, graph, policy.top_k)
             return await anyio.to_thread.run_sync(chosen.to_snapshot)
 
-        await write_made(path, best_of_now, is_pretty=policy.pretty)
+        await write_made(path, best_subgraph, is_pretty=policy.pretty)
         return self._snapshots.file(name)
 
     def list_snapshots(self) -> list[SnapshotFile]:
-        """All checkpoints of the database, of any agent; the newest first."""
+        """All snapshots of the database, of any agent, newest first."""
         return self._snapshots.all()
 
     async def read_snapshot(self, name: str) -> Mapping[str, Any]:
-        """A checkpoint as it was written. Raises NotFound, and InvalidInput where it is damaged."""
+        """A snapshot's content. Raises NotFound if there is none, and InvalidInput if it is damaged."""
         data: Mapping[str, Any] = await read_json(self._snapshots.existing(name))
         return data
 
     async def snapshot_overview(self, name: str) -> dict[str, Any]:
-        """A checkpoint in short. Raises as `restore_snapshot` does."""
+        """A snapshot's overview. Raises what `restore_snapshot` raises."""
         data = await self.read_snapshot(name)
         graph = new_graph(self.config, self._agent(), self._clock)
         await anyio.to_thread.run_sync(graph.from_snapshot, data)
         return self._snapshots.file(name).to_dict() | await anyio.to_thread.run_sync(overview, graph)
 
     async def graph_overview(self, session_id: str | None = None) -> dict[str, Any]:
-        """The session's graph, or the agent's, in short."""
+        """The overview of the session's graph, or of the agent's."""
         graph = await self.get_agent_store() if session_id is None else await self.get_session_store(session_id)
         owner = {"agent_id": self.agent_id} | ({} if session_id is None else {"session_id": session_id})
         return owner | await anyio.to_thread.run_sync(overview, graph)
 
     async def restore_snapshot(self, name: str) -> int:
-        """Make the agent's graph that of a checkpoint; how many nodes it has now. Messages that it names, and that are
-        others in this memory, are left out, and so is what was forgotten or erased.
+        """Replace the agent's graph with a snapshot. Returns its number of nodes. Forgotten and erased records are left
+        out, and so are message ids that name other messages in this memory.
 
-        Raises:
-            NotFound: no such checkpoint. InvalidInput: it cannot be read, or is of another version or embedder; the
-            graph is as it was.
+        Raises: the graph is unchanged in any case.
+            NotFound: no such snapshot. InvalidInput: it cannot be read, or has another version or embedder.
         """
         data = await self.read_snapshot(name)
         agent = self._agent()
-        # In one transaction: what is erased beside it is gone from the snapshot's file, or from the graph.
+        # In one transaction: a concurrent purge cleans either the snapshot's file before or the graph after.
         async with self._cache.changing(agent) as (transaction, [graph]):
             data = await without_gone(data, transaction, agent, new_graph(self.config, agent, self._clock))
-            data = await of_this_memory(data, transaction, agent)
+            data = await keep_own_ids(data, transaction, agent)
             await anyio.to_thread.run_sync(graph.from_snapshot, data)
             return graph.stats().nodes
 
@@ -349,7 +346,7 @@ class MemoryOrchestrator:
     def _found(
         self, graphs: Sequence["GraphStore"], text: str, k: int
     ) -> Iterator[tuple["GraphStore", GraphHit, tuple[str, ...]]]:
-        """Each graph's k hits, with the ids of the near-duplicates that each stands for, its own first."""
+        """Each graph's k hits. The ids are the hit's own, then those of the near-duplicates it stands for."""
         for place, graph in enumerate(graphs):
             scope = GraphScope.SESSION if place < len(graphs) - 1 else GraphScope.AGENT
             bias = 1 + self.config.graph.search_bias_session_first if scope is GraphScope.SESSION else 1.0
@@ -358,7 +355,7 @@ class MemoryOrchestrator:
                 yield graph, hit, (one.id, *one.collapsed_ids)
 
     async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
-        """A copy that tells nobody of its sleep: what happens to it has not happened."""
+        """A copy whose sleep cycles are not reported, because nothing that happens to a copy is stored."""
         graph, state = await self._cache.copy(scope)
         graph.configure_sleep_cycle(replace(sleep_config(self.config, kind_of(scope)), emit=None))
         return graph, state
@@ -374,12 +371,12 @@ class MemoryOrchestrator:
 
 
 def _node_of(graph: "GraphStore", target_id: str) -> str | None:
-    """The node that an id means: its own, or that of the message it was met in."""
+    """The node with this id, or the node of the message with this id."""
     if graph.has(target_id):
         return target_id
     return graph.node_of_record(target_id)
 
 
 def _depth(answers: int) -> int:
-    """How many queries to look at for so many that have an answer."""
+    """How many queries to search to find this many that have an answer."""
     return 4 * answers + 8

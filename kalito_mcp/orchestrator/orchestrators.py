@@ -1,4 +1,4 @@
-"""One `MemoryOrchestrator` for each agent, made when it is first asked for."""
+"""Creates the `MemoryOrchestrator` of an agent."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,16 @@ from kalito_mcp.orchestrator.orchestrator import Finalize, MemoryOrchestrator
 
 
 class Orchestrators:
-    """Orchestrators by agent, over one cache of graphs."""
+    """Orchestrators of all agents, which share one graph cache."""
 
     def __init__(self, cache: GraphCache, new: Callable[[str], MemoryOrchestrator]) -> None:
         self.cache = cache
         self.finalizer: Finalize | None = None
-        """Who closes sessions; it makes itself known."""
+        """Closes sessions; set by `Finalizer` when it is created."""
         self._new = new
 
     def of(self, agent_id: str | None) -> MemoryOrchestrator:
-        """The agent's orchestrator, the default agent's unless given. It holds nothing of its own."""
+        """A new orchestrator for the agent, or for the default agent. It has no state of its own."""
         orchestrator = self._new(agent_id or DEFAULT_AGENT)
         orchestrator.finalizer = self.finalizer
         return orchestrator

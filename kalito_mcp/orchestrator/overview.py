@@ -1,4 +1,4 @@
-"""A graph in short: its size, its parts, and the queries of the highest rank. Pure, JSON-ready."""
+"""A graph's overview as JSON-ready values: its size, its parts, and the queries of the highest rank. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final

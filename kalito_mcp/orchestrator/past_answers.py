@@ -1,4 +1,4 @@
-"""A query that was found, as what was answered to it. Pure."""
+"""The past answers to a query that a search found. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -21,9 +21,9 @@ _MAX_ANSWERS: Final = 3
 
 
 def past_answer(graph: "GraphStore", hit: GraphHit) -> PastAnswer | None:
-    """The query with its answers, the best liked and then the newest first; None where it has none.
+    """The query with its answers: best feedback first, then the newest. None if it has no answer.
 
-    Its score is the query's, moved by what was thought of its best answer.
+    The score is the query's, adjusted by the feedback on its best answer.
     """
     query = graph.node(hit.id)
     feedback = _feedback(graph, query.id)
@@ -53,7 +53,7 @@ def past_answer(graph: "GraphStore", hit: GraphHit) -> PastAnswer | None:
 
 
 def _feedback(graph: "GraphStore", node_id: str) -> Counter[str]:
-    """How often a node was given each label."""
+    """How often the node received each feedback label."""
     labels: Counter[str] = Counter()
     for edge in graph.edges_of(node_id):
         if edge.type is EdgeType.HAS_FEEDBACK and edge.from_id == node_id:

@@ -1,5 +1,5 @@
-"""A snapshot from elsewhere names messages by numbers that mean others here: only those are kept that are meant. And
-what was forgotten or erased since it was written does not come back with it.
+"""Prepares a snapshot for this memory: drops ids of another database's messages, and what was forgotten or erased
+since it was written. Also removes records from graphs.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -29,13 +29,12 @@ _PAGE: Final = 400
 async def without_gone(
     data: Mapping[str, Any], view: ReadView | WriteTransaction, scope: Scope, empty: "GraphStore"
 ) -> Mapping[str, Any]:
-    """The snapshot without what its erased records said, and those that are forgotten and say what it says. `empty` is
-    a graph that may be filled.
+    """The snapshot without erased records, and without forgotten records whose text it contains. Fills `empty`.
 
-    An erased message has no words left to compare: in a snapshot from elsewhere, one of its number is left out as well.
+    An erased record has no text to compare, so another database's message with the same id is dropped too.
 
     Raises:
-        InvalidInput: as `GraphStore.from_snapshot`, where anything is to be left out.
+        InvalidInput: something must be left out, but `GraphStore.from_snapshot` cannot read the snapshot.
     """
     gone = await _gone(data, view.records, scope)
     if not gone:
@@ -46,20 +45,22 @@ async def without_gone(
 
 
 async def detach_records(
-    graph: "GraphStore", record_ids: Collection[str], erased_keys: Collection[str], edits: RecordReader, scope: Scope
+    graph: "GraphStore", record_ids: Collection[str], erased_keys: Collection[str], records: RecordReader, scope: Scope
 ) -> int:
-    """Remove the scope's records, and the erased texts of these canonical keys, from a graph. What other records say
-    stays. The number of nodes affected."""
+    """Remove the scope's records, and texts with these canonical keys, from a graph. Text that other records also
+    contain stays. Returns the number of nodes affected."""
     others = await anyio.to_thread.run_sync(partial(graph.other_sources, record_ids, erased_keys=erased_keys))
-    text_of = await record_texts(edits, scope, others)
+    text_of = await record_texts(records, scope, others)
     return await anyio.to_thread.run_sync(
         partial(graph.detach_records, record_ids, text_of=text_of, erased_keys=erased_keys)
     )
 
 
-async def of_this_memory(data: Mapping[str, Any], view: ReadView | WriteTransaction, scope: Scope) -> Mapping[str, Any]:
-    """The snapshot, whose nodes name only messages of the scope's agent that say what the node says: a question or an
-    answer its words, anything else a part of them. What is no snapshot stays as it is, to be refused by who reads it.
+async def keep_own_ids(data: Mapping[str, Any], view: ReadView | WriteTransaction, scope: Scope) -> Mapping[str, Any]:
+    """Drop ids that name a different message here than where the snapshot was written. Changes and returns `data`.
+
+    An id is kept if a message of the scope's agent has the question's or answer's text, or contains that of another
+    node. Input that is not a snapshot is returned unchanged; the parser rejects it.
     """
     nodes = [node for node in _nodes(data) if any(node.get(name) for name in _SPELLINGS)]
     numbers = sorted({number for node in nodes for number in map(_number, _ids(node)) if number is not None})
@@ -77,15 +78,15 @@ async def of_this_memory(data: Mapping[str, Any], view: ReadView | WriteTransact
     return data
 
 
-async def _gone(data: Mapping[str, Any], edits: RecordReader, scope: Scope) -> set[str]:
+async def _gone(data: Mapping[str, Any], records: RecordReader, scope: Scope) -> set[str]:
     nodes_of: dict[str, list[dict[str, Any]]] = {}
     for node in _nodes(data):
         for record_id in _ids(node):
             nodes_of.setdefault(record_id, []).append(node)
     owner = Scope(owner=scope.owner)
-    gone = set(await edits.erased(owner, sorted(nodes_of)))
+    gone = set(await records.erased(owner, sorted(nodes_of)))
     for record_id in nodes_of.keys() - gone:
-        record = await edits.record(owner, record_id)
+        record = await records.record(owner, record_id)
         if record is not None and record.is_deleted and any(_says(record.text, one) for one in nodes_of[record_id]):
             gone.add(record_id)
     return gone

@@ -140,7 +140,7 @@ async def test_feedback_takes_a_messages_number_and_a_node_of_either_graph(datab
         await h.facts("record_feedback", target_id=ids[1].removeprefix("msg_"), label="up")
         [own] = (await h.facts("search_memory", query=AGAIN, session_id="s"))["past_answers"]
         node_id = own["answers"][0]["node_id"]
-        assert "nothing called" in await h.refusal("record_feedback", target_id=node_id, label="up")
+        assert "is not a question or answer" in await h.refusal("record_feedback", target_id=node_id, label="up")
         await h.facts("record_feedback", target_id=node_id, label="up", session_id="s")
         await h.facts("finalize_session", session_id="s")
         [kept] = (await h.facts("search_memory", query=AGAIN))["past_answers"]

@@ -123,7 +123,7 @@ def test_what_the_graph_refuses_is_left_out_and_the_rest_goes_on(caplog: pytest.
     texts = ["x" * 600_000, "Too long, sorry.", "Where is Ann?", "In Oslo."]
     observe_messages(graph, messages_of("uaua", texts), 0, GraphPolicy())
     assert answers(graph) == {"Where is Ann?": ["In Oslo."]}
-    assert "1 messages are not whole" in caplog.text
+    assert "missing or incomplete messages in a session's graph: 1" in caplog.text
 
 
 def test_a_full_graph_of_pinned_nodes_takes_no_more_and_observing_goes_on(caplog: pytest.LogCaptureFixture) -> None:
