@@ -10,14 +10,14 @@ from kalito_mcp.server.build import KalitoServer
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _GRACE_S: Final = 2
-"""How long open requests may go on after the process was told to end; a subscription would never end by itself."""
+"""How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
 
 
 def check_address(host: str) -> None:
-    """Refuse every address but this machine's own.
+    """Refuse every address except this machine's own.
 
     Raises:
-        ConfigurationError: other machines could reach it, and there is no login yet.
+        ConfigurationError: other machines could reach the address, and there is no login yet.
     """
     if host not in LOOPBACK:
         raise ConfigurationError(
@@ -42,18 +42,18 @@ async def serve_http(
     Raises:
         ConfigurationError: the address is not loopback, or the port is taken.
     """
-    import uvicorn  # noqa: PLC0415 - stdio does without
+    import uvicorn  # noqa: PLC0415 - stdio does not need it
 
     check_address(host)
     app = server.streamable_http_app(host=host) if transport == "http" else server.sse_app(host=host)
     config = uvicorn.Config(app, log_config=None, log_level="warning", timeout_graceful_shutdown=_GRACE_S)
-    with _listening(host, port) as listening:
+    with _listen(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         announce(f"http://{shown}:{listening.getsockname()[1]}/{'mcp' if transport == 'http' else 'sse'}")
         await uvicorn.Server(config).serve(sockets=[listening])
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:

@@ -1,7 +1,6 @@
 """The memory that a server serves, while it is open.
 
-A server answers its host before the memory is open: opening goes on beside it, and the first call that needs the
-memory waits for it.
+A server answers its host before the memory is open. The first call that needs the memory waits for it.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +28,7 @@ MemoryOpener = Callable[[], AbstractAsyncContextManager["Memory"]]
 class MemoryHandle:
     """Holds the memory for tools, resources and prompts.
 
-    `default_session` is the handle that the host's environment gives, where it gives one.
+    `default_session` is the session id from the host's environment, if any.
     """
 
     def __init__(self, opener: MemoryOpener, default_session: str | None) -> None:
@@ -41,10 +40,10 @@ class MemoryHandle:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Begin to open the memory, and close it when the block ends; inside another such block, do neither.
+        """Start to open the memory, and close it when the block ends. Inside another such block, do neither.
 
         Raises:
-            KalitoError: it could not be opened, or the block raised it.
+            KalitoError: the memory could not be opened, or the block raised the error.
         """
         if self._ready is not None:
             yield
@@ -64,11 +63,11 @@ class MemoryHandle:
             raise self._failure
 
     async def memory(self) -> "Memory":
-        """The memory, as soon as it is open.
+        """Return the memory, as soon as it is open.
 
         Raises:
-            KalitoError: why it could not be opened, at every call: a host shows its user the answer of a call, and
-            rarely what a server that ended wrote to stderr.
+            KalitoError: the memory could not be opened. Every call raises it: hosts show the answer of a call to the
+            user, but rarely show what a server wrote to stderr.
         """
         if self._ready is None:
             raise RuntimeError("the memory is open only while the server runs")
@@ -79,8 +78,8 @@ class MemoryHandle:
         return self._memory
 
     def lifespan(self, _server: Any) -> AbstractAsyncContextManager[None]:
-        """The SDK's lifespan: once a process, except over SSE, where it is once a connection. The transports
-        therefore open the memory around it, and only a server that is driven without one opens it here."""
+        """The SDK's lifespan: one a process, but over SSE one a connection. The transports therefore open the memory
+        around it. Only a server without a transport of ours opens it here."""
         return self.open()
 
     async def _hold(self, ready: anyio.Event, done: anyio.Event) -> None:
@@ -96,10 +95,10 @@ class MemoryHandle:
             self._memory = None
 
     def session(self, session_id: str | None) -> str:
-        """The given session, or the host's.
+        """Return the given session id, or else the host's.
 
         Raises:
-            InvalidInput: neither is there, or it is no name.
+            InvalidInput: both are missing, or the id is not a valid name.
         """
         chosen = session_id or self.default_session
         if not chosen:
@@ -107,6 +106,6 @@ class MemoryHandle:
         return checked_name(chosen, "session_id")
 
 
-def opened_by(context: "Context[None, Any]") -> MemoryHandle:
-    """The memory of the server that answers this call, for what is no method of a tool."""
+def handle_of(context: "Context[None, Any]") -> MemoryHandle:
+    """The memory handle of the server that answers this call, for functions outside the tools' classes."""
     return cast("_Serving", context.mcp_server).opened

@@ -15,14 +15,14 @@ def register_prompts(server: MCPServer[Any], opened: MemoryHandle) -> None:
     @server.prompt(
         name="resume_session",
         title="Resume a conversation",
-        description="Go on where a conversation stopped: its summaries, pins and newest messages.",
+        description="Continue a conversation from its summaries, pins and newest messages.",
     )
     async def resume_session(
-        session_id: Annotated[str, Field(description="Which one; empty for the host's own.")] = "",
+        session_id: Annotated[str, Field(description="The conversation; leave it empty for the host's own.")] = "",
     ) -> str:
         with protocol_errors("prompt resume_session"):
             context = await (await opened.memory()).build_context(opened.session(session_id))
         return (
-            f"{context.text}\n\nWe go on with this conversation. In two or three sentences, say where we stopped and "
-            "what is still open; then wait for me."
+            f"{context.text}\n\nWe are continuing this conversation. In two or three sentences, say where we stopped "
+            "and what is still open; then wait for me."
         )

@@ -1,4 +1,4 @@
-"""How a call is refused: in words that say what to do, without a library's noise, and without our internals."""
+"""How a refusal is worded: it says what to do, without a library's noise and without our internals."""
 
 import difflib
 import logging
@@ -29,8 +29,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "missing": "is missing",
     "string_too_short": "is empty",
     "string_too_long": "is longer than {max_length} characters",
-    "string_pattern_mismatch": "holds nothing but white space",
-    "string_unicode": "holds an unpaired surrogate; send valid Unicode",
+    "string_pattern_mismatch": "contains only white space",
+    "string_unicode": "contains an unpaired surrogate; send valid Unicode",
     "too_short": "is empty; send at least {min_length}",
     "too_long": "has {actual_length} items; send at most {max_length} in one call",
     "list_type": "must be a list",
@@ -52,11 +52,11 @@ _BOUNDS: Final[Mapping[str, str]] = {
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
 }
-"""By the kinds of error that pydantic knows; any other keeps pydantic's words."""
+"""Our words by pydantic's type of error; any other type keeps pydantic's words."""
 
 
 def unknown_arguments(arguments: Iterable[str], known: Sequence[str]) -> str | None:
-    """What is wrong with the names of the arguments; None when all are known."""
+    """What is wrong with the names of the arguments; None if all are known."""
     unknown = sorted(set(arguments) - set(known))
     if not unknown:
         return None
@@ -64,7 +64,7 @@ def unknown_arguments(arguments: Iterable[str], known: Sequence[str]) -> str | N
 
 
 def in_words(error: ValidationError, schema: Mapping[str, Any]) -> str:
-    """The validation error as one sentence a fault, at most five. `schema` is the tool's input schema."""
+    """The validation error as one sentence a fault, at most five sentences. `schema` is the tool's input schema."""
     faults = error.errors(include_url=False, include_context=True)
     sentences = [_fault(fault, schema) for fault in faults[:_SHOWN]]
     if len(faults) > _SHOWN:
@@ -73,7 +73,7 @@ def in_words(error: ValidationError, schema: Mapping[str, Any]) -> str:
 
 
 def refusal(error: BaseException, tool: str) -> ToolError:
-    """The tool error for what a tool raised: our own errors in their words, anything else by an id that the log has."""
+    """The ToolError for what a tool raised. Our own errors keep their words; any other is logged under an id."""
     if isinstance(error, KalitoError):
         return ToolError(f"{error.code}: {error}")
     return ToolError(f"internal: {_incident(error, tool)}")
@@ -81,7 +81,8 @@ def refusal(error: BaseException, tool: str) -> ToolError:
 
 @contextmanager
 def protocol_errors(what: str) -> Iterator[None]:
-    """The same for what has no result to carry an error in, as protocol errors. `what` was being asked for."""
+    """Raise errors of the block as protocol errors, for calls without a result that could carry them. `what` names
+    the call."""
     try:
         yield
     except (MCPError, ResourceError):
@@ -95,7 +96,7 @@ def protocol_errors(what: str) -> Iterator[None]:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> MCPError:
-    """The protocol error for a tool or prompt that does not exist; names the nearest, or all."""
+    """The protocol error for a tool or prompt that does not exist; names the most similar name, or all."""
     return MCPError(code=INVALID_PARAMS, message=f"unknown {kind} {_shown(name)}{_did_you_mean(name, list(known))}")
 
 
@@ -113,7 +114,7 @@ def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 
 def _keys_of(schema: Mapping[str, Any], loc: Sequence[Any]) -> list[str]:
-    """The keys of the object in which the fault lies: those of the argument's item, by its reference."""
+    """The keys of the object that has the fault: an item of the argument, found by its reference."""
     argument = schema.get("properties", {}).get(loc[0], {})
     name = argument.get("items", {}).get("$ref", "").rpartition("/")[2]
     return list(schema.get("$defs", {}).get(name, {}).get("properties", {}))

@@ -1,6 +1,8 @@
 """Resources: sessions with their numbers and graphs, the agent's graph, and its snapshots."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from mcp.server import MCPServer
@@ -8,12 +10,12 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
-from kalito_mcp.errors import InvalidInput, NotFound, SessionNotFound
+from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, SessionNotFound
 from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.refusals import protocol_errors
 from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_URI
-from kalito_mcp.server.tools.answers import made_visible
+from kalito_mcp.server.tools.answers import escape_json
 
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
 GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
@@ -31,7 +33,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         SESSIONS_URI,
         name="sessions",
         title="Sessions",
-        description="The 100 sessions that were written last: id, agent, state, counts.",
+        description="The 100 sessions that changed last: id, agent, state, counts.",
         mime_type="application/json",
     )
     async def sessions() -> str:
@@ -47,38 +49,32 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         title="Session statistics",
         description="One session in numbers: messages, summaries, pins, oldest and newest message, mean importance.",
         mime_type="application/json",
-        # An id is no path: it may begin with a slash or hold two dots, and is only ever a parameter of a query.
+        # An id is not a path: it may begin with a slash or contain two dots, and is only used as a query parameter.
         security=ResourceSecurity(exempt_params={"session_id"}),
     )
     async def session_stats(session_id: str) -> str:
-        with protocol_errors("resource session-stats"):
-            try:
-                stats = await (await opened.memory()).session_stats(session_id)
-            except SessionNotFound as error:
-                raise ResourceNotFoundError(str(error)) from error
+        with _not_found_as_resource_error("session-stats", (SessionNotFound,)):
+            stats = await (await opened.memory()).session_stats(session_id)
         return _json(stats.to_dict())
 
     @server.resource(
         GRAPH_URI,
         name="session-graph",
         title="Session graph",
-        description="One session's personal graph: its size, its questions and entities of the highest rank.",
+        description="One session's graph: its size, and the questions and entities that rank highest.",
         mime_type="application/json",
         security=ResourceSecurity(exempt_params={"session_id"}),
     )
     async def session_graph(session_id: str) -> str:
-        with protocol_errors("resource session-graph"):
-            try:
-                found = await (await opened.memory()).graph_overview(session_id=session_id)
-            except SessionNotFound as error:
-                raise ResourceNotFoundError(str(error)) from error
+        with _not_found_as_resource_error("session-graph", (SessionNotFound,)):
+            found = await (await opened.memory()).graph_overview(session_id=session_id)
         return _json(found)
 
     @server.resource(
         AGENT_URI,
         name="agent",
         title="Agent graph",
-        description="The default agent's long-term graph: its size, its questions and entities of the highest rank.",
+        description="The default agent's long-term graph: its size, and the questions and entities that rank highest.",
         mime_type="application/json",
     )
     async def agent() -> str:
@@ -89,7 +85,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         SNAPSHOTS_URI,
         name="snapshots",
         title="Snapshots",
-        description="The snapshots of agents' long-term graphs: name, bytes, when written.",
+        description="The snapshots of agents' long-term graphs: name, size in bytes, time of writing.",
         mime_type="application/json",
     )
     async def snapshots() -> str:
@@ -101,16 +97,12 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         SNAPSHOT_URI,
         name="snapshot",
         title="Snapshot",
-        description="One snapshot: its size, its questions and entities of the highest rank.",
+        description="One snapshot: its size, and the questions and entities that rank highest.",
         mime_type="application/json",
     )
     async def snapshot(snapshot_id: str) -> str:
-        with protocol_errors("resource snapshot"):
-            try:
-                found = await (await opened.memory()).orchestrator().snapshot_overview(snapshot_id)
-            except (InvalidInput, NotFound) as error:
-                # A name that none can have, none of that name, a damaged file: it says which, with the address.
-                raise ResourceNotFoundError(str(error)) from error
+        with _not_found_as_resource_error("snapshot"):
+            found = await (await opened.memory()).orchestrator().snapshot_overview(snapshot_id)
         return _json(found)
 
     @server.resource(
@@ -121,11 +113,8 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         mime_type="application/json",
     )
     async def record(record_id: str) -> str:
-        with protocol_errors("resource record"):
-            try:
-                found = await (await opened.memory()).record(record_id)
-            except (InvalidInput, NotFound) as error:
-                raise ResourceNotFoundError(str(error)) from error
+        with _not_found_as_resource_error("record"):
+            found = await (await opened.memory()).record(record_id)
         return _json(as_shown(found))
 
     @server.resource(
@@ -136,11 +125,8 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         mime_type="application/json",
     )
     async def record_history(record_id: str) -> str:
-        with protocol_errors("resource record-history"):
-            try:
-                found = await (await opened.memory()).history(record_id)
-            except (InvalidInput, NotFound) as error:
-                raise ResourceNotFoundError(str(error)) from error
+        with _not_found_as_resource_error("record-history"):
+            found = await (await opened.memory()).history(record_id)
         return _json({"record_id": record_id, "edits": found})
 
     @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
@@ -160,5 +146,18 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         return Completion(values=values, has_more=len(found) > _MAX_COMPLETIONS)
 
 
+@contextmanager
+def _not_found_as_resource_error(
+    name: str, missing: tuple[type[KalitoError], ...] = (InvalidInput, NotFound)
+) -> Iterator[None]:
+    """Raise the `missing` errors of the block as the SDK's error for an unknown resource, and others as protocol
+    errors. A damaged snapshot is InvalidInput."""
+    with protocol_errors(f"resource {name}"):
+        try:
+            yield
+        except missing as error:
+            raise ResourceNotFoundError(str(error)) from error
+
+
 def _json(content: dict[str, Any]) -> str:
-    return json.dumps(made_visible(content), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(escape_json(content), ensure_ascii=False, separators=(",", ":"))

@@ -1,9 +1,9 @@
 """MCP over stdin and stdout, on asyncio's own pipes.
 
-The SDK's transport hops through a worker thread for every line; this one costs a third of its CPU a call (0.67
-against 2.0 ms measured), and answers what that one leaves unanswered: a line that is not a message gets a JSON-RPC
-error, with its id where one can be read. While it runs, fd 1 leads to stderr, so that nothing but the protocol
-reaches the host. Where stdin or stdout is no pipe (a file, a console on Windows), the SDK's transport takes over.
+The SDK's transport hops through a worker thread for every line. This one needs a third of its CPU a call (0.67
+instead of 2.0 ms, measured). It also answers a line that is not a message: with a JSON-RPC error, and with the line's
+id if that can be read. While it runs, fd 1 leads to stderr, so that only the protocol reaches the host. If stdin or
+stdout is not a pipe (a file, a console on Windows), the SDK's transport is used.
 """
 
 import asyncio
@@ -43,21 +43,21 @@ _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _CHUNK_BYTES: Final = 256 * 1024
 _LONGEST_NUMBER: Final = 400
 _ID: Final = rb'(-?[0-9]{1,18}|"[\w.:-]{1,100}")'
-# Where SDKs write the id: right behind the version, at the beginning of the message or at its end.
+# Where SDKs write the id: right after the version, at the start of the message or at its end.
 _ID_OF_BROKEN_LINE: Final = re.compile(
     rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*%(id)b\s*,|.*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*%(id)b\s*\}\s*$'
     % {b"id": _ID}
 )
 _GRACE_S: Final = 2.0
-"""How long calls may go on after the host has closed stdin, and how long ending them may take."""
+"""How long calls may continue after the host has closed stdin, and how long ending them may take."""
 
 Incoming = ContextSendStream[SessionMessage | Exception]
 Outgoing = ContextReceiveStream[SessionMessage]
 
 
 async def serve_stdio(server: KalitoServer) -> None:
-    """Serve until the host closes stdin, and answer what it asked before; or until it closes stdout."""
-    core = server._lowlevel_server  # the SDK has no public way to bring one's own transport
+    """Serve until the host closes stdin and its requests are answered, or until it closes stdout."""
+    core = server._lowlevel_server  # the SDK has no public way to use another transport
     options = core.create_initialization_options()
     if sys.platform == "win32" or not (_is_pipe(0) and _is_pipe(1)):
         async with stdio_server() as (incoming, outgoing):
@@ -72,9 +72,9 @@ async def serve_stdio(server: KalitoServer) -> None:
             async def read() -> None:
                 async with send_incoming:
                     await _read_messages(reader, writer, send_incoming, unanswered)
-                    # The SDK cancels what runs as soon as no more can come.
+                    # The SDK cancels running calls as soon as its input ends.
                     with anyio.move_on_after(_GRACE_S):
-                        await unanswered.settled()
+                        await unanswered.wait_until_empty()
                 scope.deadline = anyio.current_time() + _GRACE_S
 
             try:
@@ -88,31 +88,31 @@ async def serve_stdio(server: KalitoServer) -> None:
 
 
 class _Unanswered:
-    """The requests that still run. A subscription is none: it ends with the connection."""
+    """The requests that still run. Subscriptions do not count: they end with the connection."""
 
     def __init__(self) -> None:
         self._ids: set[RequestId] = set()
         self._one_less = anyio.Event()
 
     def incoming(self, message: JSONRPCMessage) -> None:
-        """Count a request; forget one that the host has cancelled, which is never answered."""
+        """Add a request. Remove one that the host cancels: it is never answered."""
         if isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen":
             self._ids.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._forget((message.params or {}).get("requestId"))
+            self._remove((message.params or {}).get("requestId"))
 
     def outgoing(self, message: JSONRPCMessage) -> None:
-        """Forget the request that this answers."""
+        """Remove the request that this answers."""
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._forget(message.id)
+            self._remove(message.id)
 
-    async def settled(self) -> None:
-        """Wait until none runs."""
+    async def wait_until_empty(self) -> None:
+        """Wait until no request runs."""
         while self._ids:
             self._one_less = anyio.Event()
             await self._one_less.wait()
 
-    def _forget(self, request_id: Any) -> None:
+    def _remove(self, request_id: Any) -> None:
         if isinstance(request_id, str | int):
             self._ids.discard(request_id)
         self._one_less.set()
@@ -120,7 +120,7 @@ class _Unanswered:
 
 @asynccontextmanager
 async def _claimed_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Private descriptors of the wire; fd 0 reads nothing and fd 1 writes to stderr meanwhile."""
+    """Stdin and stdout on private descriptors. In the block, fd 0 reads nothing and fd 1 writes to stderr."""
     wire_in, wire_out = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -132,7 +132,7 @@ async def _claimed_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.
     sink = os.fdopen(wire_out, "wb", buffering=0)
     reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
     writing, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
-    # `drain` then waits until the last byte is in the pipe: what is buffered when the loop ends would be lost.
+    # `drain` then waits until the last byte is in the pipe: bytes still buffered when the loop ends would be lost.
     writing.set_write_buffer_limits(high=0)
     try:
         yield reader, asyncio.StreamWriter(writing, protocol, None, loop)
@@ -165,7 +165,7 @@ async def _read_messages(
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
-    """The lines of the stream; None for one that is too long, which is skipped. A last line needs no newline."""
+    """The lines of the stream; None for a line that is too long. The last line needs no newline."""
     pending, size, is_skipping = [b""], 0, False
     while chunk := await reader.read(_CHUNK_BYTES):
         *ends, rest = chunk.split(b"\n")
@@ -194,7 +194,7 @@ async def _send(writer: asyncio.StreamWriter, message: bytes) -> None:
 
 
 def _refusal(line: bytes) -> bytes:
-    """The JSON-RPC error for a line that is not a message, with its id where it has one that can be read."""
+    """The JSON-RPC error for a line that is not a message, with its id if that can be read."""
     try:
         content = json.loads(line.decode(errors="surrogatepass"), parse_int=_short_integer)
     except (ValueError, RecursionError):
@@ -212,10 +212,12 @@ def _refusal(line: bytes) -> bytes:
     if not is_readable and not (isinstance(asked, float) and math.isfinite(asked)):
         asked = None
     if not _is_unicode(content):
-        return _error(asked, INVALID_REQUEST, "the message holds an unpaired surrogate; send valid Unicode")
+        return _error(asked, INVALID_REQUEST, "the message contains an unpaired surrogate; send valid Unicode")
     if is_readable and fields.get("jsonrpc") == "2.0" and isinstance(fields.get("method"), str):
         return _error(
-            asked, INVALID_REQUEST, "params is not an object, is nested too deeply, or holds a number that is too long"
+            asked,
+            INVALID_REQUEST,
+            "params is not an object, is nested too deeply, or contains a number that is too long",
         )
     return _error(
         asked,
@@ -225,7 +227,7 @@ def _refusal(line: bytes) -> bytes:
 
 
 def _short_integer(digits: str) -> int | None:
-    """The integer; None where reading it would take longer than it is worth."""
+    """The integer; None if it has too many digits to be worth reading."""
     return int(digits) if len(digits) < _LONGEST_NUMBER else None
 
 

@@ -1,7 +1,7 @@
-"""Tells hosts that a session changed: those of the 2026 protocol by the SDK's bus, those of 2025 by their session.
+"""Notifies hosts of changed resources: through the SDK's bus (2026 protocol) or their connection (2025 protocol).
 
-The SDK serves `subscriptions/listen` by itself; `resources/subscribe` of the older protocol it leaves to us. A host
-hears of changes made through this process; what another process writes, it sees when it reads next.
+The SDK serves `subscriptions/listen`, but not `resources/subscribe` of the older protocol. A host is notified of
+changes made through this process. It sees the writes of other processes when it reads next.
 """
 
 import logging
@@ -32,7 +32,7 @@ def graph_uri(session_id: str) -> str:
 
 
 class Subscriptions:
-    """Who wants to hear of which resource."""
+    """Which connections are subscribed to which resources."""
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
@@ -45,24 +45,24 @@ class Subscriptions:
         core.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
 
     async def session_changed(self, session_id: str) -> None:
-        """Tell every subscriber of the session, and of the list of sessions."""
+        """Notify every subscriber of the session, and of the list of sessions."""
         await self.changed(stats_uri(session_id), SESSIONS_URI)
 
     async def changed(self, *uris: str) -> None:
-        """Tell every subscriber of these resources. A host that is gone is forgotten.
+        """Notify every subscriber of these resources, and drop connections that are gone.
 
-        A graph takes in what was recorded a moment later, of which nobody is told; of feedback and finalizing they are.
+        A message enters its graph a moment after it was recorded, and nobody is notified of that.
         """
         for uri in uris:
             await self.bus.publish(ResourceUpdated(uri=uri))
             for connection, wanted in list(self._connections.items()):
                 if uri in wanted:
-                    await self._tell(connection, uri)
+                    await self._notify(connection, uri)
 
-    async def _tell(self, connection: Connection, uri: str) -> None:
+    async def _notify(self, connection: Connection, uri: str) -> None:
         try:
             await connection.send_resource_updated(uri)
-        except Exception:  # the connection is the SDK's: whatever it raises, the record is written
+        except Exception:  # the connection is the SDK's: whatever it raises, the record is stored
             _log.info("a subscriber is gone", exc_info=True)
             self._connections.pop(connection, None)
 
@@ -76,5 +76,5 @@ class Subscriptions:
 
 
 def _connection(context: ServerRequestContext[Any]) -> Connection:
-    # The session object is made anew for each request; what lasts is the connection behind it.
+    # Each request has a session object of its own; the connection behind it lasts.
     return context.session._connection

@@ -64,7 +64,7 @@ WRONG_MESSAGES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"text": ""}, "messages[1].text is empty"),
     ({"text": "x" * 1_048_576}, "messages[1]: text has 1,048,576 bytes and the limit is 524,288"),
     ({"text": "é" * 262_145}, "messages[1]: text has 524,290 bytes and the limit is 524,288"),
-    ({"text": "a\ud800b"}, "messages[1].text holds an unpaired surrogate"),
+    ({"text": "a\ud800b"}, "messages[1].text contains an unpaired surrogate"),
     ({"text": None}, "messages[1].text must be a string"),
     ({"role": "tool"}, "messages[1].role must be 'user', 'assistant' or 'system'"),
     ({"role": "User"}, "messages[1].role must be 'user', 'assistant' or 'system'"),
@@ -289,7 +289,7 @@ async def test_a_wrong_range_is_not_summarised(tmp_path: Path, era: str) -> None
 WRONG_PINS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"content": ""}, "content is empty"),
     ({"content": "x" * 524_289}, "content has 524,289 bytes and the limit is 524,288"),
-    ({"content": "a\udc00"}, "content holds an unpaired surrogate"),
+    ({"content": "a\udc00"}, "content contains an unpaired surrogate"),
     ({"content": "x", "source_message_id": "msg_999"}, "source_message_id='msg_999' is not a message of session"),
     ({"content": "x", "source_message_id": "x"}, "source_message_id='x' is not a message id"),
     ({"content": "x", "pin_type": "note"}, "pin_type must be 'manual', 'auto', 'code', 'concept' or 'system'"),

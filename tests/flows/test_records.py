@@ -167,7 +167,7 @@ async def test_secrets_and_private_parts_are_not_kept(tmp_path: Path, era: str) 
             result = await h.call(tool, **arguments)
             assert result.structured_content is not None
             assert (tool, result.structured_content.get("redacted")) == (tool, kinds)
-            assert f"Not kept: {', '.join(kinds)}" in text_of(result)
+            assert f"Removed and not stored: {', '.join(kinds)}" in text_of(result)
         await h.facts("finalize_session", session_id="s")
         assert list(holding(folder, token.lower())) == []
         assert list(holding(folder, CANARY)) == []
@@ -189,7 +189,7 @@ async def test_who_corrects_a_message_hears_what_else_speaks_of_it(tmp_path: Pat
             "update_memory", record_id="msg_1", changes={"text": "Ella may not eat walnuts."}, expected_revision=1
         )
         assert "still says: Ella: no hazelnuts!" in told
-        assert "Written anew with msg_1: summary_" in told
+        assert "Updated with msg_1: summary_" in told
         nothing = await h.text("update_memory", record_id="msg_1", changes={}, expected_revision=2)
         assert nothing.startswith("Nothing to change in msg_1")
         assert "white space" in await h.refusal(
@@ -234,7 +234,7 @@ async def test_a_handle_that_is_a_secret_is_refused(tmp_path: Path, era: str) ->
         assert "secret" in await h.refusal("create_pin", session_id=f"s-{token}", content="Hello.")
         assert list(holding(tmp_path / "data", token.lower())) == []
         told = await h.text("remember", type="note", text=f"Here: {token}")
-        assert "Not kept: github_token" in told
+        assert "Removed and not stored: github_token" in told
 
 
 async def test_no_client_key_makes_a_record_the_memorys_own(tmp_path: Path, era: str) -> None:

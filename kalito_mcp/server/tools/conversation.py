@@ -15,7 +15,7 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
-from kalito_mcp.server.tools.answers import answer, made_visible, not_kept, plural, text_answer
+from kalito_mcp.server.tools.answers import answer, escape_json, redaction_lines, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
@@ -28,13 +28,14 @@ from kalito_mcp.server.tools.shapes import (
     SummarizedSession,
     Summary,
 )
+from kalito_mcp.text.plurals import plural
 
 _SHOWN_SUMMARIES: Final = 10
-"""A backlog makes hundreds; a host cuts an answer that is as long."""
+"""A backlog can yield hundreds; hosts truncate answers that long."""
 
 
 class ConversationTools:
-    """The tools that hand over a conversation and take back its context."""
+    """The tools that record, recall, summarise and close a conversation."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
@@ -45,14 +46,14 @@ class ConversationTools:
         context: Context[None, Any],
         messages: Annotated[
             list[MessageInput],
-            Field(description="In the order they were said. All are stored, or none.", min_length=1),
+            Field(description="In the order they were said. Either all are stored or none.", min_length=1),
         ],
         session_id: SessionId = None,
         agent_id: AgentId = None,
     ) -> Annotated[CallToolResult, RecordedMessages]:
-        """Store messages of the conversation. Returns their ids and the session_id, a new one where there was
-        none; they are on disk by then. Summaries and pins follow by themselves. Does not answer or search; to keep one
-        fact in sight, use create_pin."""
+        """Store messages of the conversation. Returns their ids, and the session_id, which is new if none was sent.
+        The messages are on disk by then. Summaries and pins are made automatically. Does not answer or search; to keep
+        one fact in every context, use create_pin."""
         memory = await self._opened.memory()
         session = session_id or self._opened.default_session or memory.new_session_id()
         new = [_new_message(message, place) for place, message in enumerate(messages)]
@@ -65,9 +66,9 @@ class ConversationTools:
             f"({plural(duplicates, 'duplicate')}, {recorded.total_messages} in all): {', '.join(ids)}"
         )
         if recorded.erased_count:
-            text += f". Not taken, erased before: {recorded.erased_count}"
+            text += f". Not stored, because erased before: {recorded.erased_count}"
         return answer(
-            ". ".join([text, *not_kept(recorded.redacted)]),
+            ". ".join([text, *redaction_lines(recorded.redacted)]),
             RecordedMessages(
                 session_id=session,
                 recorded=recorded.new_count,
@@ -84,12 +85,12 @@ class ConversationTools:
         session_id: SessionId = None,
         max_tokens: Annotated[
             int | None,
-            Field(description="Budget of the whole text, in tokens; as configured unless given.", ge=1, le=MOST_TOKENS),
+            Field(description="Budget of the whole text, in tokens; default: as configured.", ge=1, le=MOST_TOKENS),
         ] = None,
         query: Annotated[
             str | None,
             Field(
-                description="What the user asks now: older messages that match come in where there is room.",
+                description="What the user asks now. Older messages that match it are added if there is room.",
             ),
         ] = None,
         pending_input: Annotated[
@@ -99,23 +100,23 @@ class ConversationTools:
         include: Annotated[
             list[Literal["internal", "untrusted"]] | None,
             Field(
-                description="Also: `internal` thoughts; `untrusted` text of tools and documents that reads like an "
-                "instruction.",
+                description="Also return `internal` thoughts, or `untrusted` text of tools and documents that reads "
+                "like an instruction.",
                 max_length=2,
             ),
         ] = None,
         format: Annotated[  # noqa: A002 - the name that callers expect
             Literal["text", "structured"],
-            Field(description="`structured` gives the parts as JSON instead of the text to read."),
+            Field(description="`structured` returns the parts as JSON instead of text."),
         ] = "text",
     ) -> CallToolResult:
-        """What this conversation remembers, within a token budget: summaries, pins, matching older messages and the
-        newest messages. Returns text to read. It stores nothing; to find one thing across conversations, use
+        """Return what is remembered of this conversation as text, within a token budget: summaries, pins, matching
+        older messages and the newest messages. Stores nothing. To find one thing across conversations, use
         search_memory."""
         memory = await self._opened.memory()
         chosen = session_id or self._opened.default_session
         if not chosen and query:
-            chosen = memory.new_session_id()  # the first turn of a conversation, which may go on under this name
+            chosen = memory.new_session_id()  # the first turn of a conversation, which may continue under this id
         context = await memory.build_context(
             self._opened.session(chosen),
             max_tokens,
@@ -125,7 +126,7 @@ class ConversationTools:
         )
         if format == "text":
             return text_answer(context.text)
-        parts = made_visible(context.to_dict())
+        parts = escape_json(context.to_dict())
         return text_answer(json.dumps(parts, ensure_ascii=False, separators=(",", ":")), parts)
 
     async def summarize_session(
@@ -143,9 +144,9 @@ class ConversationTools:
         start_message_id: MessageRef = None,
         end_message_id: MessageRef = None,
     ) -> Annotated[CallToolResult, SummarizedSession]:
-        """Summarise the messages that have no summary yet: with your text, or without one. Returns the new summaries.
-        Summaries are also made by themselves as messages come in, so this is for good moments to sum up.
-        start_message_id and end_message_id name a range that begins after the last summary."""
+        """Summarise the messages that have no summary yet, in your words or, without `summary`, automatically. Returns
+        the new summaries. Summaries are also made automatically as messages come in; call this at a good moment to sum
+        up. start_message_id and end_message_id name a range that begins after the last summary."""
         memory, session = await self._opened.memory(), self._opened.session(session_id)
         made: Sequence[ConversationSummary]
         if start_message_id is not None or end_message_id is not None:
@@ -171,9 +172,9 @@ class ConversationTools:
         return answer(
             "\n".join(
                 [
-                    f"Made {_summaries(len(made))}; {counts} are summarised.{_last(made)}",
+                    f"Made {plural(len(made), 'summary')}; {counts} are summarised.{_last(made)}",
                     *_lines(made),
-                    *not_kept(redacted),
+                    *redaction_lines(redacted),
                 ]
             ),
             SummarizedSession(
@@ -191,22 +192,20 @@ class ConversationTools:
         context: Context[None, Any],
         session_id: SessionId = None,
         promote: Annotated[
-            bool, Field(description="Take the best questions and answers into the agent's long-term graph.")
+            bool, Field(description="Copy the best questions and answers into the agent's long-term graph.")
         ] = True,
         checkpoint: Annotated[bool, Field(description="Write the agent's graph to a snapshot file.")] = True,
         checkpoint_name: Annotated[
             str | None,
-            Field(
-                description="Name of the snapshot; the agent's own, which is replaced, unless given.", max_length=100
-            ),
+            Field(description="Name of the snapshot; default: the agent's own, which is replaced.", max_length=100),
         ] = None,
         dry_run: Annotated[
-            bool, Field(description="Change nothing: say what would be merged and what promoted.")
+            bool, Field(description="Change nothing; return what would be merged and promoted.")
         ] = False,
     ) -> Annotated[CallToolResult, FinalizedSession]:
-        """Close a conversation for good: the rest is summarised, similar questions are merged, the best go into the
-        agent's long-term graph, and no more messages are taken. Returns the last summaries and the counts. Everything
-        stays searchable. Calling it again changes nothing, and resumes what was interrupted."""
+        """Close a conversation for good: the rest is summarised, similar questions are merged, the best are copied into
+        the agent's long-term graph, and no more messages are accepted. Returns the last summaries and the counts.
+        Everything stays searchable. Calling it again resumes what was interrupted, and otherwise changes nothing."""
         memory, session = await self._opened.memory(), self._opened.session(session_id)
         options = FinalizeOptions(promote, checkpoint, checkpoint_name or None, dry_run)
         finalized = await memory.finalize_session(session, options, context.report_progress)
@@ -217,8 +216,8 @@ class ConversationTools:
         total = closed.message_count - closed.hidden_count
         text = (
             f"Session {session} is {closed.state}: {plural(total, 'message')}, "
-            f"{plural(closed.pin_count, 'pin')}, {_summaries(closed.summary_count)}; "
-            f"{_summaries(len(made))} made now.{_last(made)}"
+            f"{plural(closed.pin_count, 'pin')}, {plural(closed.summary_count, 'summary')}; "
+            f"{plural(len(made), 'summary')} made now.{_last(made)}"
         )
         return answer(
             "\n".join([text, *_lines(made), *_graph_lines(finalized)]),
@@ -239,7 +238,7 @@ class ConversationTools:
 
 
 def _graph_lines(finalized: Finalized) -> Iterator[str]:
-    """What became of the session's graph, or would."""
+    """What happened to the session's graph, or would happen after a dry run."""
     would = "would be " if finalized.is_dry_run else ""
     if finalized.is_dry_run:
         yield "Dry run: nothing was changed."
@@ -255,10 +254,10 @@ def _graph_lines(finalized: Finalized) -> Iterator[str]:
                 f"{', '.join(one.merged_node_ids)}): {one.summary}"
             )
     if finalized.promotion is not None:
-        told = promoted(finalized.promotion)
+        copied = promoted(finalized.promotion)
         yield (
-            f"{plural(told.questions, 'question')} {would}promoted to the agent's graph ({told.merged_with_known} it "
-            f"knew), with {plural(told.answers, 'answer')} and {plural(told.entities, 'link')} to entities."
+            f"{plural(copied.questions, 'question')} {would}promoted to the agent's graph ({copied.merged_with_known} "
+            f"already known), {plural(copied.answers, 'answer')} and {plural(copied.entities, 'link')} to entities."
         )
     if finalized.snapshot is not None:
         yield f"Snapshot {finalized.snapshot.name} written."
@@ -277,10 +276,6 @@ def _new_message(message: MessageInput, place: int) -> NewMessage:
         origin=None if message.origin is None else Origin(message.origin),
         details=message.details,
     )
-
-
-def _summaries(count: int) -> str:
-    return "1 summary" if count == 1 else f"{count} summaries"
 
 
 def _last(made: Sequence[ConversationSummary]) -> str:

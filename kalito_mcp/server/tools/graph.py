@@ -1,4 +1,4 @@
-"""The tool of feedback, record_feedback, and how past answers, sleep cycles and promotions are told."""
+"""The tool of feedback, record_feedback, and the wording of past answers, sleep cycles and promotions."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, Literal
@@ -16,7 +16,7 @@ from kalito_mcp.domain.sleep import (
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import AGENT_URI, Subscriptions, graph_uri
-from kalito_mcp.server.tools.answers import answer, not_kept, plural
+from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     PastAnswerText,
@@ -26,13 +26,14 @@ from kalito_mcp.server.tools.shapes import (
     SleepCluster,
     SleepReport,
 )
+from kalito_mcp.text.plurals import plural
 
 _SHOWN_CLUSTERS: Final = 10
 _DECIMALS: Final = 4
 
 
 class GraphTools:
-    """The tool that remembers what the user thought of an answer."""
+    """The tool that records what the user thought of an answer."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
@@ -43,28 +44,28 @@ class GraphTools:
         target_id: Annotated[
             str,
             Field(
-                description="The message that was liked or not, like `msg_45`, or a node_id of a past answer.",
+                description="The rated message, such as `msg_45`, or a node_id of a past answer.",
                 min_length=1,
                 max_length=200,
             ),
         ],
         label: Annotated[
             Literal["up", "down", "retry"],
-            Field(description="`retry` when the user asks for another answer: half a `down`."),
+            Field(description="`retry`: the user asked for another answer; counts as half a `down`."),
         ],
         note: Annotated[
             str | None, Field(description="Why, in the user's words.", min_length=1, max_length=4000, pattern=r"\S")
         ] = None,
         session_id: Annotated[
             str | None,
-            Field(description="Only for a node_id of source `session`: the conversation it is of.", max_length=200),
+            Field(description="Only for a node_id of source `session`: its conversation.", max_length=200),
         ] = None,
         agent_id: AgentId = None,
     ) -> Annotated[CallToolResult, RecordedFeedback]:
-        """Remember what the user thought of an answer or a question. It moves what search_memory gives back for
-        similar questions. Not for facts or preferences: pin those with create_pin."""
+        """Record what the user thought of an answer or a question. It changes which past answers search_memory returns
+        for similar questions. Not for facts or preferences: pin those with create_pin."""
         memory = await self._opened.memory()
-        # As everywhere a message may be named by its number alone.
+        # Every tool accepts a message id without its prefix.
         target_id = f"msg_{target_id}" if target_id.isdecimal() else target_id
         kept = await memory.record_feedback(
             target_id, label, note, session_id=session_id or None, agent_id=agent_id or None
@@ -72,7 +73,7 @@ class GraphTools:
         await self._subscriptions.changed(AGENT_URI, *([graph_uri(session_id)] if session_id else []))
         redacted = list(kept.redacted)
         return answer(
-            "\n".join([f"Recorded {label} on {target_id} as {kept.id}.", *not_kept(redacted)]),
+            "\n".join([f"Recorded {label} on {target_id} as {kept.id}.", *redaction_lines(redacted)]),
             RecordedFeedback(feedback_id=kept.id, target_id=target_id, label=label, redacted=redacted or None),
         )
 
@@ -103,7 +104,7 @@ def past_question(past: PastAnswer) -> PastQuestion:
 
 
 def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
-    """Past answers as text, a line each."""
+    """Past answers as lines of text: a heading, then each question with its answers below it."""
     if found:
         yield f"{plural(len(found), 'similar question')} asked before:"
     for past in found:

@@ -9,13 +9,13 @@ from pydantic import Field
 from kalito_mcp.domain.records import CreatePinRequest, PinType
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import Subscriptions
-from kalito_mcp.server.tools.answers import answer, not_kept
+from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, SessionId
 
 
 class PinTools:
-    """The tool that keeps one thing in sight."""
+    """The tool that keeps one fact in every context."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
@@ -27,7 +27,7 @@ class PinTools:
         content: Annotated[
             str,
             Field(
-                description="The fact in one sentence that stands by itself.",
+                description="The fact, in one sentence that makes sense on its own.",
                 min_length=1,
                 pattern=r"\S",
             ),
@@ -36,21 +36,23 @@ class PinTools:
         source_message_id: MessageRef = None,
         importance_score: Annotated[
             float | None,
-            Field(description="0 to 1; 0.8 unless given. The most important pins go into every context."),
+            Field(description="0 to 1; default: 0.8. The most important pins are in every context."),
         ] = None,
         pin_type: Annotated[PinTypeName, Field(description="`manual` when the user asked for it.")] = "manual",
         client_key: Annotated[
             str | None,
             Field(
-                description="Your own id of this pin. Sending it again makes no second.", min_length=1, max_length=200
+                description="Your own id of this pin. Sending it again creates no second pin.",
+                min_length=1,
+                max_length=200,
             ),
         ] = None,
         confirmed: Annotated[
-            bool, Field(description="The user has confirmed it; needed for what a tool or a document said.")
+            bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
         ] = False,
     ) -> Annotated[CallToolResult, CreatedPin]:
-        """Pin one important fact, so that every context of this conversation holds it. Returns the pin. For what was
-        said word for word, use record_messages."""
+        """Pin one important fact, so that every context of this conversation contains it. Returns the pin. To store
+        messages word for word, use record_messages."""
         pin = await (await self._opened.memory()).create_pin(
             CreatePinRequest(
                 session_id=self._opened.session(session_id),
@@ -71,4 +73,6 @@ class PinTools:
             f"{fields['created_at']}): {pin.content}"
         )
         redacted = list(pin.redacted)
-        return answer("\n".join([text, *not_kept(redacted)]), CreatedPin(pin=Pin(**fields), redacted=redacted or None))
+        return answer(
+            "\n".join([text, *redaction_lines(redacted)]), CreatedPin(pin=Pin(**fields), redacted=redacted or None)
+        )

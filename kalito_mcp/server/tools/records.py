@@ -15,9 +15,9 @@ from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
 from kalito_mcp.memory import Memory
 from kalito_mcp.records.schemas import as_shown
-from kalito_mcp.server.memory_handle import MemoryHandle, opened_by
+from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
 from kalito_mcp.server.subscriptions import Subscriptions
-from kalito_mcp.server.tools.answers import answer, made_visible, not_kept, plural
+from kalito_mcp.server.tools.answers import answer, escape_json, redaction_lines
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     ChangedRecords,
@@ -26,17 +26,28 @@ from kalito_mcp.server.tools.shapes import (
     RememberedRecords,
     TaskList,
 )
+from kalito_mcp.text.plurals import plural
 
-RecordId = Annotated[str, Field(description="As it was returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
+RecordId = Annotated[str, Field(description="As returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
 _SHOWN: Final = 10
 _EXCERPT_CHARS: Final = 80
-_SPOKEN: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
-"""The fields of a message that others speak of."""
-_OF_TASKS: Final = ("id", "text", "status", "priority", "due_date", "assigned_to", "completed_at", "tags", "revision")
+_REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
+"""The fields of a message that its pins and summaries repeat."""
+_TASK_FIELDS: Final = (
+    "id",
+    "text",
+    "status",
+    "priority",
+    "due_date",
+    "assigned_to",
+    "completed_at",
+    "tags",
+    "revision",
+)
 
 
 class Confirmation(BaseModel):
-    """What the user is asked before anything is erased."""
+    """What the user answers before anything is erased."""
 
     erase: bool = Field(description="Erase for good. This cannot be undone.")
 
@@ -44,17 +55,17 @@ class Confirmation(BaseModel):
 async def ask_before_erasing(
     context: Context[None, Any], record_ids: list[str], purge: bool, confirmed: bool
 ) -> Elicit[Confirmation] | Confirmation:
-    """Ask the user, where something is to be erased and the host can ask.
+    """Ask the user before records are erased, if the host can ask.
 
     Raises:
-        Conflict: it cannot, and nobody says that the user has confirmed. NotFound: there is nothing to erase.
+        Conflict: the host cannot ask, and `confirmed` is false. RecordNotFound: a record does not exist.
     """
     if not purge:
         return Confirmation(erase=False)
-    memory = await opened_by(context).memory()
+    memory = await handle_of(context).memory()
     found = await _to_erase(memory, record_ids)
     if not found:
-        return Confirmation(erase=True)  # all of it is erased already: the files are cleaned once more
+        return Confirmation(erase=True)  # all are erased already; the files are cleaned once more
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
         if not confirmed:
@@ -69,7 +80,7 @@ async def ask_before_erasing(
 
 
 async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRecord]:
-    """Those of the records that are not erased yet. Raises RecordNotFound."""
+    """The records that are not erased yet. Raises RecordNotFound if one does not exist."""
     found: list[MemoryRecord] = []
     for record_id in record_ids:
         with suppress(RecordErased):
@@ -78,7 +89,7 @@ async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRec
 
 
 class RecordTools:
-    """The tools by which a person sees, corrects, undoes and erases what is remembered."""
+    """The tools that add, show, correct, undo and erase records."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
@@ -89,27 +100,27 @@ class RecordTools:
         context: Context[None, Any],
         type: Annotated[  # noqa: A002 - the name that callers expect
             Literal["note", "task", "document", "thought"],
-            Field(description="`thought`: your own reflection, in no context unless asked for."),
+            Field(description="`thought`: your own reflection, left out of contexts unless asked for."),
         ],
         text: Annotated[str, Field(description="What to remember.", min_length=1, pattern=r"\S")],
         fields: Annotated[
             dict[str, Any] | None,
             Field(
-                description="importance_score, tags, critical, caused_by; of a task: status, priority, due_date, "
-                "assigned_to; of a document: source (required), title."
+                description="importance_score, tags, critical, caused_by; for a task: status, priority, due_date, "
+                "assigned_to; for a document: source (required), title."
             ),
         ] = None,
         session_id: Annotated[
-            str | None, Field(description="Only where it belongs to one conversation.", max_length=200)
+            str | None, Field(description="Only if it belongs to one conversation.", max_length=200)
         ] = None,
         agent_id: AgentId = None,
     ) -> Annotated[CallToolResult, RememberedRecords]:
-        """Keep a note, a task, a document or a thought beyond this conversation. A document of the same source takes
-        the place of the one before. For a fact that every context of this conversation shall hold, use create_pin."""
+        """Keep a note, a task, a document or a thought beyond this conversation. A document replaces the earlier one of
+        the same source. For a fact that every context of this conversation needs, use create_pin."""
         memory = await self._opened.memory()
         given = dict(fields or {})
         if "text" in given or "type" in given:
-            raise InvalidInput("fields has text or type; they are arguments of their own")
+            raise InvalidInput("text and type are arguments of their own; leave them out of fields")
         kept = await memory.remember(
             type,
             {"text": text, **given},
@@ -119,13 +130,13 @@ class RecordTools:
         )
         ids = [one.id for one in kept]
         name = str(kept[0].content.get("document_id", kept[0].id))
-        await self._tell(kept)
+        await self._notify_sessions(kept)
         lines = [
             f"Remembered {type} {name} ({plural(len(ids), 'record')}: {_listed(ids)}), revision {kept[0].revision}."
         ]
         redacted = list(kept[0].redacted)
         return answer(
-            "\n".join([*lines, *not_kept(redacted)]),
+            "\n".join([*lines, *redaction_lines(redacted)]),
             RememberedRecords(id=name, record_ids=ids, revision=kept[0].revision, redacted=redacted or None),
         )
 
@@ -134,50 +145,51 @@ class RecordTools:
         context: Context[None, Any],
         record_id: RecordId,
         changes: Annotated[
-            dict[str, Any], Field(description="Fields with their new values, such as text, status, tags; null removes.")
+            dict[str, Any],
+            Field(description="Fields with their new values, such as text, status, tags; null removes a field."),
         ],
         expected_revision: Annotated[
             int,
             Field(
-                description="The revision you have seen: 1 unless it was edited; memory_history tells.",
+                description="The revision you have seen: 1 unless it was edited; memory_history shows it.",
                 ge=1,
                 le=1_000_000_000,
             ),
         ],
     ) -> Annotated[CallToolResult, ChangedRecords]:
-        """Correct what is remembered. The version before stays in its history. Refused where somebody else has edited
-        it since."""
+        """Correct a record. The earlier version stays in its history. Refused if the record was edited after
+        expected_revision."""
         memory = await self._opened.memory()
         record = await memory.update_memory(
             record_id, changes, expected_revision=expected_revision, editor=editor_of(context)
         )
         if record.revision == expected_revision:
             return await self._changed("Nothing to change in", [record], has_echoes=False)
-        return await self._changed("Updated", [record], has_echoes=bool(_SPOKEN & set(changes)))
+        return await self._changed("Updated", [record], has_echoes=bool(_REPEATED & set(changes)))
 
     async def forget(
         self,
         context: Context[None, Any],
         record_ids: Annotated[
             list[Annotated[str, Field(min_length=1, max_length=100)]],
-            Field(description="As they were returned: `msg_45`, `pin_…`.", min_length=1, max_length=100),
+            Field(description="As returned: `msg_45`, `pin_…`.", min_length=1, max_length=100),
         ],
         confirmation: Annotated[ElicitationResult[Confirmation], Resolve(ask_before_erasing)],
         purge: Annotated[
-            bool, Field(description="Erase for good, everywhere; only on the user's explicit wish.")
+            bool, Field(description="Erase for good, everywhere; only if the user explicitly asks for it.")
         ] = False,
         confirmed: Annotated[
-            bool, Field(description="The user has confirmed the purge. Needed where the host cannot ask.")
+            bool, Field(description="The user has confirmed the purge. Needed if the host cannot ask.")
         ] = False,
     ) -> Annotated[CallToolResult, ForgottenRecords]:
-        """Forget records: no context and no search has them any more. `restore` undoes it, unless they were purged."""
+        """Hide records from every context and search. `restore` undoes it, unless they were purged."""
         memory = await self._opened.memory()
         if not purge:
             for record_id in record_ids:
                 await memory.records(record_id)
             editor = editor_of(context)
             forgotten = [one for record_id in record_ids for one in await memory.forget(record_id, editor=editor)]
-            await self._tell(forgotten)
+            await self._notify_sessions(forgotten)
             ids = [one.id for one in forgotten]
             return answer(
                 "\n".join([f"Forgot {_listed(ids)}. `restore` brings them back.", *await self._echoes(forgotten)]),
@@ -187,11 +199,11 @@ class RecordTools:
             return answer("Nothing was erased: the user did not confirm.", ForgottenRecords())
         found = await _to_erase(memory, record_ids)
         report = await memory.purge(record_ids)
-        await self._tell(found)
+        await self._notify_sessions(found)
         lines = [f"Erased for good: {_listed(report.erased)}."]
         if report.rewritten:
-            lines.append(f"Written anew without them: {_listed(report.rewritten)}.")
-        lines += [f"Not reached: {place}: {why}" for place, why in report.remaining.items()]
+            lines.append(f"Rewritten without them: {_listed(report.rewritten)}.")
+        lines += [f"Could not clean {place}: {why}" for place, why in report.remaining.items()]
         return answer(
             "\n".join(lines),
             ForgottenRecords(
@@ -206,14 +218,14 @@ class RecordTools:
         version: Annotated[
             int | None,
             Field(
-                description="Back to this version of its history; without it, `forget` is undone.",
+                description="The version to go back to; without it, `forget` is undone.",
                 ge=1,
                 le=1_000_000_000,
             ),
         ] = None,
     ) -> Annotated[CallToolResult, ChangedRecords]:
-        """Bring a forgotten record back, or take a changed one back to an earlier version. Nothing in between is
-        lost."""
+        """Bring back a forgotten record, or return an edited one to an earlier version. The versions in between stay in
+        its history."""
         memory = await self._opened.memory()
         if version is None:
             is_needed = any(one.is_deleted for one in await memory.records(record_id))
@@ -227,13 +239,13 @@ class RecordTools:
         record_id: RecordId,
         as_of: Annotated[
             str | None,
-            Field(description="ISO 8601: the record as it was held then; of a day, at its end.", max_length=40),
+            Field(description="ISO 8601: the record as it was then; a day means its end.", max_length=40),
         ] = None,
         version: Annotated[
             int | None, Field(description="The record as it was in this version.", ge=1, le=1_000_000_000)
         ] = None,
     ) -> Annotated[CallToolResult, RecordHistory]:
-        """One record with all its fields, and who changed what and when."""
+        """Return one record with all its fields, and who changed what and when."""
         memory = await self._opened.memory()
         edits: list[dict[str, Any]] = []
         if as_of is not None and version is not None:
@@ -245,49 +257,49 @@ class RecordTools:
         else:
             record = await memory.record(record_id)
             edits = await memory.history(record_id)
-        found = made_visible({"record": as_shown(record), "edits": edits})
+        found = escape_json({"record": as_shown(record), "edits": edits})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), RecordHistory(**found))
 
     async def list_tasks(
         self,
         is_done: Annotated[
             bool | None,
-            Field(description="false: those still to do; true: completed and failed ones; all unless given."),
+            Field(description="false: open tasks; true: completed and failed ones; default: all."),
         ] = None,
         agent_id: AgentId = None,
     ) -> Annotated[CallToolResult, TaskList]:
-        """The tasks that are remembered, those that are due first at the top: status, priority, due date."""
+        """Return the tasks with status, priority and due date, the earliest due first."""
         memory = await self._opened.memory()
         tasks = [as_shown(one) for one in await memory.tasks(agent_id=agent_id or None, is_done=is_done)]
-        found = made_visible({"tasks": [{name: one[name] for name in _OF_TASKS if name in one} for one in tasks]})
+        found = escape_json({"tasks": [{name: one[name] for name in _TASK_FIELDS if name in one} for one in tasks]})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), TaskList(**found))
 
     async def _changed(self, did: str, records: Sequence[MemoryRecord], *, has_echoes: bool = True) -> CallToolResult:
-        await self._tell(records)
+        await self._notify_sessions(records)
         ids = [one.id for one in records]
         revision = records[0].revision
         text = f"{did} {_listed(ids)}, now at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
         redacted = list(records[0].redacted)
-        lines = [text, *not_kept(redacted), *(await self._echoes(records) if has_echoes else ())]
+        lines = [text, *redaction_lines(redacted), *(await self._echoes(records) if has_echoes else ())]
         return answer("\n".join(lines), ChangedRecords(record_ids=ids, revision=revision, redacted=redacted or None))
 
     async def _echoes(self, records: Sequence[MemoryRecord]) -> list[str]:
-        """What else speaks of the messages among these, a line each: what an assistant may have to correct as well."""
+        """Lines that name the summaries that changed with these records, and the pins that did not."""
         memory, lines = await self._opened.memory(), []
         for record in records[:_SHOWN]:
             pins, summaries = await memory.derived_from(record.id)
             if summaries:
-                lines.append(f"Written anew with {record.id}: {_listed([one.id for one in summaries])}.")
+                lines.append(f"Updated with {record.id}: {_listed([one.id for one in summaries])}.")
             lines += [f"{pin.id} was made from {record.id} and still says: {pin.text[:_EXCERPT_CHARS]}" for pin in pins]
         return lines
 
-    async def _tell(self, records: Sequence[MemoryRecord]) -> None:
+    async def _notify_sessions(self, records: Sequence[MemoryRecord]) -> None:
         for session_id in sorted({one.session_id for one in records if one.session_id is not None}):
             await self._subscriptions.session_changed(session_id)
 
 
 def editor_of(context: Context[None, Any]) -> Editor:
-    """The assistant that calls, by the name that its host gives of itself."""
+    """The calling assistant, by the name that its host reports."""
     client = context.session.client_params
     return Editor(EditorType.AGENT, client.client_info.name[:200] if client is not None else None)
 

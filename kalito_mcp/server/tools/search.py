@@ -12,9 +12,10 @@ from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.server.memory_handle import MemoryHandle
-from kalito_mcp.server.tools.answers import answer, plural
+from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.graph import past_lines, past_question
 from kalito_mcp.server.tools.shapes import AgentId, OriginName, RecordTypeName, RoleName, SearchHit, SearchResult
+from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
 
 _CURSOR: Final = re.compile(r"(?P<place>.*)@(?P<now_ms>-?\d{1,15})", re.ASCII | re.DOTALL)
@@ -41,55 +42,55 @@ class SearchTools:
         query: Annotated[
             str,
             Field(
-                description='What to look for, in any words. `"an exact phrase"` must be there, `-word` must not.',
+                description='What to look for, in any words. `"an exact phrase"` must occur, `-word` must not.',
                 min_length=1,
             ),
         ],
-        k: Annotated[int, Field(description="How many hits.", ge=1, le=1_000_000_000)] = 10,
+        k: Annotated[int, Field(description="How many hits at most.", ge=1, le=1_000_000_000)] = 10,
         session_id: Annotated[
-            str | None, Field(description="Only this conversation; all of the agent's unless given.", max_length=200)
+            str | None, Field(description="Only this conversation; default: all of the agent's.", max_length=200)
         ] = None,
         agent_id: AgentId = None,
         types: Annotated[
             list[RecordTypeName] | None,
-            Field(description="Only these kinds of records; thoughts only so.", max_length=6),
+            Field(description="Only these types. Thoughts are found only if named here.", max_length=6),
         ] = None,
         roles: Annotated[list[RoleName] | None, Field(description="Only what these said.", max_length=3)] = None,
         names: Annotated[list[Word] | None, Field(description="Only speakers of these names.", max_length=20)] = None,
         tags: Annotated[list[Word] | None, Field(description="Only with any of these tags.", max_length=20)] = None,
         origins: Annotated[
             list[OriginName] | None,
-            Field(description="Only what is from these, as hits tell in `origin`.", max_length=5),
+            Field(description="Only words of these origins, as in a hit's `origin`.", max_length=5),
         ] = None,
-        min_importance: Annotated[LeastImportance, Field(description="From this one up: 0 to 1, or a level.")] = 0.0,
+        min_importance: Annotated[LeastImportance, Field(description="At least this: 0 to 1, or a level.")] = 0.0,
         since: Annotated[
             str | None,
             Field(description="ISO 8601, `7d` ago, or words: `last March`, `two weeks ago`.", max_length=100),
         ] = None,
         until: Annotated[
-            str | None, Field(description="As since; of a day or month, to its end.", max_length=100)
+            str | None, Field(description="Like since; a day or month counts to its end.", max_length=100)
         ] = None,
         now: Annotated[
             str | None,
             Field(
-                description="The moment that `7d` and `last March` count from, ISO 8601; now unless given.",
+                description="The moment that `7d` and `last March` count from, ISO 8601; default: now.",
                 max_length=40,
             ),
         ] = None,
-        explain: Annotated[bool, Field(description="Say why each hit is there.")] = False,
+        explain: Annotated[bool, Field(description="Say why each hit was found.")] = False,
         cursor: Annotated[
             str | None, Field(description="next_cursor of the same search, for its next hits.", max_length=40)
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find messages, documents, tasks, pins and summaries across all conversations, best first. Returns full texts
-        with their ids, dates and scores (near 1: short, and with every word asked for), and what similar questions were
-        answered before. For the current conversation as a whole, use build_context."""
+        with their ids, dates and scores (near 1: short, with every word of the query), and past answers to similar
+        questions. For the current conversation as a whole, use build_context."""
         memory = await self._opened.memory()
-        place, started_ms = _resumed(cursor)
+        place, started_ms = _parse_cursor(cursor)
         if now is not None:
             now_ms = from_iso(now, "now")
         else:
-            # Else `7d` would name another moment for the next page, and the cursor be another search's.
+            # Otherwise `7d` would mean another moment on the next page, and the cursor would be another search's.
             now_ms = memory.clock.now_ms() if started_ms is None else started_ms
         filters = SearchFilters(
             types=frozenset(map(RecordType, types or ())),
@@ -127,14 +128,14 @@ class SearchTools:
         return answer("\n".join([f"{plural(len(found.hits), 'hit')}.{more}{note}", *lines, *past_lines(past)]), found)
 
 
-def _resumed(cursor: str | None) -> tuple[str | None, int | None]:
-    """A cursor as the search gave it, and the moment that its first page counted from, where it says one."""
+def _parse_cursor(cursor: str | None) -> tuple[str | None, int | None]:
+    """The cursor that the search returned, and the moment that its first page counted from, if the cursor has one."""
     found = _CURSOR.fullmatch(cursor or "")
     return (cursor, None) if found is None else (found["place"], int(found["now_ms"]))
 
 
 def _what_to_try(note: str | None, filters: SearchFilters, session_id: str | None) -> str:
-    """What the search says of its finding nothing, and what else could be asked."""
+    """The search's note on why it found nothing, and what else to try."""
     given = [name for name in _FILTERS if getattr(filters, name) != getattr(SearchFilters(), name)]
     given += ["session_id"] if session_id else []
     tip = f"Try without {' or '.join(given)}." if given else "Try other words for it, a name or a date."
@@ -147,7 +148,7 @@ def _search_hit(fields: dict[str, Any]) -> SearchHit:
 
 
 def _lines(hit: SearchHit) -> Sequence[str]:
-    """A hit as text, all that its structured form says; and below it why it is there, where that was asked for."""
+    """A hit as text, with every fact of its structured form. A second line explains it, if that was asked for."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
     place = f" in session {hit.session_id}" if hit.session_id is not None else ""
     origin = f", from {hit.origin}" if hit.origin != hit.role else ""

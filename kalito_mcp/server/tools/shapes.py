@@ -1,4 +1,4 @@
-"""The shapes that tools take and give: what a host shows a model, and what it checks answers against."""
+"""The shapes of the tools' arguments and answers, as hosts show them to models and check them."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,11 +7,11 @@ from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field,
 SessionId = Annotated[
     str | None,
     Field(
-        description="The conversation, as record_messages returned it. Leave it out where the host names it.",
+        description="The conversation, as record_messages returned it. Leave it out if the host names it.",
         max_length=200,
     ),
 ]
-AgentId = Annotated[str | None, Field(description="Whose memory; `default` unless given.", max_length=200)]
+AgentId = Annotated[str | None, Field(description="Whose memory; default: `default`.", max_length=200)]
 RoleName = Literal["user", "assistant", "system"]
 RecordTypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
@@ -25,17 +25,17 @@ def _camel(name: str) -> str:
 
 
 def _plainly(kind: str, description: str) -> WithJsonSchema:
-    """How a part is listed whose fields nobody needs to know before it comes: every host pays for each of them."""
+    """List a part without its fields, which no model needs in advance: every host pays tokens for each field."""
     items = {"items": {"type": "object"}} if kind == "array" else {}
     return WithJsonSchema({"type": kind, **items, "description": description})
 
 
-NotKept = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
-"""What was taken out before anything was written."""
+Redacted = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
+"""What was removed before the text was stored."""
 
 
 def _undescribed(schema: dict[str, Any]) -> None:
-    """Without what costs every host tokens and says nothing: an answer leaves out what is None."""
+    """Drop what only costs every host tokens: the docstring, and defaults of None, which an answer leaves out."""
     schema.pop("description", None)
     for field in schema["properties"].values():
         if "default" in field and field["default"] is None:
@@ -43,14 +43,14 @@ def _undescribed(schema: dict[str, Any]) -> None:
 
 
 class Output(BaseModel):
-    """Part of a tool's answer. Its docstring is for who reads this: what a model has to know of a field is the field's
-    description, and the tool's own says what it returns."""
+    """Part of a tool's answer. Docstrings are for readers of this file: models see the descriptions of the fields and
+    of the tool."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=_undescribed)
 
 
 class MessageInput(BaseModel):
-    """One message to remember. Unknown keys are refused; camelCase is accepted beside snake_case."""
+    """One message to remember. Unknown keys are refused; camelCase is accepted as well as snake_case."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -62,14 +62,14 @@ class MessageInput(BaseModel):
     role: Annotated[RoleName, Field(description="Who sent it.")]
     text: Annotated[str, Field(description="What was said, word for word.", min_length=1)]
     name: Annotated[
-        str | None, Field(description="The speaker's name, where more than two take part.", max_length=200)
+        str | None, Field(description="The speaker's name, if more than two take part.", max_length=200)
     ] = None
-    created_at: Annotated[
-        str | None, Field(description="When it was sent, ISO 8601; now unless given.", max_length=40)
-    ] = None
+    created_at: Annotated[str | None, Field(description="When it was sent, ISO 8601; default: now.", max_length=40)] = (
+        None
+    )
     model_id: Annotated[str | None, Field(description="The model that wrote it.", max_length=200)] = None
     token_usage: Annotated[
-        int | None, Field(description="Tokens it took, as the model reported.", ge=0, le=1_000_000_000)
+        int | None, Field(description="Tokens used, as the model reported.", ge=0, le=1_000_000_000)
     ] = None
     client_key: Annotated[
         str | None,
@@ -81,7 +81,7 @@ class MessageInput(BaseModel):
     ] = None
     origin: Annotated[
         OriginName | None,
-        Field(description="Whose words: say `tool` or `document` where they are not the sender's own."),
+        Field(description="Whose words: `tool` or `document` if they are not the sender's own."),
     ] = None
     details: Annotated[
         dict[str, Any] | None,
@@ -98,7 +98,7 @@ class RecordedMessages(Output):
     message_ids: list[str]
     total_messages: int
     erased_before: int | None = None
-    redacted: NotKept = None
+    redacted: Redacted = None
 
 
 class Pin(Output):
@@ -117,7 +117,7 @@ class CreatedPin(Output):
     """What create_pin did."""
 
     pin: Annotated[Pin, _plainly("object", "id, session_id, content, source_message_id, importance_score, pin_type.")]
-    redacted: NotKept = None
+    redacted: Redacted = None
 
 
 class Summary(Output):
@@ -138,7 +138,7 @@ class Summary(Output):
     model_id: str | None = None
 
 
-LastSummaries = Annotated[list[Summary], _plainly("array", "The last of those made now, at most ten.")]
+LastSummaries = Annotated[list[Summary], _plainly("array", "The last of the new ones, at most ten.")]
 
 
 class SummarizedSession(Output):
@@ -149,7 +149,7 @@ class SummarizedSession(Output):
     summaries: LastSummaries
     summarized_messages: int
     total_messages: int
-    redacted: NotKept = None
+    redacted: Redacted = None
 
 
 class SleepCluster(Output):
@@ -183,7 +183,7 @@ class Promoted(Output):
 
 
 class FinalizedSession(Output):
-    """What finalize_session did, or would do where `dry_run` is true."""
+    """What finalize_session did, or would do if `dry_run` is true."""
 
     session_id: str
     state: Literal["OPEN", "FINALIZING", "FINALIZED"]
@@ -220,7 +220,7 @@ class SearchHit(Output):
 
 
 class PastAnswerText(Output):
-    """One answer that was given: its first 1,000 characters. `feedback` sums what was thought of it: +1, -1, -0.5."""
+    """A past answer: its first 1,000 characters. `feedback` is a sum: up +1, down -1, retry -0.5."""
 
     node_id: str
     text: str
@@ -250,7 +250,7 @@ class RecordedFeedback(Output):
     feedback_id: str
     target_id: str
     label: Literal["up", "down", "retry"]
-    redacted: NotKept = None
+    redacted: Redacted = None
 
 
 class SearchResult(Output):
@@ -273,12 +273,12 @@ class SearchResult(Output):
 
 
 class RememberedRecords(Output):
-    """What remember did. `id` names all parts of a document; `revision` is the first one's."""
+    """What remember did. `revision` is that of the first part."""
 
     id: Annotated[str, Field(description="Names all parts of a document.")]
     record_ids: list[str]
     revision: int
-    redacted: NotKept = None
+    redacted: Redacted = None
 
 
 class ChangedRecords(Output):
@@ -286,28 +286,28 @@ class ChangedRecords(Output):
 
     record_ids: list[str]
     revision: int
-    redacted: NotKept = None
+    redacted: Redacted = None
 
 
 class TaskList(Output):
-    """Tasks, those that are due first at the top."""
+    """Tasks, the earliest due first."""
 
     tasks: list[dict[str, Any]]
 
 
 class ForgottenRecords(Output):
-    """What forget did. `not_reached` are places that may still hold erased words, with what to do there."""
+    """What forget did."""
 
     forgotten: list[str] = []
     erased: list[str] = []
     rewritten: list[str] = []
     not_reached: Annotated[
-        dict[str, str], Field(description="Places that may still hold erased words, with what to do there.")
+        dict[str, str], Field(description="Places that may still contain erased words, and what to do there.")
     ] = {}
 
 
 class RecordHistory(Output):
-    """A record, and its edits, oldest first; none with `as_of`."""
+    """A record and its edits."""
 
     record: dict[str, Any]
-    edits: Annotated[list[dict[str, Any]], Field(description="Oldest first; none with `as_of`.")]
+    edits: Annotated[list[dict[str, Any]], Field(description="Oldest first; empty with `as_of` or `version`.")]

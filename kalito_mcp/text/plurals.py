@@ -1,0 +1,7 @@
+"""Counts in words. Pure."""
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 summary`, `2 summaries`, `1,000 messages`."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else many}"
