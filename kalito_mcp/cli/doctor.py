@@ -14,7 +14,7 @@ from kalito_mcp.version import __version__
 @with_settings
 @click.option("--deep", "is_deep", is_flag=True, help="Read every record: hashes, counters, text index, vectors.")
 def command(database: Path | None, config: Path | None, is_deep: bool) -> None:
-    """Check the database and its surroundings. Changes nothing; exit code 1 when something needs a hand."""
+    """Check the database and its surroundings. Changes nothing. The exit code is 1 if a check failed."""
     from kalito_mcp.wiring import diagnose  # noqa: PLC0415 - keeps --help quick
 
     settings = settings_of(database, config)

@@ -1,4 +1,4 @@
-"""`kalito-mcp edit` and `revert`: what a person corrects, by hand or back to a version."""
+"""`kalito-mcp edit` and `revert`: correct a record by hand, or go back to a version."""
 
 import os
 import sys
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
-from kalito_mcp.cli.record_lines import indented, not_kept_lines
-from kalito_mcp.cli.running import tell, this_person, typed_fields, with_echoes, with_memory
+from kalito_mcp.cli.record_lines import indented, redaction_lines
+from kalito_mcp.cli.running import this_person, with_echoes, with_memory
+from kalito_mcp.cli.terminal import tell, typed_fields
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.errors import ConfigurationError, Conflict, KalitoError, RevisionConflict
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("record_id", metavar="ID")
 @click.option("--text", help="The new text; - reads it from standard input.")
 @click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help="VALUE is JSON, else taken as text.")
-@click.option("--unset", multiple=True, metavar="FIELD", help="Take an optional field away.")
+@click.option("--unset", multiple=True, metavar="FIELD", help="Remove an optional field.")
 @click.option(
     "--revision", type=click.IntRange(min=1), metavar="N", help="Only if the record is still at this revision."
 )
@@ -38,7 +39,7 @@ def edit(
 ) -> None:
     """Change the record ID. Without a text or a field, its text is opened in $VISUAL or $EDITOR.
 
-    The version before stays in its history. Nothing is written where somebody else has edited it meanwhile.
+    The earlier version stays in its history. Nothing is written if somebody else edited the record meanwhile.
     """
     settings = settings_of_one_that_exists(database, config)
     changes = typed_fields(text, assignments, unset)
@@ -46,7 +47,7 @@ def edit(
     if revision is not None and revision > record.revision:
         raise Conflict(
             f"{record.id} is at revision {record.revision}, and there is no revision {revision} yet; nothing was "
-            f"written. `kalito-mcp history {record.id}` lists those there are"
+            f"written. `kalito-mcp history {record.id}` lists its revisions"
         )
     if revision is not None and revision < record.revision:
         raise _edited_meanwhile(record.id, record.revision)
@@ -66,12 +67,12 @@ def edit(
         changed, difference, echoes = with_memory(settings, write) if changes else (record, [], [])
     except KalitoError as error:
         if is_typed:
-            tell(["Not kept. You wrote:", *indented(changes["text"].split("\n"))])
+            tell(["Not stored. You wrote:", *indented(changes["text"].split("\n"))])
         if isinstance(error, RevisionConflict):
             raise _edited_meanwhile(record.id, error.current) from None
         raise
     _tell_change(record, changed, difference, echoes)
-    tell(not_kept_lines(changed.redacted))
+    tell(redaction_lines(changed.redacted))
 
 
 @click.command()
@@ -79,7 +80,7 @@ def edit(
 @click.argument("version", type=int)
 @with_settings
 def revert(database: Path | None, config: Path | None, record_id: str, version: int) -> None:
-    """Give the record ID the content of VERSION again, as a new version: nothing in between is lost."""
+    """Return the record ID to the content of VERSION, as a new version. The versions in between stay."""
 
     async def act(memory: "Memory") -> tuple[MemoryRecord, MemoryRecord, list[str], list[str]]:
         before = await memory.record(record_id)
@@ -92,7 +93,7 @@ def revert(database: Path | None, config: Path | None, record_id: str, version: 
 
 
 def _from_editor(text: str) -> str | None:
-    """The text as it was saved in the person's editor; None where it was not saved, or is the same."""
+    """The text as it was saved in the person's editor; None if it was not saved or did not change."""
     another_way = "name an editor in $EDITOR, or give the new text with --text"
     if not sys.stdin.isatty() and not os.environ.get("VISUAL") and not os.environ.get("EDITOR"):
         raise ConfigurationError(f"there is no terminal for an editor; {another_way}")
@@ -102,7 +103,7 @@ def _from_editor(text: str) -> str | None:
         raise ConfigurationError(f"{error}; nothing was written. To go on, {another_way}") from None
     if typed is None:
         return None
-    # Editors end the last line, and so does click before them; line ends are all written in one way.
+    # Click and editors add a newline at the end; click makes all line ends the same.
     plain = text.replace("\r\n", "\n")
     typed = typed if plain.endswith("\n") else typed.removesuffix("\n")
     return None if typed == plain else typed
@@ -117,5 +118,5 @@ def _edited_meanwhile(record_id: str, current: int) -> Conflict:
 
 def _tell_change(before: MemoryRecord, after: MemoryRecord, difference: Iterable[str], echoes: Iterable[str]) -> None:
     is_same = before.revision == after.revision
-    state = f"nothing changed; {after.id} stays" if is_same else f"{after.id} is now"
+    state = f"nothing changed; {after.id} is still" if is_same else f"{after.id} is now"
     tell([*difference, f"{state} at revision {after.revision}", *echoes])

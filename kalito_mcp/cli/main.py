@@ -9,27 +9,27 @@ import click
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.version import __version__
 
-# Name, where it is (the module's `command`, unless it says which), and the line that --help shows without importing it.
+# Name, place (the module's `command` unless another is named), and the line that --help shows without importing it.
 _COMMANDS: Final = {
     "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
-    "demo": ("kalito_mcp.cli.demo.command", "Watch a conversation being remembered, start to end."),
-    "stats": ("kalito_mcp.cli.stats", "Show what the memory holds."),
+    "demo": ("kalito_mcp.cli.demo.command", "Watch how a conversation is remembered, from start to end."),
+    "stats": ("kalito_mcp.cli.stats", "Show what the memory contains."),
     "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
     "search": ("kalito_mcp.cli.remembering:search", "Find records and their ids."),
     "show": ("kalito_mcp.cli.records:show", "Show one record with all its fields."),
     "edit": ("kalito_mcp.cli.edits:edit", "Correct a record."),
     "history": ("kalito_mcp.cli.records:history", "List who changed a record, when and how."),
-    "revert": ("kalito_mcp.cli.edits:revert", "Give a record the content of an earlier version."),
-    "forget": ("kalito_mcp.cli.records:forget", "Take records out of every context and search."),
+    "revert": ("kalito_mcp.cli.edits:revert", "Return a record to an earlier version."),
+    "forget": ("kalito_mcp.cli.records:forget", "Hide records from every context and search."),
     "restore": ("kalito_mcp.cli.records:restore", "Bring forgotten records back."),
     "purge": ("kalito_mcp.cli.records:purge", "Erase records for good."),
-    "tasks": ("kalito_mcp.cli.records:tasks", "List what is to be done."),
+    "tasks": ("kalito_mcp.cli.records:tasks", "List the tasks that are to be done."),
     "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
     "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
-    "reindex": ("kalito_mcp.cli.reindex", "Build what is searched anew: the text index, and vectors."),
+    "reindex": ("kalito_mcp.cli.reindex", "Rebuild the text index, and add missing vectors."),
 }
 _INTERRUPTED: Final = 130
-"""What shells report for a command that Ctrl-C ended."""
+"""The exit code that shells report for a command that Ctrl-C ended."""
 
 
 class LazyCommands(click.Group):
@@ -49,7 +49,7 @@ class LazyCommands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing them."""
+        """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
@@ -64,7 +64,7 @@ def commands() -> None:
 
 
 def main() -> None:
-    """Run the command line. Errors of ours are one line on stderr and exit code 1, never a traceback."""
+    """Run the command line. An error of ours is one line on stderr and exit code 1, never a traceback."""
     try:
         sys.exit(commands.main(prog_name="kalito-mcp", standalone_mode=False))
     except click.ClickException as error:

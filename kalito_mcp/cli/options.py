@@ -38,7 +38,7 @@ def settings_of(database: Path | None, config: Path | None) -> "Settings":
 
 
 def settings_of_one_that_exists(database: Path | None, config: Path | None) -> "Settings":
-    """Settings whose database is there; ConfigurationError where it is not, and it is not made."""
+    """Settings whose database exists; it is not created. Raises ConfigurationError if it does not exist."""
     settings = settings_of(database, config)
     if not settings.database.exists():
         raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")

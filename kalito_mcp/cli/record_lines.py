@@ -1,7 +1,7 @@
 """Records, their edits and lists of them as lines for a terminal. Pure.
 
-What was remembered may hold anything, also what a terminal would obey: whoever prints these lines sends each through
-`engine.render.as_data`. The cells of a table are one line each and escaped already, because they are counted here.
+Remembered text may contain anything, including control sequences that a terminal obeys. So `cli.terminal.tell` escapes
+each line. The cells of a table are escaped here already, because their widths are counted here.
 """
 
 import json
@@ -21,7 +21,7 @@ HIT_CHARS: Final = 100
 WHY_CHARS: Final = 1_000
 _LABEL_WIDTH: Final = 14
 _OPEN: Final = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
-_TOLD_BY_NAME: Final = (
+_SHOWN_BY_NAME: Final = (
     "id type text timestamp session_id role name origin client importance importance_score critical tags caused_by"
     " led_to usage_count last_used revision is_deleted"
 ).split()
@@ -46,15 +46,15 @@ def record_lines(record: MemoryRecord) -> list[str]:
         **{
             name.replace("_", " "): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             for name, value in shown.items()
-            if name not in (*_TOLD_BY_NAME, DELETED_AT)
+            if name not in (*_SHOWN_BY_NAME, DELETED_AT)
         },
     }
-    told = [f"{name:>{_LABEL_WIDTH}}  {' '.join(str(value).split())}" for name, value in fields.items() if value]
-    return ["  ".join(head), *told, "", *indented(record.text.split("\n"))]
+    labelled = [f"{name:>{_LABEL_WIDTH}}  {' '.join(str(value).split())}" for name, value in fields.items() if value]
+    return ["  ".join(head), *labelled, "", *indented(record.text.split("\n"))]
 
 
 def erasure_line(given_id: str, records: Sequence[MemoryRecord]) -> str:
-    """What an erasure of this id would take: day, first 80 characters, and how many parts of a document."""
+    """What an erasure of this id would remove: day, first 80 characters, and how many parts of a document."""
     first, *others = records
     day = to_iso(first.created_at)[:10]
     head = f"{given_id}  {day}  {len(records)} parts" if others else f"{first.id}  {day}"
@@ -68,14 +68,13 @@ def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
     return f"remembered {given_type} {name}{parts}"
 
 
-def not_kept_lines(redacted: Sequence[str]) -> list[str]:
-    """What was taken out of what was given, as a line; none where it was nothing."""
-    return [f"taken out, and not kept: {', '.join(dict.fromkeys(redacted))}"] if redacted else []
+def redaction_lines(redacted: Sequence[str]) -> list[str]:
+    """What was removed before the text was stored, as a line; no line if nothing was."""
+    return [f"removed and not stored: {', '.join(dict.fromkeys(redacted))}"] if redacted else []
 
 
 def hit_line(hit: Hit) -> str:
-    """One hit of a search: its id, what it is, the day, whose words it has, their first 100 characters, and how many
-    other records say the same."""
+    """One hit of a search: id, type, day, speaker, first 100 characters, and how many other records say the same."""
     kind = str(hit.type) if hit.status is None else f"{hit.type} {hit.status}"
     who = one_line(hit.name or hit.role or hit.origin)
     again = f"  (and {len(hit.same)} more like it)" if hit.same else ""
@@ -83,7 +82,7 @@ def hit_line(hit: Hit) -> str:
 
 
 def why_lines(hit: Hit) -> list[str]:
-    """Why a hit is there: in a sentence, where it has one, then the parts of its score, what weighs most first."""
+    """Why a hit was found: a sentence, if it has one, then the parts of its score, largest first."""
     width = max(map(len, hit.parts), default=0)
     parts = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
     because = [one_line(f"because: {hit.why}", WHY_CHARS)] if hit.why else []
@@ -91,22 +90,22 @@ def why_lines(hit: Hit) -> list[str]:
 
 
 def nothing_lines(note: str | None, given: Sequence[str]) -> list[str]:
-    """That nothing was found, what the search says of it, and what to try: less of what was given, or other words."""
+    """That nothing was found, the search's note, and what to try: fewer options, or other words."""
     tip = f"try without {' or '.join(given)}" if given else "try other words for it, a name or a date"
     return ["nothing found", *indented([note, tip] if note else [tip])]
 
 
 def echo_lines(record_id: str, pins: Sequence[MemoryRecord], summaries: Sequence[MemoryRecord]) -> list[str]:
-    """What else speaks of a message that was changed: pins that stay as they are, and summaries that did not."""
-    lines = [f"{pin.id} was made from {record_id} and says its own words: {one_line(pin.text)}" for pin in pins]
+    """The pins that still repeat a changed message, and the summaries that were rewritten with it."""
+    lines = [f"{pin.id} came from {record_id} and still says: {one_line(pin.text)}" for pin in pins]
     if summaries:
         ids = ", ".join(one.id for one in summaries)
-        lines.append(f"written anew: {ids} (`kalito-mcp history ID` shows what was there before)")
+        lines.append(f"rewritten: {ids} (`kalito-mcp history ID` shows the earlier text)")
     return lines
 
 
 def edit_line(edit: Mapping[str, Any]) -> str:
-    """One edit as `Memory.history` gives it; `*` marks the version that is current."""
+    """One edit of `Memory.history`; `*` marks the current version."""
     editor = " ".join(str(edit[name]) for name in ("editor_type", "editor_id") if edit.get(name))
     return (
         f"{'*' if edit['current'] else ' '} {edit['version']:>3}  {edit['timestamp'][:19].replace('T', ' ')} UTC  "
@@ -115,8 +114,8 @@ def edit_line(edit: Mapping[str, Any]) -> str:
 
 
 def task_lines(tasks: Sequence[MemoryRecord], now: datetime) -> list[str]:
-    """A table, one task a line, in the order given; those that are overdue say so. `now` knows its time zone: a due
-    date without a time is over when that day is, there."""
+    """A table, one task a line, in the order given, with overdue ones marked. A due date without a time ends with that
+    day in the time zone of `now`."""
     rows = [("id", "status", "priority", "due", "assigned to", "text")]
     for task in tasks:
         due = str(task.content.get("due_date", ""))
@@ -138,7 +137,7 @@ def task_lines(tasks: Sequence[MemoryRecord], now: datetime) -> list[str]:
 
 
 def is_overdue(task: MemoryRecord, now: datetime) -> bool:
-    """Whether a task is still to be done and its due date is over."""
+    """Whether a task is open and its due date is over."""
     due = task.content.get("due_date")
     if due is None or task.content["status"] not in _OPEN:
         return False
@@ -147,18 +146,18 @@ def is_overdue(task: MemoryRecord, now: datetime) -> bool:
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """Lines below another."""
+    """The lines, indented below another."""
     return [f"  {line}" for line in lines]
 
 
 def one_line(text: str, chars: int = EXCERPT_CHARS) -> str:
-    """The text on one line, escaped, cut to so many characters."""
+    """The text on one line, cut to `chars` characters and escaped."""
     line = " ".join(text[: chars * 20].split())
     return as_data(line if len(line) <= chars else f"{line[: chars - 1]}…")
 
 
 def _minute(moment: str) -> str:
-    """A moment of ISO 8601 to the minute; a date as it is."""
+    """An ISO 8601 moment to the minute; a date without a time stays as it is."""
     return moment[:16].replace("T", " ")
 
 

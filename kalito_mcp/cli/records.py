@@ -1,7 +1,7 @@
-"""`kalito-mcp show, history, tasks, forget, restore, purge`: what a person sees and takes away.
+"""`kalito-mcp show, history, tasks, forget, restore, purge`.
 
-Who runs them is the editor of what they change. Remembered text reaches the terminal with its control characters
-escaped, in JSON as well.
+The person who runs them is the editor of the changes. Control characters of remembered text are escaped, in JSON as
+well.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,8 @@ import click
 
 from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
-from kalito_mcp.cli.running import ask, tell, tell_json, this_person, with_echoes, with_memory
+from kalito_mcp.cli.running import this_person, with_echoes, with_memory
+from kalito_mcp.cli.terminal import ask, tell, tell_json
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import RecordErased
@@ -30,7 +31,7 @@ with_json = click.option("--json", "is_json", is_flag=True, help="JSON, one obje
 
 @click.command()
 @click.argument("record_id", metavar="ID")
-@click.option("--as-of", metavar="WHEN", help="As memory held it then: ISO 8601, UTC; a day means its end.")
+@click.option("--as-of", metavar="WHEN", help="As it was then: ISO 8601, UTC; a day means its end.")
 @click.option("--version", type=int, metavar="N", help="As it was in this version; `history` lists them.")
 @with_json
 @with_settings
@@ -48,7 +49,7 @@ def show(
         records = await memory.records(record_id)
         if moment_ms is None:
             return records
-        # Parts that came later are left out; where all did, the first one says so.
+        # Parts that came later are left out. If all did, reading the first raises the error that says so.
         then = [one for one in records if one.recorded_at <= moment_ms] or records[:1]
         return [await memory.record_as_of(one.id, moment_ms) for one in then]
 
@@ -87,7 +88,7 @@ def history(database: Path | None, config: Path | None, record_id: str, has_diff
 @click.argument("record_ids", metavar="ID...", nargs=-1, required=True)
 @with_settings
 def forget(database: Path | None, config: Path | None, record_ids: tuple[str, ...]) -> None:
-    """Take records, or all parts of documents, out of every context and search. `restore` brings them back."""
+    """Hide records, or all parts of documents, from every context and search. `restore` brings them back."""
     _change_all(settings_of_one_that_exists(database, config), record_ids, is_forgotten=True)
 
 
@@ -104,9 +105,9 @@ def restore(database: Path | None, config: Path | None, record_ids: tuple[str, .
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_settings
 def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...], yes: bool) -> None:
-    """Erase records for good, with their history and everything that was made of them. This cannot be undone.
+    """Erase records for good, with their history and everything that was made from them. This cannot be undone.
 
-    Without an ID nothing more is erased; the files are cleaned of what was erased before.
+    Without an ID, no record is erased; the files are cleaned of what was erased earlier.
     """
     settings = settings_of_one_that_exists(database, config)
     given = list(dict.fromkeys(record_ids))
@@ -124,28 +125,28 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
         return lines
 
     if given and not yes:
-        tell(["To be erased for good, with what was made of it:", *indented(with_memory(settings, found))])
-        ask("Erase this? It cannot be undone.", is_left="nothing was erased")
+        tell(["To be erased for good, with everything that was made from it:", *indented(with_memory(settings, found))])
+        ask("Erase this? It cannot be undone.", undone="nothing was erased")
     report = with_memory(settings, lambda memory: memory.purge(given))
     tell(f"erased {one}" for one in report.erased)
-    tell(f"written anew without them: {one}" for one in report.rewritten)
-    tell(f"NOT reached: {place}: {reason}" for place, reason in report.remaining.items())
+    tell(f"rewritten without the erased text: {one}" for one in report.rewritten)
+    tell(f"could not clean {place}: {reason}" for place, reason in report.remaining.items())
     if not report.remaining:
-        tell(["the memory's files are clean of what was erased"])
+        tell(["no erased text remains in the memory's files"])
     if report.erased:
-        tell(["copies made elsewhere, such as backups of the folder, are not reached: delete them yourself"])
+        tell(["copies elsewhere, such as backups of the folder, are not cleaned: delete them yourself"])
 
 
 @click.command()
-@click.option("--all", "is_all", is_flag=True, help="Also those that are completed or failed.")
-@click.option("--done", "is_done", is_flag=True, help="Only those that are completed or failed.")
+@click.option("--all", "is_all", is_flag=True, help="Also completed and failed tasks.")
+@click.option("--done", "is_done", is_flag=True, help="Only completed and failed tasks.")
 @click.option("--agent", "agent_id", default="default", show_default=True, help="Whose tasks.")
 @with_json
 @with_settings
 def tasks(
     database: Path | None, config: Path | None, is_all: bool, is_done: bool, agent_id: str, is_json: bool
 ) -> None:
-    """List the tasks that are to be done, those due first at the top. `edit ID --set status=completed` ends one."""
+    """List the open tasks, the earliest due first. `edit ID --set status=completed` completes one."""
     if is_all and is_done:
         raise click.UsageError("give --all or --done, not both")
 
@@ -162,7 +163,7 @@ def tasks(
 
 
 def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten: bool) -> None:
-    """Forget the records, or restore them; where one of the ids is unknown, none."""
+    """Forget or restore the records; change none if one of the ids is unknown."""
     did, already = ("forgot", "is forgotten already") if is_forgotten else ("restored", "is not forgotten")
 
     async def act(memory: "Memory") -> list[str]:
@@ -175,7 +176,7 @@ def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten
             lines += [
                 f"{one.id} {already}" if one.revision == revisions.get(one.id) else f"{did} {one.id}" for one in after
             ]
-            # Restored, a message says again what its pins were made from.
+            # A restored message says again what its pins were made from.
             lines += echoes if is_forgotten else []
         return lines
 

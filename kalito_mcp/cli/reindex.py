@@ -10,6 +10,7 @@ import click
 
 from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
 @click.command(name="reindex")
 @with_settings
 @click.option("--vectors", "is_only_vectors", is_flag=True, help="Only the vectors, not the text index.")
-@click.option(
-    "--all", "is_anew", is_flag=True, help="All vectors anew, for a model that has changed and kept its name."
-)
+@click.option("--all", "is_anew", is_flag=True, help="Rebuild all vectors, for a model that changed but kept its name.")
 def command(database: Path | None, config: Path | None, is_only_vectors: bool, is_anew: bool) -> None:
-    """Build the text index anew from the records and, with an embedder, the vectors that it has not made yet.
+    """Rebuild the text index from the records and, with an embedder, make the vectors that are missing.
 
-    Other processes may go on reading meanwhile. Vectors of another embedder are served until those of this one are
-    complete. Stop it whenever you like: the next time, without --all, it goes on where it was.
+    Other processes can read meanwhile. The vectors of an earlier embedder are used until those of this one are
+    complete. You can stop it at any time: the next run without --all continues.
     """
     settings = settings_of(database, config)
     if (is_only_vectors or is_anew) and not settings.vectors.embedder:
@@ -33,29 +32,29 @@ def command(database: Path | None, config: Path | None, is_only_vectors: bool, i
     if not is_only_vectors:
         from kalito_mcp.wiring import reindex  # noqa: PLC0415 - keeps --help quick
 
-        click.echo(f"indexed {anyio.run(reindex, settings)} records")
+        click.echo(f"indexed {plural(anyio.run(reindex, settings), 'record')}")
     if settings.vectors.embedder:
         from kalito_mcp.wiring import reindex_vectors  # noqa: PLC0415 - keeps --help quick
 
         with VectorProgress() as progress:
             anyio.run(partial(reindex_vectors, settings, progress, is_anew=is_anew))
-        click.echo(f"{progress.done} records have their vectors")
+        click.echo(f"vectors complete: {plural(progress.done, 'record')}")
 
 
 class VectorProgress:
-    """A progress bar on stderr, drawn from the first report on; none where stderr is no terminal."""
+    """A progress bar on stderr, drawn from the first report on; hidden if stderr is not a terminal."""
 
     def __init__(self) -> None:
         self.done = 0
         self._bar: ProgressBar[Any] | None = None
 
     def __call__(self, done: int, total: int) -> None:
-        """`done` of `total` records have their vector."""
+        """Show that `done` of `total` records have their vector."""
         if self._bar is None:
             self._bar = click.progressbar(
                 length=total, label="vectors", show_pos=True, hidden=not sys.stderr.isatty(), file=sys.stderr
             )
-            # What an earlier run has made took no time in this one.
+            # Vectors of an earlier run took no time in this one.
             self._bar.pos = done
             self._bar.__enter__()
         self._bar.length = total

@@ -1,6 +1,6 @@
-"""`kalito-mcp remember` and `search`: what a person keeps, and how they find it again.
+"""`kalito-mcp remember` and `search`: keep a record, and find it again.
 
-Who runs `remember` is whose words a note, a task or a thought are; a document has those of its source.
+The words of a note, a task or a thought are those of the person who runs `remember`. A document's are its source's.
 """
 
 from pathlib import Path
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
-from kalito_mcp.cli.record_lines import hit_line, not_kept_lines, nothing_lines, remembered_line, why_lines
-from kalito_mcp.cli.running import tell, tell_json, this_person, typed_fields, with_memory
+from kalito_mcp.cli.record_lines import hit_line, nothing_lines, redaction_lines, remembered_line, why_lines
+from kalito_mcp.cli.running import this_person, with_memory
+from kalito_mcp.cli.terminal import tell, tell_json, typed_fields
 from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 with_session = click.option("--session", "session_id", metavar="ID", help="Only in this conversation.")
-with_agent = click.option("--agent", "agent_id", metavar="ID", help="Whose memory; `default` unless given.")
+with_agent = click.option("--agent", "agent_id", metavar="ID", help="Whose memory. Default: `default`.")
 
 
 @click.command()
@@ -32,13 +33,13 @@ with_agent = click.option("--agent", "agent_id", metavar="ID", help="Whose memor
     "--file",
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Keep this file as a document; one that was kept from the same path before is replaced.",
+    help="Keep this file as a document. It replaces the document kept earlier from the same path.",
 )
 @click.option(
     "--type",
     "record_type",
     type=click.Choice(["note", "task", "document", "thought"]),
-    help="`note` unless given. A document needs --set source=NAME, a thought is in no context unless asked for.",
+    help="Default: `note`. A document needs --set source=NAME. A thought is in no context unless asked for.",
 )
 @click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help="VALUE is JSON, else taken as text.")
 @with_session
@@ -54,7 +55,7 @@ def remember(
     session_id: str | None,
     agent_id: str | None,
 ) -> None:
-    """Keep TEXT, a note unless --type says otherwise; - reads it from standard input. Secrets are taken out."""
+    """Keep TEXT, a note unless --type says otherwise; - reads it from standard input. Secrets are removed."""
     if (text is None) is (path is None):
         raise click.UsageError("give a text (- reads it from standard input) or --file")
     if path is not None and record_type not in (None, "document"):
@@ -72,8 +73,8 @@ def remember(
         settings,
         lambda memory: memory.remember(kind, fields, session_id=session_id, agent_id=agent_id, editor=this_person()),
     )
-    tell([remembered_line(kind, kept), *([f"in a new memory, {settings.database}"] if is_new else [])])
-    tell(not_kept_lines(kept[0].redacted))
+    tell([remembered_line(kind, kept), *([f"created a new memory: {settings.database}"] if is_new else [])])
+    tell(redaction_lines(kept[0].redacted))
 
 
 def _least_importance(_context: click.Context, _option: click.Parameter, value: str) -> float:
@@ -85,7 +86,7 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("-k", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many at the most.")
+@click.option("-k", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many at most.")
 @with_session
 @with_agent
 @click.option(
@@ -93,12 +94,12 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
     "types",
     multiple=True,
     type=click.Choice([str(one) for one in RecordType]),
-    help="Only records of this type. Thoughts are found only so.",
+    help="Only records of this type. Thoughts are found only with --type thought.",
 )
 @click.option(
     "--role", "roles", multiple=True, type=click.Choice([str(one) for one in Role]), help="Only what this one said."
 )
-@click.option("--name", "names", multiple=True, metavar="NAME", help="Only what the speaker of this name said.")
+@click.option("--name", "names", multiple=True, metavar="NAME", help="Only what a speaker of this name said.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only records with this tag.")
 @click.option(
     "--origin",
@@ -112,14 +113,12 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
     callback=_least_importance,
     default="0",
     metavar="SCORE",
-    help="Only what is at least so important: 0 to 1, or low, medium, high or critical.",
+    help="The least importance: 0 to 1, or low, medium, high or critical.",
 )
-@click.option(
-    "--since", metavar="WHEN", help="From then on: 2026-03-04, 7d (so long ago), 'last March', 'two weeks ago'."
-)
-@click.option("--until", metavar="WHEN", help="Until then; of a day or a month, until its end.")
+@click.option("--since", metavar="WHEN", help="From then on: 2026-03-04, 7d (days ago), 'last March', 'two weeks ago'.")
+@click.option("--until", metavar="WHEN", help="Until then; a day or a month counts to its end.")
 @click.option("--now", metavar="MOMENT", help="Count from this moment, ISO 8601, instead of the present one.")
-@click.option("--explain", "is_explained", is_flag=True, help="Say why each hit is there, and of what its score is.")
+@click.option("--explain", "is_explained", is_flag=True, help="Say why each hit was found, and the parts of its score.")
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @with_settings
 def search(
@@ -141,11 +140,11 @@ def search(
     is_explained: bool,
     is_json: bool,
 ) -> None:
-    """Find records that hold WORDS, best first, one a line. What is found counts as used, as in any search.
+    """Find records about WORDS, best first, one a line. Found records count as used, as in every search.
 
-    Options that name one of several may be given several times; several of one kind admit any of them.
+    --type, --role, --name, --tag and --origin can be repeated: a record has to match one of the values.
 
-    '"leaves at seven" -moss' holds a phrase as it is and leaves a word out; in quotes of the shell, or behind --.
+    '"leaves at seven" -moss' requires a phrase and excludes a word. Quote it for the shell, or put it after --.
     """
 
     async def found(memory: "Memory") -> SearchPage:
@@ -165,7 +164,7 @@ def search(
 
     page = with_memory(settings_of_one_that_exists(database, config), found)
     if page.note and (page.hits or is_json):
-        click.echo(as_data(page.note), err=True)  # what reads the hits shall not take it for one
+        click.echo(as_data(page.note), err=True)  # on stderr, so that no program takes it for a hit
     if is_json:
         tell_json(hit.to_dict() for hit in page.hits)
     elif page.hits:
@@ -179,10 +178,10 @@ def search(
 
 
 def _words(path: Path) -> str:
-    """What the file says, without a byte order mark."""
+    """The text of the file, without a byte order mark."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidInput(f"{path} is not UTF-8; nothing was written. Convert it to a text first") from None
+        raise InvalidInput(f"{path} is not UTF-8; nothing was written. Convert it to UTF-8 first") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}; nothing was written") from None

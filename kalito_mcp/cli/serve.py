@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _LAST_SECONDS: Final = 3.0
-"""How long the process may take to end after it has served."""
+"""How long the process may take to end after it stopped serving."""
 
 
 @click.command(name="serve")
@@ -34,7 +34,7 @@ _LAST_SECONDS: Final = 3.0
     help="stdio for a host that starts it; http (at /mcp) or sse (at /sse, deprecated by MCP) on this machine.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback only.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
 def command(
     database: Path | None, config: Path | None, transport: Literal["stdio", "http", "sse"], host: str, port: int
 ) -> None:
@@ -46,11 +46,11 @@ def command(
     if transport != "stdio":
         check_address(host)
     _configure_logging(os.environ.get("KALITO_LOG", ""))
-    # The environment names the session of the host that started us: over HTTP, others come too.
+    # The environment names the session of the host that started us. Over HTTP, other hosts connect too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
-    told: list[KalitoError] = []
+    reported: list[KalitoError] = []
     server = build_server(
-        lambda: _opened(database, config, told), default_session=host_session if transport == "stdio" else None
+        lambda: _opened(database, config, reported), default_session=host_session if transport == "stdio" else None
     )
 
     async def run() -> None:
@@ -64,7 +64,7 @@ def command(
     try:
         anyio.run(run)
     except KalitoError as error:
-        if error not in told:
+        if error not in reported:
             raise
         sys.exit(1)
     finally:
@@ -72,7 +72,7 @@ def command(
 
 
 def _end_for_certain() -> None:
-    """A driver's thread that does not end would leave a process behind that keeps the database open."""
+    """End the process even if a driver's thread does not: the process would keep the database open."""
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         watchdog = threading.Timer(_LAST_SECONDS, os._exit, (1,))
         watchdog.daemon = True
@@ -90,7 +90,7 @@ def _configure_logging(name: str) -> None:
         raise ConfigurationError(f"KALITO_LOG={name!r} is not a level; use one of {', '.join(levels)}")
     logging.basicConfig(
         stream=sys.stderr,
-        # Below a warning, libraries log what they handle: the database driver every message's words.
+        # Below WARNING, libraries log their data: the database driver logs the text of every message.
         level=max(level, logging.WARNING),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         force=True,
@@ -99,10 +99,10 @@ def _configure_logging(name: str) -> None:
 
 
 @asynccontextmanager
-async def _opened(database: Path | None, config: Path | None, told: list[KalitoError]) -> "AsyncIterator[Memory]":
-    """The memory. Imported in a thread and opened while the server already answers its host: a fifth of a second.
+async def _opened(database: Path | None, config: Path | None, reported: list[KalitoError]) -> "AsyncIterator[Memory]":
+    """Open the memory. Its import takes a fifth of a second, so a thread does it while the server answers its host.
 
-    Why it cannot be opened is said on stderr at once, and added to `told`.
+    An error is written to stderr at once, and added to `reported`.
     """
     wiring = await anyio.to_thread.run_sync(importlib.import_module, "kalito_mcp.wiring")
     from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - imports every policy
@@ -112,5 +112,5 @@ async def _opened(database: Path | None, config: Path | None, told: list[KalitoE
             yield memory
     except KalitoError as error:
         click.echo(f"kalito-mcp: {error}", err=True)
-        told.append(error)
+        reported.append(error)
         raise

@@ -1,4 +1,4 @@
-"""`kalito-mcp snapshot`: checkpoints of an agent's long-term graph."""
+"""`kalito-mcp snapshot`: snapshots of an agent's long-term graph."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
-from kalito_mcp.cli.running import ask, with_memory
+from kalito_mcp.cli.running import with_memory
+from kalito_mcp.cli.terminal import ask
+from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.snapshot_folder import SnapshotFolder
@@ -22,10 +24,10 @@ with_agent = click.option("--agent", "agent_id", default="default", show_default
 
 @click.group(name="snapshot")
 def command() -> None:
-    """Save, look at and restore checkpoints of an agent's long-term graph.
+    """Save, look at and restore snapshots of an agent's long-term graph.
 
-    They are JSON files in the folder `<database>.snapshots`. Records are not in them: merging, restoring or deleting
-    a graph never touches what was said.
+    They are JSON files in the folder `<database>.snapshots`. They contain no records: restoring or deleting one never
+    changes what was said.
     """
 
 
@@ -34,10 +36,10 @@ def command() -> None:
 @with_agent
 @with_settings
 def save(database: Path | None, config: Path | None, agent_id: str, name: str | None) -> None:
-    """Write the agent's graph to a snapshot, NAME; the agent's own, which it replaces, unless given."""
+    """Write the agent's graph to the snapshot NAME. Without NAME, replace the agent's own snapshot."""
     settings = settings_of_one_that_exists(database, config)
     if name is not None:
-        # Also an empty one, which a script's unset variable makes: it must not replace the agent's own.
+        # Also checks an empty name, from an unset variable in a script: it must not replace the agent's own.
         _folder(settings).path(name)
     written = _with_agent(settings, agent_id, lambda agent: agent.save_snapshot(name))
     click.echo(f"{written.name}  {written.size_bytes:,} bytes  {written.path}")
@@ -61,7 +63,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
 @with_settings
 def show(database: Path | None, config: Path | None, name: str, is_json: bool) -> None:
-    """Show what the snapshot NAME holds: its size, and what ranks highest in it."""
+    """Show the snapshot NAME: its size, and the questions that rank highest."""
     shown = _with_agent(
         settings_of_one_that_exists(database, config), None, lambda agent: agent.snapshot_overview(name)
     )
@@ -82,16 +84,16 @@ def show(database: Path | None, config: Path | None, name: str, is_json: bool) -
 @with_agent
 @with_settings
 def restore(database: Path | None, config: Path | None, agent_id: str, name: str, yes: bool) -> None:
-    """Put the snapshot NAME in the place of the agent's graph. What was said is not touched.
+    """Replace the agent's graph with the snapshot NAME. No record is changed.
 
-    The database is made where there is none: beside a folder of snapshots, that is a new home for them.
+    A database that does not exist is created, so snapshots can be restored into a new one.
     """
     settings = settings_of(database, config)
     _folder(settings).existing(name)
     if not yes:
         ask(
             f"Replace the long-term graph of agent {agent_id!r} by snapshot {name!r}?",
-            is_left="nothing was restored",
+            undone="nothing was restored",
         )
     nodes = _with_agent(settings, agent_id, lambda agent: agent.restore_snapshot(name))
     click.echo(f"restored {name}: {nodes:,} nodes")
@@ -103,7 +105,7 @@ def restore(database: Path | None, config: Path | None, agent_id: str, name: str
 @with_agent
 @with_settings
 def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str, later: str | None) -> None:
-    """Tell what changed from the snapshot EARLIER to LATER, or to the agent's graph as it is now."""
+    """Show what changed from the snapshot EARLIER to LATER or, without LATER, to the agent's graph now."""
     from kalito_mcp.graph.snapshot_diff import diff as compare  # noqa: PLC0415 - keeps --help quick
 
     async def both(agent: "MemoryOrchestrator") -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -112,8 +114,8 @@ def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str
 
     found = compare(*_with_agent(settings_of_one_that_exists(database, config), agent_id, both))
     click.echo(
-        f"{_count(len(found.added), 'node')} added, {len(found.removed)} removed, {len(found.changed)} changed; "
-        f"{_count(found.added_edges, 'edge')} added, {found.removed_edges} removed"
+        f"{plural(len(found.added), 'node')} added, {len(found.removed)} removed, {len(found.changed)} changed; "
+        f"{plural(found.added_edges, 'edge')} added, {found.removed_edges} removed"
     )
     for sign, nodes in (("+", found.added), ("-", found.removed), ("~", [after for _, after in found.changed])):
         for node in nodes[:_SHOWN]:
@@ -123,7 +125,7 @@ def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str
 
 
 async def _as_it_would_be_saved(agent: "MemoryOrchestrator") -> Mapping[str, Any]:
-    """The part of the agent's graph that a snapshot taken now would hold, so that like is compared with like."""
+    """The part of the agent's graph that a snapshot would contain now: a snapshot never has the whole graph."""
     from kalito_mcp.graph.top_subgraph import top_subgraph  # noqa: PLC0415 - numpy comes with it
 
     return top_subgraph(await agent.get_agent_store(), agent.config.checkpoint.top_k).to_snapshot()
@@ -144,7 +146,3 @@ def _with_agent(
 def _line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 100 else f"{line[:99]}…"  # noqa: PLR2004 - a terminal's width
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -7,6 +7,7 @@ import anyio
 import click
 
 from kalito_mcp.cli.options import settings_of, with_settings
+from kalito_mcp.text.plurals import plural
 
 
 @click.command(name="stats")
@@ -14,7 +15,7 @@ from kalito_mcp.cli.options import settings_of, with_settings
 @click.option("--session", "session_id", help="One session in detail.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
 def command(database: Path | None, config: Path | None, session_id: str | None, is_json: bool) -> None:
-    """Show what the memory holds. Reads only, and never creates a database."""
+    """Show what the memory contains. Reads only, and never creates a database."""
     from kalito_mcp.wiring import read_stats  # noqa: PLC0415 - keeps --help quick
 
     settings = settings_of(database, config)
@@ -28,11 +29,11 @@ def command(database: Path | None, config: Path | None, session_id: str | None, 
         return
     click.echo(f"{stats['database']}  ({stats['bytes']:,} bytes)")
     click.echo(
-        f"{stats['sessions']} sessions, {stats['messages']} messages, {stats['pins']} pins, "
-        f"{stats['summaries']} summaries"
+        ", ".join(plural(stats[f"{noun}s"], noun) for noun in ("session", "message", "pin"))
+        + f", {plural(stats['summaries'], 'summary')}"
     )
     for session in stats["newest"]:
         click.echo(
-            f"  {session['updated_at'][:16].replace('T', ' ')}  {session['messages']:>7} messages  "
+            f"  {session['updated_at'][:16].replace('T', ' ')}  {plural(session['messages'], 'message'):>16}  "
             f"{session['state']:<10}  {session['session_id']}"
         )

@@ -39,8 +39,8 @@ def changed(tmp_path: Path) -> Changed:
     words = "Flight: Oslo \\u{1b}[31mred\\u{9b}2J\\u{202e}."
     return Changed(
         database,
-        says=f"{pin} was made from msg_1 and says its own words: {words}",
-        rewritten=f"written anew: {summary} (`kalito-mcp history ID` shows what was there before)",
+        says=f"{pin} came from msg_1 and still says: {words}",
+        rewritten=f"rewritten: {summary} (`kalito-mcp history ID` shows the earlier text)",
         pin=pin,
     )
 

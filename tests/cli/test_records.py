@@ -203,7 +203,7 @@ def test_an_edit_tells_what_changed_and_the_new_revision(invoke: Invoke, databas
         "msg_1 is now at revision 2",
     ]
     again = done(invoke, database, "edit", "msg_1", "--text", "We fly on May 4.")
-    assert again == "nothing changed; msg_1 stays at revision 2\n"
+    assert again == "nothing changed; msg_1 is still at revision 2\n"
 
 
 def test_a_text_comes_from_standard_input_without_its_last_line_end(
@@ -246,7 +246,7 @@ def test_an_editor_that_changes_nothing_makes_no_edit(
     invoke: Invoke, database: Path, tmp_path: Path, line: str
 ) -> None:
     out = done(invoke, database, "edit", "msg_1", VISUAL=editor(tmp_path, line))
-    assert out == "nothing changed; msg_1 stays at revision 1\n"
+    assert out == "nothing changed; msg_1 is still at revision 1\n"
 
 
 @pytest.mark.parametrize("command", ["/no/such/editor", "false", "'", ""])
@@ -264,7 +264,7 @@ def test_an_edit_meanwhile_is_not_overwritten_and_what_was_typed_is_not_lost(
         tmp_path, f"import subprocess; subprocess.run({meanwhile}, check=True, stdout=2)", "path.write_text('Mine.')"
     )
     outcome = invoke("edit", "msg_1", KALITO_DATABASE=str(database), VISUAL=command)
-    assert (outcome.code, outcome.out) == (1, "Not kept. You wrote:\n  Mine.\n")
+    assert (outcome.code, outcome.out) == (1, "Not stored. You wrote:\n  Mine.\n")
     assert "msg_1 was edited by somebody else and is at revision 2 now; nothing was written." in outcome.err
     assert "edited by somebody else" in refused(invoke, database, "edit", "1", "--text", "Mine.", "--revision", "1")
     assert shown(invoke, database, "msg_1")["text"] == "Theirs."
@@ -300,7 +300,7 @@ def test_reverting_brings_a_version_back_as_a_new_one(invoke: Invoke, database: 
     done(invoke, database, "edit", "msg_1", "--text", "Wrong.")
     out = done(invoke, database, "revert", "msg_1", "1")
     assert out.splitlines()[1:] == ["-Wrong.", "+We fly to Oslo on May 3.", "msg_1 is now at revision 3"]
-    assert done(invoke, database, "revert", "msg_1", "3") == "nothing changed; msg_1 stays at revision 3\n"
+    assert done(invoke, database, "revert", "msg_1", "3") == "nothing changed; msg_1 is still at revision 3\n"
 
 
 def test_what_is_forgotten_says_so_and_is_restored(invoke: Invoke, database: Path) -> None:
@@ -336,7 +336,7 @@ def test_purging_shows_what_goes_and_asks(invoke: Invoke, database: Path, monkey
     assert document.endswith("…")
     erased = [line.removeprefix("erased ") for line in told.splitlines() if line.startswith("erased ")]
     assert {"msg_1", made, *parts} == set(erased)
-    assert "\nthe memory's files are clean of what was erased\n" in told
+    assert "\nno erased text remains in the memory's files\n" in told
     assert b"We fly to Oslo" not in database.read_bytes()
 
 
@@ -355,15 +355,15 @@ def test_a_purge_without_a_terminal_needs_a_yes(invoke: Invoke, database: Path) 
     assert "erased msg_1\n" in done(invoke, database, "purge", "msg_1", "--yes")
     for arguments in (["show"], ["history"], ["restore"], ["forget"], ["edit", "--text", "x"]):
         assert "msg_1 was erased for good on 2" in refused(invoke, database, *arguments, "msg_1")
-    assert done(invoke, database, "purge", "msg_1", "--yes").startswith("erased msg_1\nthe memory's files are clean")
+    assert done(invoke, database, "purge", "msg_1", "--yes").startswith("erased msg_1\nno erased text remains")
 
 
 def test_a_purge_of_nothing_only_cleans_the_files_and_names_what_it_cannot(invoke: Invoke, database: Path) -> None:
-    assert done(invoke, database, "purge") == "the memory's files are clean of what was erased\n"
+    assert done(invoke, database, "purge") == "no erased text remains in the memory's files\n"
     backup = database.with_name(f"{database.name}.before-1.backup")
     backup.write_bytes(b"")
     assert done(invoke, database, "purge") == (
-        f"NOT reached: {backup.name}: written by an update before the erasure: delete it if it may hold the words\n"
+        f"could not clean {backup.name}: written by an update before the erasure: delete it if it may hold the words\n"
     )
 
 

@@ -74,7 +74,7 @@ def test_with_an_embedder_it_builds_both_and_is_quiet_without_a_terminal(
 ) -> None:
     outcome = invoke("reindex", "--database", str(remembered), "--config", config)
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out == "indexed 4 records\n4 records have their vectors\n"
+    assert outcome.out == "indexed 4 records\nvectors complete: 4 records\n"
     assert count(remembered) == [(embedder.fingerprint, True, 4)]
 
 
@@ -82,7 +82,7 @@ def test_vectors_alone_leave_the_text_index(
     invoke: Invoke, remembered: Path, config: str, embedder: ScriptedEmbedder
 ) -> None:
     outcome = invoke("reindex", "--vectors", "--database", str(remembered), "--config", config)
-    assert (outcome.code, outcome.out) == (0, "4 records have their vectors\n")
+    assert (outcome.code, outcome.out) == (0, "vectors complete: 4 records\n")
 
 
 def test_all_makes_even_those_anew_that_are_there(
@@ -91,7 +91,7 @@ def test_all_makes_even_those_anew_that_are_there(
     arguments = ("reindex", "--vectors", "--database", str(remembered), "--config", config)
     for options, texts in (((), 4), ((), 0), (("--all",), 4)):
         embedder.asked = []
-        assert invoke(*arguments, *options).out == "4 records have their vectors\n"
+        assert invoke(*arguments, *options).out == "vectors complete: 4 records\n"
         assert len(embedder.asked) == texts + 1, "one tells their length"
     assert count(remembered) == [(embedder.fingerprint, True, 4)]
 
@@ -123,7 +123,7 @@ def test_a_run_that_failed_is_gone_on_with(
     assert "run this again" in outcome.err
     assert count(remembered) == [(embedder.fingerprint, True, 2)]
     embedder.before, embedder.asked = lambda texts: None, []
-    assert invoke(*arguments).out == "4 records have their vectors\n"
+    assert invoke(*arguments).out == "vectors complete: 4 records\n"
     assert len(embedder.asked) == 3
 
 

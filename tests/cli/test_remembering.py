@@ -80,7 +80,7 @@ def test_a_file_may_have_another_source(invoke: Invoke, remembered: Path, tmp_pa
 def test_what_was_taken_out_of_the_text_is_told(invoke: Invoke, remembered: Path) -> None:
     secret = f"Use {TOKEN} or {TOKEN[::-1][:-4]}{TOKEN}, <private>mine</private>."
     first, told = done(invoke, remembered, "remember", secret).splitlines()
-    assert told == "taken out, and not kept: github_token, private"
+    assert told == "removed and not stored: github_token, private"
     assert TOKEN not in shown(invoke, remembered, kept(first))["text"]
 
 
@@ -229,5 +229,5 @@ def test_what_is_remembered_first_makes_a_memory_and_says_where(invoke: Invoke, 
     database = tmp_path / "new.db"
     outcome = invoke("remember", "The spare key hangs in the shed.", "--database", str(database))
     assert outcome.code == 0
-    assert f"in a new memory, {database}" in outcome.out
+    assert f"created a new memory: {database}" in outcome.out
     assert "spare key" in invoke("search", "key", "--database", str(database)).out

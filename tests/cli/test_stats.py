@@ -11,7 +11,7 @@ def test_the_memory_in_numbers_and_its_sessions_newest_first(invoke: Invoke, rem
     assert (outcome.code, outcome.err) == (0, "")
     path, totals, *sessions = outcome.out.splitlines()
     assert path == f"{remembered}  ({remembered.stat().st_size:,} bytes)"
-    assert totals == "2 sessions, 3 messages, 1 pins, 0 summaries"
+    assert totals == "2 sessions, 3 messages, 1 pin, 0 summaries"
     assert [line.split()[-1] for line in sessions] == ["tax", "trip/oslo"]
 
 

@@ -238,7 +238,7 @@ def test_another_embedders_vectors_take_over_when_they_are_complete_also_after_a
         assert old.found("gloaming")[0] == FACTS[0]
         embeddings.texts.clear()
         code, report = said(database, large, "reindex", "--vectors", **COVERED)
-        assert (code, report) == (0, "6 records have their vectors\n")
+        assert (code, report) == (0, "vectors complete: 6 records\n")
         assert len(embeddings.texts) == 1 + 4, "what was made before the kill is not made again"
         assert indexes(database) == {LARGE: ("active", 6)}
         assert old.found("printer") == [FACTS[1]]

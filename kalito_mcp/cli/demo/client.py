@@ -1,7 +1,7 @@
-"""The demonstration's side of the wire: a server process of our own, its tools timed, its answers read.
+"""The demonstration's client: it starts a server process, times its tools and reads its answers.
 
-Imports the MCP SDK, which takes a second; the command imports this module only once something is on the screen.
-Fields that a server might not send are read as absent, never as an error.
+Importing the MCP SDK takes a second, so the command imports this module once something is on the screen. A field that
+the server does not send is read as absent, never as an error.
 """
 
 import json
@@ -22,7 +22,7 @@ from kalito_mcp.cli.demo.screen import Shares, bar_cells, one_line
 
 _CALL_TIMEOUT_S: Final = 20.0
 _LEAD_IN: Final = 60
-"""Characters of a sentence that an excerpt shows before the words it is about."""
+"""Characters of a sentence that an excerpt shows before the fact."""
 
 
 class CallRefused(Exception):
@@ -31,10 +31,10 @@ class CallRefused(Exception):
 
 @asynccontextmanager
 async def connected(database: Path, folder: Path, log: TextIO) -> AsyncGenerator[Client]:
-    """A client of a server process of our own, which logs to `log` and ends with the block.
+    """A client of a new server process, which logs to `log` and ends with the block.
 
-    `folder` gets the server's configuration, an empty one: the user's may name models, and the demonstration
-    promises that none is asked. Of our environment it sees only the basics, and no KALITO_* variable.
+    The server gets an empty configuration in `folder` and no KALITO_* variable: the user's may name models, and the
+    demonstration calls none.
     """
     config = folder / "demo.toml"
     config.touch()
@@ -55,7 +55,7 @@ class Context:
     parts: dict[str, Any]
 
     def records(self, part: str) -> list[dict[str, Any]]:
-        """The records of one part, in the context's order."""
+        """The records of one part, in order."""
         return list(self.parts.get(part) or [])
 
     @property
@@ -64,7 +64,7 @@ class Context:
         return int(self.parts.get("total_tokens") or 0)
 
     def shares(self, budget: int) -> Shares:
-        """The tokens by part. Only their sum is told, so they are divided by how long the parts' texts are."""
+        """The tokens by part. The server reports only their sum, divided here by the lengths of the texts."""
         lengths = [
             sum(len(str(record.get(key) or "")) for record in self.records(part))
             for part, key in (
@@ -78,7 +78,7 @@ class Context:
         return Shares(recent, pins, summaries, found, self.tokens, budget)
 
     def evidence_of(self, fact: str, ellipsis: str) -> tuple[str, str] | None:
-        """In which part the fact stands, as words, and the sentence there; None where the context does not hold it."""
+        """The part that contains the fact, in words, and the sentence there; None if no part does."""
         for part, key, words in (
             ("semantic_pins", "content", "as a pin"),
             ("relevant_messages", "text", "found by the question's words"),
@@ -103,7 +103,7 @@ class Served:
         """The tool's text and its structured content.
 
         Raises:
-            CallRefused: the server refused; carries what it said.
+            CallRefused: the server refused; the message is the server's.
         """
         started = time.perf_counter()
         result = await self._client.call_tool(tool, {"session_id": self.session_id, **arguments})
@@ -119,7 +119,7 @@ class Served:
         return Context(parts)
 
     async def stats(self) -> dict[str, Any]:
-        """The session's stats resource, fresh."""
+        """The session's stats resource, never from the cache."""
         uri = f"memory://sessions/{self.session_id}/stats"
         result = await self._client.read_resource(uri, cache_mode="bypass")
         return dict(json.loads(str(getattr(result.contents[0], "text", "{}"))))
@@ -130,13 +130,13 @@ class Served:
 
 
 def says(text: str, fact: str) -> bool:
-    """Whether the text holds the fact's words, however it is spaced and capitalised."""
+    """Whether the text contains the fact, in any spacing and case."""
     return one_line(fact).lower() in one_line(text).lower()
 
 
 def excerpt(text: str, fact: str, ellipsis: str) -> str:
-    """The text on one line, from the sentence that holds the fact, or from some words before the fact where that
-    sentence is long; all of it where none holds it."""
+    """The text on one line, from the sentence with the fact on. A long sentence starts some words before the fact. All
+    of the text if it does not contain the fact."""
     line = one_line(text)
     at = line.lower().find(one_line(fact).lower())
     begins = max((line.rfind(end, 0, max(at, 0)) + len(end) for end in (". ", "! ", "? ", ": ")), default=0)

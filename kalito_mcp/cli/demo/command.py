@@ -1,9 +1,8 @@
-"""`kalito-mcp demo`: a conversation of some seventy turns, remembered by a real server, to look at.
+"""`kalito-mcp demo`: shows how a real server remembers a conversation of some seventy turns.
 
-The words are scripted (demo_conversation), the looks are pure (demo_screen); everything between them is real
-(demo_show): an MCP client starts `kalito-mcp serve` as a process of its own and talks to it over stdio, as any host
-does. It asks no model, needs no network, and never touches the user's own memory: it brings its own database, and
-its own agent where `--database` names one.
+The words are a script (`conversation`) and the drawing is pure (`screen`). The rest is real (`show`): an MCP client
+starts `kalito-mcp serve` and talks to it over stdio, as any host does. It calls no model and needs no network. It
+writes to a temporary database or, in one that `--database` names, to an agent of its own.
 """
 
 import os
@@ -28,13 +27,13 @@ _GIVE_UP_S: Final = 60.0
 
 
 @click.command(name="demo")
-@click.option("--fast/--slow", default=False, help="Without pauses, or (the default on a terminal) with brief ones.")
+@click.option("--fast/--slow", default=False, help="Without pauses, or with brief ones (the default on a terminal).")
 @click.option(
     "--budget",
     type=click.IntRange(min=_SMALLEST_BUDGET),
     default=_DEFAULT_BUDGET,
     show_default=True,
-    help="Tokens that a context may take.",
+    help="Most tokens in a context.",
 )
 @click.option(
     "--database",
@@ -42,7 +41,7 @@ _GIVE_UP_S: Final = 60.0
     help="Keep the memory in this file instead of a temporary one.",
 )
 def command(*, fast: bool, budget: int, database: Path | None) -> None:
-    """Play a conversation through a real server, and watch what it remembers."""
+    """Play a conversation through a real server, and show what it remembers."""
     started = time.monotonic()
     is_terminal = sys.stdout.isatty()
     screen = draw.screen_for(
@@ -54,7 +53,7 @@ def command(*, fast: bool, budget: int, database: Path | None) -> None:
     for line in _opening(screen, budget):
         click.echo(draw.writable(screen, line), color=screen.colour)
 
-    # A second of imports: the reader has something to read meanwhile.
+    # These imports take a second; the reader has something to read meanwhile.
     import anyio  # noqa: PLC0415
     from mcp import MCPError  # noqa: PLC0415
 
@@ -94,9 +93,9 @@ def _opening(screen: draw.Screen, budget: int) -> list[str]:
         "",
         *draw.prose(
             screen,
-            f"{USER_NAME} talks with her assistant, some evenings in March. Their words are a script; the memory is "
-            "real: a server process, spoken to over MCP, that writes each message to disk, summarises as it goes, "
-            f"and hands back what matters in at most {budget:,} tokens. No model, no network.",
+            f"{USER_NAME} talks with her assistant on some evenings in March. Their words are a script; the memory is "
+            "real. A server process, reached over MCP, writes each message to disk, summarises as it goes, and "
+            f"returns what matters in at most {budget:,} tokens. No model, no network.",
         ),
     ]
 
@@ -104,7 +103,7 @@ def _opening(screen: draw.Screen, budget: int) -> list[str]:
 def _sentence(cause: BaseException, log_path: Path, *, is_gone: bool) -> str:
     logged = [draw.one_line(line) for line in log_path.read_text("utf-8", "replace").splitlines() if line.strip()]
     if is_gone and logged:
-        # A server that ends says why in its last line; the client only sees that it is gone.
+        # A server that stopped logs why in its last line; the client only sees that it is gone.
         said = logged[-1].removeprefix("kalito-mcp: ")
     elif isinstance(cause, TimeoutError):
         said = "it did not answer in time"

@@ -1,8 +1,7 @@
 """The conversation that `kalito-mcp demo` plays: Maya and her assistant, twelve days in March. Pure.
 
-Written for the demonstration; nobody in it exists. What makes it a fair test of a memory: two threads cross (her
-grandmother's move, a small web page), two facts are replaced by later ones, and the questions on the last day
-ask for things that were said some forty turns earlier.
+It is fiction. It is a fair test of a memory: two threads cross (her grandmother's move, a small web page), later facts
+replace two earlier ones, and the questions on the last day ask for things said some forty turns earlier.
 """
 
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ USER_NAME: Final = "Maya"
 
 Speaker = Literal["user", "assistant"]
 
-# A turn takes its writer one minute, and one more for every so many characters.
+# A turn takes a minute, and one more for each of these.
 _CHARACTERS_PER_MINUTE: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the script. `number` counts from 1; `is_key` where a fact falls that is asked for later."""
+    """One message of the script. `number` counts from 1; `is_key`: it states a fact that is asked for, or asks."""
 
     number: int
     role: Speaker
@@ -30,7 +29,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPin:
-    """What Maya pins right after turn `turn`; `importance` lies in [0, 1]."""
+    """What Maya pins right after turn `turn`; `importance` is in [0, 1]."""
 
     turn: int
     content: str
@@ -39,7 +38,7 @@ class PlannedPin:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The user's turn `turn` asks for what turn `answered_by` said in the words `fact`."""
+    """Turn `turn` asks for what turn `answered_by` said in the words `fact`."""
 
     turn: int
     answered_by: int

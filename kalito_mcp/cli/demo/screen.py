@@ -1,7 +1,7 @@
 """What `kalito-mcp demo` looks like: values in, lines of text out. Pure.
 
-Knows nothing of MCP and prints nothing. No line is wider than its screen; without colour a line holds no escape
-codes, and on a terminal that cannot show block elements every mark has an ASCII twin.
+It does not know MCP and prints nothing. No line is wider than its screen. Without colour, a line has no escape codes.
+If the encoding has no block elements, the marks are ASCII.
 Width of a character: Unicode Standard Annex 11, as `unicodedata.east_asian_width` gives it.
 """
 
@@ -39,7 +39,7 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The marks that a screen draws with; each is one column wide, but the ellipsis."""
+    """The marks that a screen draws with; each is one column wide, except the ellipsis."""
 
     recent: str
     pins: str
@@ -115,7 +115,7 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the tokens of a context divide. `total` is what counts; the parts add up to it."""
+    """How the tokens of a context divide. The parts add up to `total`."""
 
     recent: int
     pins: int
@@ -127,7 +127,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class ShownHit:
-    """One hit of a search: which message of the script, what it says, how sure the search is (0 to 1)."""
+    """One hit of a search: the message's number in the script, its text, and its score (0 to 1)."""
 
     number: int
     speaker: str
@@ -140,7 +140,7 @@ class ShownHit:
 def screen_for(columns: int, *, is_terminal: bool, no_color: bool, encoding: str) -> Screen:
     """The screen for an output of `columns` columns, between 60 and 100 wide.
 
-    Colour only on a terminal whose user did not set NO_COLOR; blocks only where the encoding has them.
+    Colour only on a terminal without NO_COLOR; blocks only if the encoding has them.
     """
     try:
         _ink(BLOCKS).encode(encoding)
@@ -151,12 +151,12 @@ def screen_for(columns: int, *, is_terminal: bool, no_color: bool, encoding: str
 
 
 def writable(screen: Screen, line: str) -> str:
-    """The line with a question mark for each character that the screen's encoding lacks."""
+    """The line, with a question mark for each character that the screen's encoding does not have."""
     return line.encode(screen.encoding, "replace").decode(screen.encoding)
 
 
 def text_width(text: str) -> int:
-    """Columns that a terminal gives the text: wide and fullwidth characters two, combining and invisible ones none."""
+    """Columns of the text on a terminal: wide and fullwidth characters take two, combining and invisible ones none."""
     return sum(_character_width(character) for character in text)
 
 
@@ -171,7 +171,7 @@ def one_line(text: str) -> str:
 
 
 def clip(text: str, width: int, ellipsis: str = "…") -> str:
-    """The longest beginning that fits `width` columns; the ellipsis is its last column where something was cut."""
+    """The longest beginning that fits `width` columns; it ends in the ellipsis if something was cut."""
     if text_width(text) <= width:
         return text
     room = width - text_width(ellipsis)
@@ -187,8 +187,8 @@ def clip(text: str, width: int, ellipsis: str = "…") -> str:
 def wrap(text: str, width: int, *, max_lines: int | None = None, ellipsis: str = "…") -> list[str]:
     """Lines of at most `width` columns, broken between words; a word that is too long is broken inside.
 
-    Line breaks of the text stay and so does its indentation. With `max_lines`, the last line ends in the ellipsis
-    where text was cut. The empty text is one empty line.
+    Line breaks and indentation of the text stay. With `max_lines`, the last line ends in the ellipsis if text was cut.
+    The empty text is one empty line.
     """
     lines = [line for paragraph in printable(text).split("\n") for line in _wrap_paragraph(paragraph, width)]
     if max_lines is not None and len(lines) > max_lines:
@@ -206,14 +206,14 @@ def pad(text: str, width: int) -> str:
 
 
 def paint(screen: Screen, text: str, tone: Tone) -> str:
-    """The text in a tone, or as it is on a screen without colour."""
+    """The text in a tone; unchanged on a screen without colour."""
     if not screen.colour or not text or tone is Tone.PLAIN:
         return text
     return f"{_ESCAPE}{tone}m{text}{_RESET}"
 
 
 def heading(screen: Screen, text: str) -> list[str]:
-    """A line across the screen with a text in it, and an empty line above."""
+    """An empty line, and a line across the screen with the text in it."""
     label = clip(one_line(text), screen.width - len(_MARGIN) - 6, screen.glyphs.ellipsis)
     rest = screen.width - len(_MARGIN) - 4 - text_width(label)
     rule = screen.glyphs.rule
@@ -230,7 +230,7 @@ def prose(screen: Screen, text: str, tone: Tone = Tone.PLAIN) -> list[str]:
 
 
 def bubble(screen: Screen, number: int, speaker: str, text: str, *, is_user: bool, max_lines: int) -> list[str]:
-    """One message: its number, who says it, and as much of it as fits; line breaks of the text become spaces."""
+    """One message: its number, its speaker, and as much of it as fits; line breaks become spaces."""
     tone = Tone.USER if is_user else Tone.ASSISTANT
     label = pad(clip(one_line(speaker), 9, screen.glyphs.ellipsis), 9)
     indent = len(_MARGIN) + 4 + 9 + 1
@@ -241,7 +241,7 @@ def bubble(screen: Screen, number: int, speaker: str, text: str, *, is_user: boo
 
 
 def notice(screen: Screen, mark: str, title: str, body: str, tone: Tone, *, max_lines: int = 2) -> list[str]:
-    """Something that happened beside the conversation: a mark, a title, and an abbreviated body below it."""
+    """An event outside the conversation: a mark, a title, and an abbreviated body below it."""
     indent = len(_MARGIN) + 14
     room = screen.width - indent - 2
     lines = [f"{' ' * indent}{paint(screen, f'{mark} ' + clip(one_line(title), room, screen.glyphs.ellipsis), tone)}"]
@@ -254,8 +254,8 @@ def notice(screen: Screen, mark: str, title: str, body: str, tone: Tone, *, max_
 def bar_cells(parts: Sequence[int], whole: int, width: int) -> list[int]:
     """How many of `width` cells each part fills, and last how many stay free; the sum is exactly `width`.
 
-    Each lies within one cell of its true share. Parts beyond the whole: the parts are the whole, nothing is free.
-    A whole of 0: all cells are free.
+    Each number is within one cell of its true share. If the parts exceed the whole, no cell is free. If both are 0, all
+    cells are free.
     """
     scale = max(whole, sum(parts))
     if scale == 0:
@@ -270,7 +270,7 @@ def bar_cells(parts: Sequence[int], whole: int, width: int) -> list[int]:
 
 
 def budget_bar(screen: Screen, shares: Shares) -> list[str]:
-    """The context as a filled bar, with its tokens of the budget, and below it what fills it."""
+    """The context as a bar, with its tokens and the budget, and below it the legend."""
     glyphs = screen.glyphs
     figures = f" {shares.total:,} of {shares.budget:,} tokens"
     cells_wide = screen.width - len(_MARGIN) - 4 - len(figures) - 2
@@ -292,7 +292,7 @@ def budget_bar(screen: Screen, shares: Shares) -> list[str]:
 
 
 def hit_list(screen: Screen, query: str, hits: Sequence[ShownHit], took_ms: float) -> list[str]:
-    """A search and what it found, best first, each with its score as a number and as a short bar."""
+    """A search and its hits, best first, each with its score as a number and as a short bar."""
     glyphs = screen.glyphs
     took = f"{took_ms:.0f} ms"
     room = screen.width - len(_MARGIN) - 2 - len(took) - 1
@@ -318,7 +318,7 @@ def hit_list(screen: Screen, query: str, hits: Sequence[ShownHit], took_ms: floa
 
 
 def framed(screen: Screen, title: str, text: str, *, marks: Sequence[str] = ()) -> list[str]:
-    """The whole text in a frame, wrapped; the words in `marks` stand out where a line holds them whole."""
+    """The whole text in a frame, wrapped; the words in `marks` stand out if they are on one line."""
     glyphs = screen.glyphs
     top_left, top_right, bottom_left, bottom_right = glyphs.corners
     inner = screen.width - len(_MARGIN) - 4
@@ -340,7 +340,7 @@ def framed(screen: Screen, title: str, text: str, *, marks: Sequence[str] = ()) 
 
 
 def figures_table(screen: Screen, rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Two columns: a figure, and what it says; the second wraps below itself."""
+    """Two columns: a figure and its meaning, which wraps below itself."""
     first = max((text_width(figure) for figure, _ in rows), default=0)
     indent = len(_MARGIN) + first + 2
     lines: list[str] = []
@@ -382,7 +382,7 @@ def _wrap_paragraph(paragraph: str, width: int) -> list[str]:
             line += piece
             continue
         if piece.isspace():
-            # A gap at the edge is the line break itself.
+            # A gap at the edge becomes the line break.
             lines.append(line)
             line = ""
             continue

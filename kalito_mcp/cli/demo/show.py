@@ -1,7 +1,7 @@
-"""The play behind `kalito-mcp demo`: turn by turn through an MCP client, shown as it goes.
+"""Plays the conversation of `kalito-mcp demo` through an MCP client, turn by turn, and prints what happens.
 
-It decides nothing about memory. What it prints is what the server answered: a fact that is not in a context is shown
-as missing, and every figure was measured in this run.
+It prints what the server answered: a fact that is not in a context is shown as missing, and every figure was measured
+in this run.
 """
 
 import secrets
@@ -34,23 +34,23 @@ HOW_TO_ADD: Final = "claude mcp add kalito -- kalito-mcp serve"
 
 _AGENT: Final = "demo"
 _SHOW_S: Final = 12.5
-"""When a show with pauses should end; the pauses shrink to meet it. Fifteen seconds were promised."""
+"""When a show with pauses should end; the pauses shrink to meet it. The limit is fifteen seconds."""
 _LONGEST_PAUSE_S: Final = 0.9
 _SETTLE_S: Final = 3.0
 _LOOK_EVERY_S: Final = 0.02
 _QUIET_LOOKS: Final = 4
 _SUMMARY_WINDOW: Final = 15
-"""From how many messages without a summary on the server owes one."""
+"""With this many messages without a summary, the server owes one."""
 _WIDE_BUDGET: Final = 20_000
-"""Room for all pins and summaries: only to tell what has arrived, never shown as a context."""
+"""Room for all pins and summaries, to see what is new. Such a context is never shown."""
 
-# What a pause weighs beside that of an ordinary turn.
+# Weights of pauses; that of an ordinary turn is 1.
 _KEY_WEIGHT: Final = 3.0
 _STOP_WEIGHT: Final = 6.0
 
 
 class Pace:
-    """Divides the show's time that is left among the pauses that are left, by weight. `started` is monotonic."""
+    """Divides the remaining time among the remaining pauses by weight. `started` is monotonic."""
 
     def __init__(self, *, pauses: bool, started: float) -> None:
         self._pauses = pauses
@@ -63,7 +63,7 @@ class Pace:
         return time.monotonic() - self._started
 
     async def rest(self, weight: float) -> None:
-        """Time to read; none where nobody watches, and none where the show is late."""
+        """Pause to let the user read. No pause if nobody watches or the show is late."""
         if not self._pauses or self._weight_left <= 0:
             return
         share = weight * (_SHOW_S - self.elapsed_s) / self._weight_left
@@ -73,7 +73,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where and how the play is shown. `keeps` is the database that stays; None where it is a temporary one."""
+    """Where and how the play is shown. `keeps` is the database that stays; None if it is temporary."""
 
     screen: Screen
     pace: Pace
@@ -82,13 +82,13 @@ class Stage:
 
 
 async def perform(client: Client, stage: Stage) -> None:
-    """Play it all, in a session of its own, and print it.
+    """Play the whole conversation in a new session, and print it.
 
     Raises:
         CallRefused: the server answered a call with an error.
-        MCPError, OSError: it went away, or did not answer in time.
+        MCPError, OSError: the server ended, or did not answer in time.
     """
-    # A database that stays may hold an earlier demonstration, closed to new messages.
+    # A database that stays may have an earlier demonstration, whose session is closed.
     session_id = "maya-in-march" if stage.keeps is None else f"maya-in-march-{secrets.token_hex(4)}"
     show = _Show(Served(client, session_id), stage.screen, stage.pace, stage.budget)
     await show.play()
@@ -102,7 +102,7 @@ async def perform(client: Client, stage: Stage) -> None:
 
 @dataclass(slots=True)
 class _Show:
-    """The demonstration as it goes: what has been shown so far, for the notices and the closing figures."""
+    """A running demonstration: what was shown so far, for the notices and the closing figures."""
 
     served: Served
     screen: Screen
@@ -122,7 +122,7 @@ class _Show:
             click.echo(draw.writable(self.screen, line), color=self.screen.colour)
 
     async def play(self) -> None:
-        """The conversation, day by day, each day ending with the context as it stands."""
+        """Play the conversation day by day. Each day ends with the context at that time."""
         pins = {pin.turn: pin for pin in PINS}
         questions = {question.turn: question for question in QUESTIONS}
         for before, turn in zip((None, *CONVERSATION), CONVERSATION, strict=False):
@@ -138,7 +138,7 @@ class _Show:
             await self.news()
 
     async def turn(self, turn: Turn) -> None:
-        """One message: shown, and recorded."""
+        """Record and show one message."""
         is_user = turn.role == "user"
         message = {"role": turn.role, "text": turn.text, "created_at": turn.at.isoformat()}
         if is_user:
@@ -159,7 +159,7 @@ class _Show:
         await self.pace.rest(_turn_weight(turn))
 
     async def pin(self, pin: PlannedPin) -> None:
-        """Maya pins something."""
+        """Create and show one of Maya's pins."""
         record_id = next((id_ for id_, number in self.number_of.items() if number == pin.turn), None)
         _, made = await self.served.call(
             "create_pin", content=pin.content, source_message_id=record_id, importance_score=pin.importance
@@ -171,7 +171,7 @@ class _Show:
         await self.pace.rest(_STOP_WEIGHT)
 
     async def news(self) -> int:
-        """Show what the server has made by itself since the last look; how many messages have no summary yet."""
+        """Show what the server has made since the last look. Returns how many messages have no summary yet."""
         stats = await self.served.stats()
         counts = (int(stats.get("total_summaries") or 0), int(stats.get("total_pins") or 0))
         owed = int(stats.get("total_messages") or 0) - int(stats.get("summarized_messages") or 0)
@@ -182,7 +182,7 @@ class _Show:
         glyphs = self.screen.glyphs
         for pin in seen.records("semantic_pins"):
             if self._is_new(pin):
-                title = "noticed and pinned by itself:"
+                title = "noticed and pinned automatically:"
                 self.say(draw.notice(self.screen, glyphs.auto_pin, title, str(pin.get("content")), Tone.PIN))
                 await self.pace.rest(_STOP_WEIGHT)
         for summary in seen.records("summaries"):
@@ -202,14 +202,14 @@ class _Show:
         return True
 
     async def bar(self) -> None:
-        """The context as it stands, as a bar."""
+        """Show the present context as a bar."""
         await self.settle()
         self.contexts.append(await self.served.context(self.budget))
         self.say(["", *draw.budget_bar(self.screen, self.contexts[-1].shares(self.budget))])
         await self.pace.rest(_STOP_WEIGHT)
 
     async def question(self, turn: Turn, question: Question) -> None:
-        """What the assistant is handed before it answers the question just recorded."""
+        """Show what the assistant gets before it answers the question just recorded."""
         await self.settle()
         context = await self.served.context(self.budget, query=turn.text, pending_input=True)
         self.contexts.append(context)
@@ -228,7 +228,7 @@ class _Show:
         await self.pace.rest(_STOP_WEIGHT)
 
     async def settle(self) -> None:
-        """Let the server finish what it owes, as it would between two evenings; at most three seconds."""
+        """Wait until the server has made what it owes, as between two evenings; at most three seconds."""
         with anyio.move_on_after(_SETTLE_S):
             quiet = 0
             while quiet < _QUIET_LOOKS:
@@ -238,8 +238,8 @@ class _Show:
                 quiet = quiet + 1 if self.counts == before and owed < _SUMMARY_WINDOW else 0
 
     async def final_context(self) -> None:
-        """Everything that the assistant would be given now, word for word."""
-        self.say(draw.heading(self.screen, "What the assistant would be given now, word for word"))
+        """Show everything that the assistant would get now, word for word."""
+        self.say(draw.heading(self.screen, "What the assistant would get now, word for word"))
         query = CONVERSATION[-2].text
         context = await self.served.context(self.budget, query=query)
         text, _ = await self.served.call("build_context", max_tokens=self.budget, query=query)
@@ -252,7 +252,7 @@ class _Show:
         await self.pace.rest(2 * _STOP_WEIGHT)
 
     async def search(self, search: PlannedSearch) -> None:
-        """One search, best three hits."""
+        """Show one search with its best three hits."""
         _, found = await self.served.call("search_memory", agent_id=_AGENT, query=search.query, k=3, types=["message"])
         turns = {turn.number: turn for turn in CONVERSATION}
         glyphs = self.screen.glyphs
@@ -271,13 +271,13 @@ class _Show:
         await self.pace.rest(_STOP_WEIGHT)
 
     async def closing(self, database: Path | None) -> None:
-        """Close the session, and what was just shown in figures."""
+        """Close the session, and show the figures of this run."""
         _, end = await self.served.call("finalize_session")
         stats = await self.served.stats()
         screen, last = self.screen, self.contexts[-1]
         summaries, pins = int(stats.get("total_summaries") or 0), int(stats.get("total_pins") or 0)
         said = sum(len(turn.text) for turn in CONVERSATION)
-        # Only the server counts tokens; what it made of the last context tells how long they are.
+        # Only the server counts tokens; its count of the last context gives their mean length.
         in_full = 10 * round(said / self.characters_per_token / 10)
         peak = max(context.tokens for context in self.contexts)
         asked = len(QUESTIONS) + len(SEARCHES)
@@ -285,14 +285,14 @@ class _Show:
         rows = [
             (f"{len(CONVERSATION)}", f"messages on {_days()} days, about {in_full:,} tokens in full"),
             (f"{last.tokens:,}", f"tokens in the last context; at most {peak:,} in any, of {self.budget:,} asked for"),
-            (f"{summaries}", "summaries, made on the way and at the end, without a model"),
+            (f"{summaries}", "summaries, made during the conversation and at its end, without a model"),
             (f"{pins}", f"pins: {self.pins_by_hand} by {USER_NAME}, {pins - self.pins_by_hand} made by the server"),
             (f"{len(self.answered)} of {asked}", "questions and searches answered from memory, "
              f"the farthest {max(self.answered, default=0)} messages back"),
-            (f"{ms('record_messages'):.1f} ms", "to record a message, on disk, there and back"),
+            (f"{ms('record_messages'):.1f} ms", "to record a message on disk, as a round trip"),
             (f"{ms('build_context'):.1f} ms", f"to build a context; {ms('search_memory'):.1f} ms to search"),
         ]  # fmt: skip
-        kept = "The database is gone again." if database is None else f"The database stays: {database}"
+        kept = "The database is deleted." if database is None else f"The database is kept: {database}"
         state = str(end.get("state") or stats.get("state") or "closed").lower()
         self.say(draw.heading(screen, f"What you have just seen, in {self.pace.elapsed_s:.1f} s"))
         self.say(["", *draw.figures_table(screen, rows), ""])
@@ -314,7 +314,7 @@ def _turn_weight(turn: Turn) -> float:
 
 
 def _show_weight() -> float:
-    """All pauses of a usual show: its turns, a bar a day, a stop for all that is planned and some that arrive."""
+    """The weight of all pauses of a usual show: turns, a bar a day, planned stops, and some for what arrives."""
     arrivals = len(CONVERSATION) // 8
     stops = _days() + len(PINS) + len(QUESTIONS) + len(SEARCHES) + 2 + arrivals
     return sum(map(_turn_weight, CONVERSATION)) + _STOP_WEIGHT * stops

@@ -42,9 +42,7 @@ class PinTools:
         client_key: Annotated[
             str | None,
             Field(
-                description="Your own id of this pin. Sending it again creates no second pin.",
-                min_length=1,
-                max_length=200,
+                description="Your own id of this pin. Sending it again adds no second.", min_length=1, max_length=200
             ),
         ] = None,
         confirmed: Annotated[
@@ -72,7 +70,5 @@ class PinTools:
             f"Pinned {pin.id} in session {pin.session_id}{source} ({pin.pin_type}, importance {pin.importance_score}, "
             f"{fields['created_at']}): {pin.content}"
         )
-        redacted = list(pin.redacted)
-        return answer(
-            "\n".join([text, *redaction_lines(redacted)]), CreatedPin(pin=Pin(**fields), redacted=redacted or None)
-        )
+        created = CreatedPin(pin=Pin(**fields), redacted=list(pin.redacted) or None)
+        return answer("\n".join([text, *redaction_lines(pin.redacted)]), created)

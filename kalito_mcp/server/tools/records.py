@@ -33,17 +33,7 @@ _SHOWN: Final = 10
 _EXCERPT_CHARS: Final = 80
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
 """The fields of a message that its pins and summaries repeat."""
-_TASK_FIELDS: Final = (
-    "id",
-    "text",
-    "status",
-    "priority",
-    "due_date",
-    "assigned_to",
-    "completed_at",
-    "tags",
-    "revision",
-)
+_TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()
 
 
 class Confirmation(BaseModel):
@@ -145,8 +135,7 @@ class RecordTools:
         context: Context[None, Any],
         record_id: RecordId,
         changes: Annotated[
-            dict[str, Any],
-            Field(description="Fields with their new values, such as text, status, tags; null removes a field."),
+            dict[str, Any], Field(description="New values of fields such as text, status, tags; null removes one.")
         ],
         expected_revision: Annotated[
             int,
@@ -202,7 +191,7 @@ class RecordTools:
         await self._notify_sessions(found)
         lines = [f"Erased for good: {_listed(report.erased)}."]
         if report.rewritten:
-            lines.append(f"Rewritten without them: {_listed(report.rewritten)}.")
+            lines.append(f"Rewritten without the erased text: {_listed(report.rewritten)}.")
         lines += [f"Could not clean {place}: {why}" for place, why in report.remaining.items()]
         return answer(
             "\n".join(lines),
@@ -224,8 +213,7 @@ class RecordTools:
             ),
         ] = None,
     ) -> Annotated[CallToolResult, ChangedRecords]:
-        """Bring back a forgotten record, or return an edited one to an earlier version. The versions in between stay in
-        its history."""
+        """Bring back a forgotten record, or return an edited one to an earlier version. Its history stays."""
         memory = await self._opened.memory()
         if version is None:
             is_needed = any(one.is_deleted for one in await memory.records(record_id))
