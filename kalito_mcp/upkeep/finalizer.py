@@ -14,6 +14,7 @@ from kalito_mcp.domain.records import ConversationSummary
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
+from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.errors import Conflict, SessionNotFound
 from kalito_mcp.orchestrator.observer import Observer, observe_pins
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
