@@ -1,1 +1,1 @@
-"""What the services need from the outside, as Protocols. One file a noun; no driver, no SQL, no HTTP."""
+"""What the services need from the outside, as Protocols. One file for each noun; no driver, no SQL, no HTTP."""

@@ -1,4 +1,4 @@
-"""Language models, as far as kalito uses them: one question, one answer, a time limit."""
+"""Language models: one question, one answer, a time limit."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One completion. `max_tokens` bounds the answer, `temperature` lies in [0, 2]."""
+    """One completion. `max_tokens` limits the answer. `temperature` is in [0, 2]."""
 
     model: str
     system: str
@@ -24,11 +24,11 @@ class ChatModel(Protocol):
         ...
 
     async def complete(self, request: ChatRequest) -> str:
-        """The answer's text, stripped.
+        """Return the text of the answer, without surrounding white space.
 
         Raises:
-            ModelUnavailable: not reachable, too slow, refused, or the circuit breaker is open.
-            ModelReplyInvalid: the answer is not a chat completion.
+            ModelUnavailable: the server cannot be reached, is too slow or refuses, or the circuit breaker is open.
+            ModelReplyInvalid: the server did not return a chat completion.
         """
         ...
 
@@ -37,5 +37,5 @@ class ChatModels(Protocol):
     """Which server answers for which model id."""
 
     def find(self, model_id: str) -> ChatModel | None:
-        """The server configured for the model id; None where there is none."""
+        """The server configured for the model id, or None."""
         ...

@@ -1,4 +1,4 @@
-"""Records: messages, pins, summaries."""
+"""The messages, pins and summaries of a session."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from kalito_mcp.domain.sessions import Session
 
 @dataclass(frozen=True, slots=True)
 class MessageDraft:
-    """A message ready to be written: scored, counted, stamped, and analysed into `terms` for the text index."""
+    """A message ready to be written. `terms` are those of its text, for the text index."""
 
     role: Role
     text: str
@@ -32,16 +32,16 @@ class MessageDraft:
     client_key: str | None
     terms: tuple[str, ...]
     origin: Origin | None = None
-    """None is the role's."""
+    """None stands for the origin that the role implies."""
     client: str | None = None
     details: Mapping[str, Any] | None = None
-    """`message_type`, `attachments`, `vision_response_for`, `tags`, `visibility`, `critical`, where there are any."""
+    """`message_type`, `attachments`, `vision_response_for`, `tags`, `visibility`, `critical`: those that were set."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedMessage:
-    """Where a draft ended up. `is_new` is False when its `client_key` was recorded before. `is_erased`, and not new, is
-    an erased message that comes again: the same text with the same `client_key` or moment."""
+    """Where a draft is stored. `is_new` is False if its `client_key` was recorded before, or if `is_erased`: then an
+    erased message came again, with the same text and the same `client_key` or time."""
 
     id: int
     seq: int
@@ -68,7 +68,7 @@ class PinDraft:
 
 @dataclass(frozen=True, slots=True)
 class SummaryDraft:
-    """A summary ready to be written: the level's messages `start_seq` to `end_seq`."""
+    """A summary ready to be written. It covers the messages from `start_seq` to `end_seq`."""
 
     id: str
     text: str
@@ -90,10 +90,10 @@ class SummaryDraft:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """What a context of a session is made of.
+    """The parts of a session's context.
 
-    `tail` holds the newest messages, oldest first; `pins` the most important, ties newest first; `summaries` the
-    ones that no higher level covers, oldest first.
+    `tail`: the newest messages, oldest first. `pins`: the most important pins, ties newest first. `summaries`: those
+    that no higher level covers, oldest first.
     """
 
     tail: tuple[MessageWithImportance, ...]
@@ -102,38 +102,35 @@ class SessionView:
 
 
 class ConversationReader(Protocol):
-    """Reads of one consistent view. Forgotten and internal records do not exist here, but for the place of a message or
-    a summary, which has no words."""
+    """Reads of one consistent view. `view` leaves out forgotten and internal records. All other methods return a
+    forgotten, erased or internal message or summary without its text, so that no list has a gap."""
 
     async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
-        """The parts of a context, in one read."""
+        """The newest `tail` messages, the top `pins` pins and the summaries, in one read."""
         ...
 
     async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
-        """The messages of a range of seqs, both included, in order, without a gap: a forgotten, erased or internal one
-        is `is_hidden` and has no text."""
+        """The messages from `first_seq` to `last_seq`, both included, in order. Those without text are `is_hidden`."""
         ...
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
-        """One message by its number; None where the owner (or the scope's session) has none."""
+        """The message of this number; None if the owner (or the scope's session) has no such message."""
         ...
 
     async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
-        """Those of the numbered messages that belong to the session, in order of seq."""
+        """The messages with these numbers that belong to the session, in order of seq."""
         ...
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
-        """The summaries of one level whose range starts after a seq, in order, without a gap: the text of a forgotten,
-        erased or internal one is empty."""
+        """The summaries of one level whose range starts after `after_seq`, in order."""
         ...
 
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
-        """The summaries that no higher level covers, oldest range first, without a gap: the text of a forgotten,
-        erased or internal one is empty."""
+        """The summaries that no higher level covers, oldest range first."""
         ...
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
-        """The pin that was written with this client_key."""
+        """The pin that was written with this client_key, even if it is forgotten; None if no pin was."""
         ...
 
 
@@ -143,27 +140,27 @@ class ConversationWriter(ConversationReader, Protocol):
     async def append_messages(
         self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
     ) -> Sequence[AppendedMessage]:
-        """Append to the end of the session, in order; a known `client_key` is answered with where it is.
+        """Append to the end of the session, in order. A known `client_key` returns the place of its message.
 
         Raises:
-            ClientKeyReused: a known `client_key` with another role or text.
+            ClientKeyReused: a known `client_key` came with another role or text; nothing was written.
         """
         ...
 
     async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> int:
-        """Add the pins whose `client_key` is new to the session and whose text is no erased pin's; how many that
-        were."""
+        """Add the pins and return how many were added. A `client_key` that the session knows, or the text of an
+        erased pin, is skipped."""
         ...
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        """Add a summary; one of level 0 moves the session's `summarized_seq` to its end.
+        """Add a summary. One of level 0 moves the session's `summarized_seq` to its end.
 
         Raises:
-            SummaryRangeConflict: it does not begin right after its level's last summary.
+            SummaryRangeConflict: it does not begin right after the last summary of its level; nothing was written.
         """
         ...
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
-        """Replace the importance of messages: (number, score in [0, 1]). Each is an edit by the memory itself; equal
-        scores, and forgotten messages, stay as they are."""
+        """Replace the importance of messages: (number, score in [0, 1]). Each is an edit by the memory itself.
+        Forgotten messages and equal scores are skipped."""
         ...

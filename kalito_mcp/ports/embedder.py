@@ -1,4 +1,4 @@
-"""Embedders: texts to vectors of meaning. None is needed; without one nothing is embedded."""
+"""Embedders turn texts into vectors of meaning. They are optional: without one nothing is embedded."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorPolicy(Policy):
-    """What embeds texts, and how they are prepared for it.
+    """Which embedder is used, and how texts are prepared for it.
 
-    `embedder` is empty for none, `minilm`, or the name of a model server; a server's `model` must be said. Texts are
-    cut after `max_chars`, then the prefix goes before them. `batch` texts go to a server at once. Up to `exact_up_to`
-    vectors a search compares with each of them; 0 never does.
+    `embedder` is empty (no embedder), `minilm`, or the name of a model server, which needs a `model`. Texts are cut
+    after `max_chars`, then the prefix is put before them. `batch` texts go to a server at once. A search compares the
+    query with every vector if there are at most `exact_up_to`; 0 always uses the approximate index.
     """
 
     embedder: str = ""
@@ -30,13 +30,13 @@ class VectorPolicy(Policy):
     exact_up_to: int = 100_000
 
     def prepared(self, texts: Sequence[str], *, is_query: bool) -> list[str]:
-        """The texts as they are embedded. One without anything to read is a space: servers refuse empty ones."""
+        """The texts as they are embedded. A blank text becomes a space, because servers refuse empty ones."""
         prefix = self.query_prefix if is_query else self.passage_prefix
         whole = (prefix + text[: self.max_chars] for text in texts)
         return [text if text.strip() else " " for text in whole]
 
     def fingerprint(self, *parts: str) -> str:
-        """The parts and, where there are prefixes, a digest of these, with colons between."""
+        """The parts, joined by colons. If there are prefixes, a digest of them is the last part."""
         if self.query_prefix or self.passage_prefix:
             # The length keeps ("a", "bc") and ("ab", "c") apart.
             prefixes = f"{len(self.query_prefix)}:{self.query_prefix}{self.passage_prefix}"
@@ -46,25 +46,26 @@ class VectorPolicy(Policy):
 
 
 class Embedder(Protocol):
-    """What makes vectors of texts. Not shared between event loops."""
+    """Makes vectors of texts. Never share one between event loops."""
 
     @property
     def fingerprint(self) -> str:
-        """What made a vector: kind, model, how texts are prepared. Never a key or a URL.
+        """Identifies how vectors are made: kind, model, preparation of texts. Contains no key or URL.
 
-        Vectors of equal fingerprints may be compared, others not.
+        Only vectors of equal fingerprints may be compared.
         """
         ...
 
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
-        """One row of unit length a text, in order: (n, dimension). No texts: no rows, and nobody is asked.
+        """Return one row of unit length for each text, in order: (n, dimension). No texts: no rows, no request.
 
         Raises:
-            ModelUnavailable: not reachable, too slow, refused, its files cannot be read, or it is closed.
-            ModelReplyInvalid: what it answered is not one usable vector a text.
+            ModelUnavailable: the embedder is closed, its files cannot be read, or its server cannot be reached, is too
+                slow or refuses.
+            ModelReplyInvalid: the server did not return one usable vector for each text.
         """
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections and files. Calls of `embed` after this one raise ModelUnavailable."""
+        """Release connections and files. Later calls of `embed` raise ModelUnavailable."""
         ...

@@ -1,4 +1,4 @@
-"""Personal graphs as stored: one for each session, and one for each agent, which a scope without a session means."""
+"""Stored graphs: one for each session and one for each agent. A scope without a session names the agent's."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,16 +11,17 @@ class GraphReader(Protocol):
     """Reads of one consistent view."""
 
     async def state(self, scope: Scope) -> GraphState:
-        """Where the graph stands; revision 0 where there is none."""
+        """The graph's revision and what belongs to it. Revision 0 if there is no graph."""
         ...
 
     async def load(self, scope: Scope, *, after: int = 0) -> GraphContents:
-        """The nodes and edges that changed after revision `after`: all of them for 0. Nodes by id, edges by their
-        ends. Only a whole graph's nodes have their degree; part of one does not tell it, and theirs is 0."""
+        """The nodes and edges that changed after revision `after`; 0 loads the whole graph. Nodes are in order of id,
+        edges in order of their ends. Nodes have their degree only in a whole graph; otherwise it is 0."""
         ...
 
     async def idle_sessions(self, scope: Scope, *, before_ms: int, limit: int) -> Sequence[str]:
-        """Finalized sessions of the scope's agent that have a graph and were last written before `before_ms`."""
+        """At most `limit` finalized sessions of the scope's agent that have a graph and were last written before
+        `before_ms`, longest idle first."""
         ...
 
 
@@ -28,16 +29,20 @@ class GraphWriter(GraphReader, Protocol):
     """The same inside a write transaction."""
 
     async def save(self, scope: Scope, changes: GraphChanges, *, embedder: str) -> GraphState:
-        """Store the changes under the next revision; nothing where there are none.
+        """Store the changes under the next revision. Without changes nothing is written.
 
-        `embedder` is the fingerprint of the vectors, kept for the graph as a whole: who changes it saves every node.
+        `embedder` is the fingerprint of all vectors of the graph, so a caller that changes it must save every node.
+
+        Raises:
+            SessionNotFound: the scope names a session that does not exist.
+            InvalidInput: an edge ends at no node of the graph, or its weight is not a number.
         """
         ...
 
     async def set_slept_at(self, scope: Scope, slept_at: int) -> None:
-        """Remember when the graph was last consolidated."""
+        """Store when the graph was last consolidated."""
         ...
 
     async def remove(self, scope: Scope) -> int:
-        """Remove the whole graph, its row included; how many nodes that were. Records stay."""
+        """Remove the whole graph, including its row, and return how many nodes it had. Records stay."""
         ...

@@ -1,4 +1,7 @@
-"""Whole records and their edits: reading one, changing one, erasing one."""
+"""Whole records and their edits: reading, changing and erasing them.
+
+A record's key is a number. Keys grow with time: a newer record has a greater key. Retrieval relies on it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,75 +22,78 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What the physical erasure reached. `remaining` are files that may still hold the words, with the reason."""
+    """What a sweep reached. `remaining`: the files that may still contain erased text, each with the reason."""
 
     remaining: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Unswept:
-    """Erasures whose words may still be in a file. `last` numbers the newest, 0 where there are none; `text_keys` are
-    those that `RecordWriter.purge` was given for them."""
+    """Erasures whose text may still be in a file. `last` is the number of the newest, 0 if there are none. `text_keys`
+    were passed to `RecordWriter.purge` for them."""
 
     last: int
     text_keys: frozenset[str]
 
 
 class RecordReader(Protocol):
-    """Reads of one consistent view. Erased records do not exist here; forgotten ones do."""
+    """Reads of one consistent view. Erased records are left out. Forgotten ones are included, except in lists."""
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
-        """A record by `msg_45` or its own id; None where the owner (and the scope's agent and session, where those
-        are named) has none."""
+        """The record of this id (a message's is `msg_45`). None if the owner has no such record, or the scope names
+        another agent or session."""
         ...
 
     async def list_records(
         self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
     ) -> Sequence[MemoryRecord]:
-        """Thoughts, documents, tasks, pins or summaries of the scope's agent (or session), newest first, that are not
-        forgotten; from behind the record `after`. No types: all of these. Raises RecordNotFound for an unknown
-        `after`."""
+        """At most `limit` thoughts, documents, tasks, pins or summaries of the scope's agent (or session), newest
+        first, that follow the record `after`. No types: all of these. Forgotten ones are left out.
+
+        Raises:
+            RecordNotFound: there is no record `after`.
+        """
         ...
 
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
-        """The chunks of the agent's document of that source, in order, the forgotten ones included."""
+        """The chunks of the agent's document of that source, in order."""
         ...
 
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
-        """The chunks of a document by the id that they share (`document_id` in their content), in order."""
+        """The chunks with this `document_id` in their content, in order."""
         ...
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
-        """The pins whose source is this message, the forgotten ones included."""
+        """The pins whose source is this message."""
         ...
 
     async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
-        """The summaries whose range holds this message, lowest level first. Their content has `level`, `start_seq`
-        and `end_seq`."""
+        """The summaries whose range includes this message, lowest level first. Their content has `level`,
+        `start_seq` and `end_seq`."""
         ...
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
-        """The stored edits of a record, oldest first; none for a record that was only created."""
+        """The stored edits of a record, oldest first. Empty for a record that was only created."""
         ...
 
     async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
-        """Those of the texts that a record of this type had, of this owner, which was erased."""
+        """Which of the texts an erased record of this owner and type had."""
         ...
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
-        """What is left of an erased record of this owner."""
+        """What is left of an erased record of this owner; None if no record of this id was erased."""
         ...
 
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
-        """Those of the ids whose record is not as it was written, by the hash of its row."""
+        """Which of the records do not match the hash of their row: they were damaged."""
         ...
 
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
-        """Those of the ids whose records were erased."""
+        """Which of the ids belonged to records that were erased."""
         ...
 
     async def unswept(self) -> Unswept:
-        """The erasures, of any owner, that `Store.sweep` has not finished."""
+        """The erasures, of all owners, that `Store.sweep` has not finished."""
         ...
 
 
@@ -95,29 +101,30 @@ class RecordWriter(RecordReader, Protocol):
     """The same inside a write transaction. Each also updates the text index and the counters."""
 
     async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
-        """Add thoughts, documents or tasks to the scope's session, or to its agent where it names none; a known
-        `client_key` gives its record back. `caused_by` may name a draft before it.
+        """Add thoughts, documents or tasks to the scope's session, or without one to its agent. A known `client_key`
+        returns its record. `caused_by` may name an earlier draft.
 
         Raises:
-            Conflict: the same text of the same type was erased for good, or the part of the source is there already;
-                nothing was written. ClientKeyReused: a known `client_key` with another text.
-            RecordNotFound: a `caused_by` names no record of the owner.
+            Conflict: the same text of the same type was erased for good, or the part of the source is stored already;
+                nothing was written.
+            ClientKeyReused: a known `client_key` came with another text; nothing was written.
+            RecordNotFound: a `caused_by` names no record of the owner; nothing was written.
         """
         ...
 
     async def change(self, record: MemoryRecord, edit: EditDraft) -> MemoryRecord:
-        """Give the record the edit's content, and append the edit to its history.
+        """Replace the record's content with the edit's, and append the edit to its history.
 
         Raises:
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
-            RecordNotFound: it was erased, or `caused_by` names no record of the owner.
-            Conflict: `caused_by` would close a circle of causes.
+            RecordNotFound: it was erased, or `caused_by` names no record of the owner; nothing was written.
+            Conflict: `caused_by` would close a circle of causes; nothing was written.
         """
         ...
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
-        """Let the record as it is be its first version: its edits go, because they quote what was erased. It keeps its
-        revision, so that whoever read it before still loses against those who wrote since.
+        """Delete the record's edits, because they quote text that was erased. The record keeps its content and
+        revision, so an edit that is based on an older revision is still refused.
 
         Raises:
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
@@ -125,12 +132,17 @@ class RecordWriter(RecordReader, Protocol):
         ...
 
     async def purge(self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = ()) -> None:
-        """Erase the record with its edits, its use and its place in the text index, and leave a tombstone. A message or
-        summary keeps an empty row, so that its session has no gap. The file still holds the words until
-        `Store.sweep`; until then `unswept` has the erasure and its `text_keys`, hashes by which the texts are found
-        outside the database. Raises RecordNotFound where it was erased before."""
+        """Erase the record with its edits, its usage and its index entries, and leave a tombstone. A message or summary
+        keeps an empty row, so that its session has no gap.
+
+        The file still contains the text until `Store.sweep`. Until then `unswept` lists the erasure with its
+        `text_keys`: hashes by which its texts are found outside the database.
+
+        Raises:
+            RecordNotFound: it was erased before; nothing was written.
+        """
         ...
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
-        """Add to the records' usage, by their ids; those that are gone are passed over."""
+        """Add to the usage of records, by id. Records that are gone are skipped."""
         ...

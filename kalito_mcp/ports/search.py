@@ -9,16 +9,16 @@ from kalito_mcp.text.times.expressions import Span
 
 
 class SearchReader(Protocol):
-    """Reads of one consistent view. Forgotten records are in none of them.
+    """Reads of one consistent view. Forgotten records are left out.
 
-    Records are named by their keys. A key is a number that grows with time: a newer record has a greater key.
+    Records are named by their keys, which grow with time (`ports.records`).
     """
 
     async def candidate_stubs(
         self, scope: Scope, keys: Sequence[int], centres: Sequence[int], *, reach: int, filters: SearchFilters
     ) -> Sequence[CandidateStub]:
         """Stubs of these records and of the messages up to `reach` turns before and after those at `centres`, in no
-        order. Records that the filters do not admit are included and say so."""
+        order. Stubs that the filters do not admit are included, with `is_admitted` False."""
         ...
 
     async def dated(self, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
@@ -31,5 +31,5 @@ class SearchReader(Protocol):
         ...
 
     async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
-        """Those of the records that the scope and the filters admit."""
+        """The records with these keys that the scope and the filters admit, with their texts."""
         ...

@@ -11,11 +11,11 @@ class SessionReader(Protocol):
     """Reads of one consistent view."""
 
     async def get(self, scope: Scope) -> Session | None:
-        """The session that the scope names; None where the owner has none of that id."""
+        """The session that the scope names; None if the owner has no such session."""
         ...
 
     async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
-        """Sessions whose id starts with the prefix, last written first."""
+        """At most `limit` sessions whose id starts with the prefix, last written first."""
         ...
 
     async def totals(self, scope: Scope) -> dict[str, int]:
@@ -23,9 +23,11 @@ class SessionReader(Protocol):
         ...
 
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
-        """Sessions of any owner that owe background work, by key from after `after_key`: at least `threshold`
-        messages without a summary, more than `max_summaries` of one level not folded, or messages not yet
-        searched for pins or not yet in the graph."""
+        """At most `limit` sessions of any owner that owe background work, in order of key after `after_key`.
+
+        A session owes work if it has at least `threshold` messages without a summary, more than `max_summaries`
+        summaries of one level that are not folded, or messages not yet searched for pins or not yet in the graph.
+        """
         ...
 
 
@@ -33,7 +35,7 @@ class SessionWriter(SessionReader, Protocol):
     """Writes, inside one transaction."""
 
     async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
-        """The session, created OPEN under the scope's agent where it is new.
+        """Return the session. A new one is created OPEN under the scope's agent.
 
         Raises:
             InvalidInput: it exists and belongs to another agent.
@@ -45,13 +47,13 @@ class SessionWriter(SessionReader, Protocol):
         ...
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        """Messages up to `seq` were searched for automatic pins."""
+        """Store that messages up to `seq` were searched for automatic pins. Never moves back."""
         ...
 
     async def set_observed_seq(self, session: Session, seq: int) -> None:
-        """Messages up to `seq` are in the session's graph. Never moves back."""
+        """Store that messages up to `seq` are in the session's graph. Never moves back."""
         ...
 
     async def set_stage(self, session: Session, stage: str | None) -> None:
-        """How far finalizing has come: "summaries", "sleep", "promotion", "checkpoint", or None."""
+        """Store how far finalizing has come: "summaries", "sleep", "promotion", "checkpoint", or None."""
         ...

@@ -42,8 +42,7 @@ class ReadView(Protocol):
 
 
 class WriteTransaction(Protocol):
-    """One atomic change. Leaving the block commits, and only then is anything acknowledged; an error or a
-    cancellation rolls everything back."""
+    """One atomic change. Leaving the block commits; an error or a cancellation rolls everything back."""
 
     @property
     def sessions(self) -> SessionWriter: ...
@@ -65,7 +64,12 @@ class Store(Protocol):
     """A database of memories."""
 
     def read(self) -> AbstractAsyncContextManager[ReadView]:
-        """A consistent view. Keep it short: a long one keeps old pages alive."""
+        """A consistent view. Keep it short: while it is open, the log cannot be cut.
+
+        Raises:
+            StorageReplaced: a file of the database was moved, deleted or replaced.
+            StorageDamaged: the file is not a readable database.
+        """
         ...
 
     def write(self) -> AbstractAsyncContextManager[WriteTransaction]:
@@ -73,35 +77,41 @@ class Store(Protocol):
 
         Raises:
             StorageBusy: another process held the lock too long.
-            StorageFull, StorageReadOnly, StorageDamaged: as they say; nothing was written.
+            StorageFull: there is no room to write; nothing was written.
+            StorageReadOnly: the database is open for reading only; nothing was written.
+            StorageDamaged: the file is not a readable database; nothing was written.
+            StorageReplaced: a file of the database was moved, deleted, replaced or cut short.
         """
         ...
 
     async def build_ann_index(self) -> bool:
-        """Make what is near quick to find where there are very many vectors; whether anything was to be done. Takes
-        minutes for a million vectors, in a thread; what is near is found meanwhile too, slower.
+        """Build the approximate index of vectors if there are enough of them; whether it was built.
+
+        Takes minutes for a million vectors, in a thread. Searches go on meanwhile, slower.
 
         Raises:
-            StorageError: as it says; what is near is found all the same.
+            StorageError: the index cannot be written; searches go on without it.
         """
         ...
 
-    async def sweep(self, last: int = 0) -> Swept:
-        """Make the file forget what was erased from it: the text index merged, the file written anew, the log cut.
-        Takes seconds for a large database, and room for a second copy of it.
+    async def sweep(self, up_to: int = 0) -> Swept:
+        """Remove erased text from the files: merge the text index, rewrite the file, cut the log. Takes seconds for a
+        large database, and room for a second copy of it.
 
-        `last` is that of `RecordReader.unswept`, where everything else is clean of these erasures: they are not unswept
-        any more afterwards. Nothing is done where another call has finished them meanwhile. 0 always sweeps.
+        `up_to` is `Unswept.last`: a sweep that succeeds takes the erasures up to it off `RecordReader.unswept`. Pass it
+        only if nothing outside the database still quotes them. If another call has finished them, nothing is done.
+        0 always sweeps, and takes none off.
 
         Raises:
-            StorageFull, StorageBusy: as they say; what was erased stays erased and unswept.
+            StorageFull: there is no room for the copy; the erasures stay erased and unswept.
+            StorageBusy: another process held the lock too long; the erasures stay erased and unswept.
         """
         ...
 
     async def secret(self) -> bytes:
-        """Sixteen random bytes that were made with the database and never leave it."""
+        """The database's own 16 random bytes, which never change. Never show them."""
         ...
 
     async def revision(self) -> int:
-        """A number that changes whenever any process has committed a write."""
+        """A number that changes whenever any process commits a write."""
         ...

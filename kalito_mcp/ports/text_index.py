@@ -1,4 +1,4 @@
-"""The inverted text index: which records hold a term."""
+"""The inverted text index: which records contain a term."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -20,23 +20,22 @@ class TextIndexReader(Protocol):
         cap: int,
         up_to: int | None = None,
     ) -> Sequence[Posting]:
-        """For each list of analysed terms, the newest `cap` records of the scope's agent (or session) that hold any of
-        them; the posting has the first one's name. With `up_to`, the newest of those with this key or a lower one.
+        """For each list of analysed terms, the newest `cap` records of the scope's agent (or session) that contain any
+        of them. The posting is named after the first term. With `up_to`, only records with this key or a lower one.
 
-        `types` may narrow the postings and may be ignored: `SearchReader.candidates` decides. The work is bounded
-        by `cap`, however common the term.
+        `types` may be ignored: `SearchReader.candidates` decides. `cap` bounds the work, however common the term.
         """
         ...
 
     async def similar_terms(
         self, scope: Scope, words: Sequence[str], *, limit: int
     ) -> Mapping[str, Sequence[tuple[str, int]]]:
-        """For each word, as `analysis.words` gives it, the terms of the scope's agent that it may be a mistyped form
-        of: likeliest first (`text.spelling`), each with how many of the agent's records hold it, more or less.
+        """For each word of `analysis.words`, the terms of the scope's agent that it may be a mistyped form of.
 
-        For words that nothing, or next to nothing, holds. A bounded number of them is looked up, so name the rarest
-        first; one without likeness is not in the answer, nor is a word's own term among its terms. The work is
-        bounded whatever the words.
+        Likeliest first (`text.spelling`), each with an estimate of how many of the agent's records contain it. A
+        word's own term is never among them. A word without similar terms is left out.
+
+        Meant for rare words. Only a bounded number of words is looked up, so pass the rarest first.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""Vectors of records: derived data, one index for each embedder, and what is nearest to a query.
+"""Vectors of records: derived data, with one index for each embedder.
 
-Without an embedder there is no index, and every question has an empty answer. An index covers the records from the
-newest at the time when it was opened, downwards and upwards; what is not covered yet is owed.
+Without an embedder there is no index, and every method returns an empty result. An index starts at the record that was
+newest when it was opened, and grows to older and newer ones. Records that it does not cover yet are owed a vector.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorIndex:
-    """The vectors of one embedder. Only the active index is asked what is nearest; at most one is, and at most one
-    other is being built.
+    """The vectors of one embedder. Searches use the active index. At most one is active, and at most one other is being
+    built.
 
-    Every record from `first_key` to `done_key` has a vector or is owed one; all others are owed theirs.
+    It covers the records from `first_key` to `done_key`: each has a vector or is owed one. All other records are owed
+    one.
     """
 
     key: int
@@ -33,7 +34,7 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True)
 class OwedVector:
-    """A record without a vector, and the text to embed: what it says, after who says it or what it is called."""
+    """A record without a vector, and the text to embed: the speaker or title, then the record's text."""
 
     record_key: int
     text: str
@@ -43,7 +44,7 @@ class VectorReader(Protocol):
     """Reads of one consistent view."""
 
     async def indexes(self) -> Sequence[VectorIndex]:
-        """The active index and the one that is being built, in this order, where there are any."""
+        """The active index, then the one that is being built. Either may be missing."""
         ...
 
     async def count(self, index: VectorIndex) -> int:
@@ -51,19 +52,19 @@ class VectorReader(Protocol):
         ...
 
     async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
-        """At most `limit` records without a vector: those that are new, then those that were changed, then the older
-        ones, newest first. None stands for an index that is not opened yet."""
+        """At most `limit` records without a vector: new ones, then changed ones, then older ones, newest first. `index`
+        is None for an index that is not opened yet."""
         ...
 
     async def owed_count(self, index: VectorIndex | None) -> int:
-        """How many records have no vector. Reads every record that is not covered: for progress, not for each query."""
+        """How many records have no vector. Slow, because it reads every record that is not covered."""
         ...
 
     async def nearest(
         self, scope: Scope, fingerprint: str, query: "NDArray[np.float32]", *, k: int
     ) -> Sequence[tuple[int, float]]:
         """The keys of the `k` records of the scope's agent (or session) nearest to the query, and their cosines, best
-        first; of equal ones the newer first.
+        first. Ties: newest first.
 
         `query` is (dimension,), of unit length. Empty unless the active index has this fingerprint.
 
@@ -75,7 +76,7 @@ class VectorReader(Protocol):
     async def similarities(
         self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
     ) -> Mapping[int, float]:
-        """The cosine of each of these records, as `nearest` has it; those without a vector are left out.
+        """The cosine of each of these records with the query. Records without a vector are left out.
 
         Raises:
             InvalidInput: the query has another dimension than the index.
@@ -87,35 +88,35 @@ class VectorWriter(VectorReader, Protocol):
     """Writes of one transaction."""
 
     async def open_index(self, fingerprint: str, dimension: int) -> VectorIndex:
-        """The index of this fingerprint, made where there is none: active if it is the first, else to be built; one
-        that another embedder has begun to build is dropped then.
+        """Return the index of this fingerprint. If it is missing, it is created: active if it is the first, else to be
+        built. Then an unfinished index of another embedder is dropped.
 
         Raises:
-            Conflict: there is one of another dimension; nothing was written.
+            Conflict: the index has another dimension; nothing was written.
         """
         ...
 
     async def put(
         self, index: VectorIndex, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]"
     ) -> VectorIndex | None:
-        """Store the vectors (n, dimension) of what was owed, and give the index as it is now.
+        """Store the vectors (n, dimension) of what was owed, and return the index as it is now.
 
-        A record that says something else by now, or is gone, gets none, and is owed it again if it is there. None, and
-        nothing is written, if the index was dropped meanwhile.
+        A record that changed meanwhile gets no vector and is owed one again; one that is gone is skipped. Returns None
+        and writes nothing if the index was dropped meanwhile.
 
         Raises:
-            InvalidInput: the vectors are of another number or dimension, or not finite.
+            InvalidInput: the vectors have the wrong number or dimension, or are not finite; nothing was written.
         """
         ...
 
     async def activate(self, index: VectorIndex) -> None:
-        """Serve this index from now on, and drop the one that was served."""
+        """Make this index the active one, and drop the one that was active."""
         ...
 
     async def drop(self, index: VectorIndex) -> None:
-        """Serve and build this index no more. Its vectors go by `clear`."""
+        """Stop using and building this index. `clear` removes its vectors."""
         ...
 
     async def clear(self, *, limit: int) -> int:
-        """Remove at most `limit` vectors of dropped indexes; how many those were, 0 when none are left."""
+        """Remove at most `limit` vectors of dropped indexes and return how many; 0 if none are left."""
         ...

@@ -29,9 +29,9 @@ class WatchedStore:
         """As the store's."""
         return await self._store.build_ann_index()
 
-    async def sweep(self, last: int = 0) -> Swept:
+    async def sweep(self, up_to: int = 0) -> Swept:
         """As the store's. Also reported: it removes the file that makes vector search fast, which must be rebuilt."""
-        swept = await self._store.sweep(last)
+        swept = await self._store.sweep(up_to)
         self._on_commit()
         return swept
 

@@ -363,7 +363,7 @@ def test_a_purge_of_nothing_only_cleans_the_files_and_names_what_it_cannot(invok
     backup = database.with_name(f"{database.name}.before-1.backup")
     backup.write_bytes(b"")
     assert done(invoke, database, "purge") == (
-        f"could not clean {backup.name}: written by an update before the erasure: delete it if it may hold the words\n"
+        f"could not clean {backup.name}: a backup: delete it if it may contain the erased text\n"
     )
 
 

@@ -210,14 +210,14 @@ class SqliteStore:
         """Build the approximate index of vectors where it is due."""
         return not self.is_read_only and await self._vectors.build(self._reading, self._on_opened_files)
 
-    async def sweep(self, last: int = 0) -> Swept:
-        """Make the file forget what was erased from it. Not cancelled once it has begun."""
+    async def sweep(self, up_to: int = 0) -> Swept:
+        """Remove erased text from the files. Once begun it is not cancelled."""
         if self._writer is None:
             raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
         async with self._on_opened_files() as lock:
             self._files.forget(lock)
             with explained(self.path):
-                return await sweep(self._writer, self.path, last, busy_timeout_s=self._policy.busy_timeout_s)
+                return await sweep(self._writer, self.path, up_to, busy_timeout_s=self._policy.busy_timeout_s)
 
     async def close(self) -> None:
         """Close every connection. The last one to close a database checkpoints it, so this holds the mutex."""
