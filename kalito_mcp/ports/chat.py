@@ -21,7 +21,6 @@ class ChatModel(Protocol):
     @property
     def is_local(self) -> bool:
         """Whether the text stays on this machine or in this network."""
-        ...
 
     async def complete(self, request: ChatRequest) -> str:
         """Return the text of the answer, without surrounding white space.
@@ -30,7 +29,6 @@ class ChatModel(Protocol):
             ModelUnavailable: the server cannot be reached, is too slow or refuses, or the circuit breaker is open.
             ModelReplyInvalid: the server did not return a chat completion.
         """
-        ...
 
 
 class ChatModels(Protocol):
@@ -38,4 +36,3 @@ class ChatModels(Protocol):
 
     def find(self, model_id: str) -> ChatModel | None:
         """The server configured for the model id, or None."""
-        ...

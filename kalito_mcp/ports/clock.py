@@ -8,11 +8,9 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01T00:00:00Z."""
-        ...
 
     def steady_s(self) -> float:
         """Seconds since some fixed point. Never goes back."""
-        ...
 
 
 class IdSource(Protocol):
@@ -20,8 +18,6 @@ class IdSource(Protocol):
 
     def record_id(self, prefix: str, now_ms: int) -> str:
         """`<prefix>_<now_ms>_<nine random characters of 0-9a-z>`."""
-        ...
 
     def session_id(self) -> str:
         """An unguessable session handle of at least 128 random bits."""
-        ...

@@ -107,31 +107,24 @@ class ConversationReader(Protocol):
 
     async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
         """The newest `tail` messages, the top `pins` pins and the summaries, in one read."""
-        ...
 
     async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
         """The messages from `first_seq` to `last_seq`, both included, in order. Those without text are `is_hidden`."""
-        ...
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
         """The message of this number; None if the owner (or the scope's session) has no such message."""
-        ...
 
     async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
         """The messages with these numbers that belong to the session, in order of seq."""
-        ...
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
         """The summaries of one level whose range starts after `after_seq`, in order."""
-        ...
 
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
         """The summaries that no higher level covers, oldest range first."""
-        ...
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
         """The pin that was written with this client_key, even if it is forgotten; None if no pin was."""
-        ...
 
 
 class ConversationWriter(ConversationReader, Protocol):
@@ -145,12 +138,10 @@ class ConversationWriter(ConversationReader, Protocol):
         Raises:
             ClientKeyReused: a known `client_key` came with another role or text; nothing was written.
         """
-        ...
 
     async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> int:
         """Add the pins and return how many were added. A `client_key` that the session knows, or the text of an
         erased pin, is skipped."""
-        ...
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
         """Add a summary. One of level 0 moves the session's `summarized_seq` to its end.
@@ -158,9 +149,7 @@ class ConversationWriter(ConversationReader, Protocol):
         Raises:
             SummaryRangeConflict: it does not begin right after the last summary of its level; nothing was written.
         """
-        ...
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         """Replace the importance of messages: (number, score in [0, 1]). Each is an edit by the memory itself.
         Forgotten messages and equal scores are skipped."""
-        ...

@@ -54,7 +54,6 @@ class Embedder(Protocol):
 
         Only vectors of equal fingerprints may be compared.
         """
-        ...
 
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
         """Return one row of unit length for each text, in order: (n, dimension). No texts: no rows, no request.
@@ -64,8 +63,6 @@ class Embedder(Protocol):
                 slow or refuses.
             ModelReplyInvalid: the server did not return one usable vector for each text.
         """
-        ...
 
     async def aclose(self) -> None:
         """Release connections and files. Later calls of `embed` raise ModelUnavailable."""
-        ...

@@ -12,17 +12,14 @@ class GraphReader(Protocol):
 
     async def state(self, scope: Scope) -> GraphState:
         """The graph's revision and what belongs to it. Revision 0 if there is no graph."""
-        ...
 
     async def load(self, scope: Scope, *, after: int = 0) -> GraphContents:
         """The nodes and edges that changed after revision `after`; 0 loads the whole graph. Nodes are in order of id,
         edges in order of their ends. Nodes have their degree only in a whole graph; otherwise it is 0."""
-        ...
 
     async def idle_sessions(self, scope: Scope, *, before_ms: int, limit: int) -> Sequence[str]:
         """At most `limit` finalized sessions of the scope's agent that have a graph and were last written before
         `before_ms`, longest idle first."""
-        ...
 
 
 class GraphWriter(GraphReader, Protocol):
@@ -37,12 +34,9 @@ class GraphWriter(GraphReader, Protocol):
             SessionNotFound: the scope names a session that does not exist.
             InvalidInput: an edge ends at no node of the graph, or its weight is not a number.
         """
-        ...
 
     async def set_slept_at(self, scope: Scope, slept_at: int) -> None:
         """Store when the graph was last consolidated."""
-        ...
 
     async def remove(self, scope: Scope) -> int:
         """Remove the whole graph, including its row, and return how many nodes it had. Records stay."""
-        ...

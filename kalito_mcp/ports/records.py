@@ -42,7 +42,6 @@ class RecordReader(Protocol):
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
         """The record of this id (a message's is `msg_45`). None if the owner has no such record, or the scope names
         another agent or session."""
-        ...
 
     async def list_records(
         self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
@@ -53,48 +52,37 @@ class RecordReader(Protocol):
         Raises:
             RecordNotFound: there is no record `after`.
         """
-        ...
 
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         """The chunks of the agent's document of that source, in order."""
-        ...
 
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
         """The chunks with this `document_id` in their content, in order."""
-        ...
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""
-        ...
 
     async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The summaries whose range includes this message, lowest level first. Their content has `level`,
         `start_seq` and `end_seq`."""
-        ...
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
         """The stored edits of a record, oldest first. Empty for a record that was only created."""
-        ...
 
     async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
         """Which of the texts an erased record of this owner and type had."""
-        ...
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
         """What is left of an erased record of this owner; None if no record of this id was erased."""
-        ...
 
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
         """Which of the records do not match the hash of their row: they were damaged."""
-        ...
 
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
         """Which of the ids belonged to records that were erased."""
-        ...
 
     async def unswept(self) -> Unswept:
         """The erasures, of all owners, that `Store.sweep` has not finished."""
-        ...
 
 
 class RecordWriter(RecordReader, Protocol):
@@ -110,7 +98,6 @@ class RecordWriter(RecordReader, Protocol):
             ClientKeyReused: a known `client_key` came with another text; nothing was written.
             RecordNotFound: a `caused_by` names no record of the owner; nothing was written.
         """
-        ...
 
     async def change(self, record: MemoryRecord, edit: EditDraft) -> MemoryRecord:
         """Replace the record's content with the edit's, and append the edit to its history.
@@ -120,7 +107,6 @@ class RecordWriter(RecordReader, Protocol):
             RecordNotFound: it was erased, or `caused_by` names no record of the owner; nothing was written.
             Conflict: `caused_by` would close a circle of causes; nothing was written.
         """
-        ...
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         """Delete the record's edits, because they quote text that was erased. The record keeps its content and
@@ -129,7 +115,6 @@ class RecordWriter(RecordReader, Protocol):
         Raises:
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
         """
-        ...
 
     async def purge(self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = ()) -> None:
         """Erase the record with its edits, its usage and its index entries, and leave a tombstone. A message or summary
@@ -141,8 +126,6 @@ class RecordWriter(RecordReader, Protocol):
         Raises:
             RecordNotFound: it was erased before; nothing was written.
         """
-        ...
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
         """Add to the usage of records, by id. Records that are gone are skipped."""
-        ...

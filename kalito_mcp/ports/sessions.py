@@ -12,15 +12,12 @@ class SessionReader(Protocol):
 
     async def get(self, scope: Scope) -> Session | None:
         """The session that the scope names; None if the owner has no such session."""
-        ...
 
     async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
         """At most `limit` sessions whose id starts with the prefix, last written first."""
-        ...
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         """How many sessions, messages, pins and summaries the owner has."""
-        ...
 
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
         """At most `limit` sessions of any owner that owe background work, in order of key after `after_key`.
@@ -28,7 +25,6 @@ class SessionReader(Protocol):
         A session owes work if it has at least `threshold` messages without a summary, more than `max_summaries`
         summaries of one level that are not folded, or messages not yet searched for pins or not yet in the graph.
         """
-        ...
 
 
 class SessionWriter(SessionReader, Protocol):
@@ -40,20 +36,15 @@ class SessionWriter(SessionReader, Protocol):
         Raises:
             InvalidInput: it exists and belongs to another agent.
         """
-        ...
 
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
         """Move the session to a state."""
-        ...
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
         """Store that messages up to `seq` were searched for automatic pins. Never moves back."""
-        ...
 
     async def set_observed_seq(self, session: Session, seq: int) -> None:
         """Store that messages up to `seq` are in the session's graph. Never moves back."""
-        ...
 
     async def set_stage(self, session: Session, stage: str | None) -> None:
         """Store how far finalizing has come: "summaries", "sleep", "promotion", "checkpoint", or None."""
-        ...

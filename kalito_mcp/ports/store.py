@@ -70,7 +70,6 @@ class Store(Protocol):
             StorageReplaced: a file of the database was moved, deleted or replaced.
             StorageDamaged: the file is not a readable database.
         """
-        ...
 
     def write(self) -> AbstractAsyncContextManager[WriteTransaction]:
         """The write transaction. One at a time, across all processes; never await a model inside.
@@ -82,7 +81,6 @@ class Store(Protocol):
             StorageDamaged: the file is not a readable database; nothing was written.
             StorageReplaced: a file of the database was moved, deleted, replaced or cut short.
         """
-        ...
 
     async def build_ann_index(self) -> bool:
         """Build the approximate index of vectors if there are enough of them; whether it was built.
@@ -92,7 +90,6 @@ class Store(Protocol):
         Raises:
             StorageError: the index cannot be written; searches go on without it.
         """
-        ...
 
     async def sweep(self, up_to: int = 0) -> Swept:
         """Remove erased text from the files: merge the text index, rewrite the file, cut the log. Takes seconds for a
@@ -106,12 +103,9 @@ class Store(Protocol):
             StorageFull: there is no room for the copy; the erasures stay erased and unswept.
             StorageBusy: another process held the lock too long; the erasures stay erased and unswept.
         """
-        ...
 
     async def secret(self) -> bytes:
         """The database's own 16 random bytes, which never change. Never show them."""
-        ...
 
     async def revision(self) -> int:
         """A number that changes whenever any process commits a write."""
-        ...

@@ -25,7 +25,6 @@ class TextIndexReader(Protocol):
 
         `types` may be ignored: `SearchReader.candidates` decides. `cap` bounds the work, however common the term.
         """
-        ...
 
     async def similar_terms(
         self, scope: Scope, words: Sequence[str], *, limit: int
@@ -37,8 +36,6 @@ class TextIndexReader(Protocol):
 
         Meant for rare words. Only a bounded number of words is looked up, so pass the rarest first.
         """
-        ...
 
     async def record_count(self, scope: Scope) -> int:
         """How many records the scope's agent has."""
-        ...

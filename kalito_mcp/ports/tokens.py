@@ -25,8 +25,6 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """The counter's name, such as `calibrated`, `chars` or `tiktoken:o200k_base`."""
-        ...
 
     def count(self, text: str) -> int:
         """The number of tokens in the text; 0 for an empty text."""
-        ...

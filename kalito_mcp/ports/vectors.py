@@ -45,20 +45,16 @@ class VectorReader(Protocol):
 
     async def indexes(self) -> Sequence[VectorIndex]:
         """The active index, then the one that is being built. Either may be missing."""
-        ...
 
     async def count(self, index: VectorIndex) -> int:
         """How many vectors the index has."""
-        ...
 
     async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
         """At most `limit` records without a vector: new ones, then changed ones, then older ones, newest first. `index`
         is None for an index that is not opened yet."""
-        ...
 
     async def owed_count(self, index: VectorIndex | None) -> int:
         """How many records have no vector. Slow, because it reads every record that is not covered."""
-        ...
 
     async def nearest(
         self, scope: Scope, fingerprint: str, query: "NDArray[np.float32]", *, k: int
@@ -71,7 +67,6 @@ class VectorReader(Protocol):
         Raises:
             InvalidInput: the query has another dimension than the index.
         """
-        ...
 
     async def similarities(
         self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
@@ -81,7 +76,6 @@ class VectorReader(Protocol):
         Raises:
             InvalidInput: the query has another dimension than the index.
         """
-        ...
 
 
 class VectorWriter(VectorReader, Protocol):
@@ -94,7 +88,6 @@ class VectorWriter(VectorReader, Protocol):
         Raises:
             Conflict: the index has another dimension; nothing was written.
         """
-        ...
 
     async def put(
         self, index: VectorIndex, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]"
@@ -107,16 +100,12 @@ class VectorWriter(VectorReader, Protocol):
         Raises:
             InvalidInput: the vectors have the wrong number or dimension, or are not finite; nothing was written.
         """
-        ...
 
     async def activate(self, index: VectorIndex) -> None:
         """Make this index the active one, and drop the one that was active."""
-        ...
 
     async def drop(self, index: VectorIndex) -> None:
         """Stop using and building this index. `clear` removes its vectors."""
-        ...
 
     async def clear(self, *, limit: int) -> int:
         """Remove at most `limit` vectors of dropped indexes and return how many; 0 if none are left."""
-        ...

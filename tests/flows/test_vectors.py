@@ -225,7 +225,7 @@ def test_another_embedders_vectors_take_over_when_they_are_complete_also_after_a
         old.until(lambda: indexes(database) == {SMALL: ("active", 5)})
         code, report = said(database, large, "doctor")
         assert code == 1
-        assert f"vectors: made by {SMALL}, configured is {LARGE}" in report
+        assert f"vectors: made by {SMALL}, but {LARGE} is configured" in report
         # One tells how long its vectors are.
         embeddings.wait_after(2)
         with command(database, large, "reindex", "--vectors") as killed:
@@ -314,5 +314,5 @@ def test_doctor_says_that_there_are_none_yet_and_asks_no_model(embeddings: Embed
 
     anyio.run(record)
     code, report = said(database, small, "doctor")
-    assert (code, f"none yet; `serve` has them made by {SMALL}" in report) == (0, True)
+    assert (code, f"none yet; `serve` makes them with {SMALL}" in report) == (0, True)
     assert embeddings.texts == []

@@ -65,7 +65,7 @@ def test_owed_vectors_are_counted(embedded: Path) -> None:
     change(embedded, "UPDATE records SET text = 'Changed.' WHERE key IN (5, 6)")
     found = vectors(embedded)
     assert found is not None and found.verdict is Verdict.WARNING
-    assert "2 owed" in found.detail
+    assert "2 missing" in found.detail
     deep = vectors(embedded, is_deep=True)
     assert deep is not None and deep.verdict is Verdict.OK, "what is owed is not missing"
 
@@ -73,7 +73,7 @@ def test_owed_vectors_are_counted(embedded: Path) -> None:
 def test_vectors_of_another_embedder_fail_with_both_names_and_the_remedy(embedded: Path) -> None:
     found = vectors(embedded, "other:9")
     assert found is not None and found.verdict is Verdict.FAILED
-    assert f"made by {OURS}, configured is other:9" in found.detail
+    assert f"made by {OURS}, but other:9 is configured" in found.detail
     assert "run `kalito-mcp reindex`" in found.detail
 
 

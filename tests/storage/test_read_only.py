@@ -108,7 +108,7 @@ async def test_on_a_read_only_disk_what_only_the_wal_has_is_missing_and_that_is_
     disk.make_read_only()
     reading = await SqliteStore.open(crashed)
     assert await texts(reading) == ["one"]
-    assert "-wal file, cannot be read" in (reading.warning or "")
+    assert "-wal file and cannot be read" in (reading.warning or "")
     await reading.close()
 
 

@@ -52,7 +52,7 @@ from kalito_mcp.storage.sqlite.sessions import SELECT_OWING_SESSIONS, SELECT_REC
 from kalito_mcp.storage.sqlite.text_index import (
     SELECT_AGENT,
     SELECT_FOR_INDEX,
-    SELECT_HELD_TERMS,
+    SELECT_INDEXED_TERMS,
     SELECT_POSTINGS,
     SELECT_SESSION_AGENT,
     SELECT_TERMS_OF_HEADS,
@@ -74,7 +74,7 @@ HOT = {
     "candidate_stubs": SELECT_CANDIDATE_STUBS,
     "postings": SELECT_POSTINGS,
     "terms of heads": SELECT_TERMS_OF_HEADS,
-    "held terms": SELECT_HELD_TERMS,
+    "indexed terms": SELECT_INDEXED_TERMS,
     "known client keys": SELECT_KNOWN_CLIENT_KEYS,
     "pin by client key": SELECT_PIN_BY_CLIENT_KEY,
     "summaries": SELECT_SUMMARIES,
@@ -221,7 +221,7 @@ def test_every_index_is_used_by_some_hot_statement_or_keeps_something_unique(con
     assert idle == []
 
 
-@pytest.mark.parametrize("statement", [SELECT_POSTINGS, SELECT_HELD_TERMS])
+@pytest.mark.parametrize("statement", [SELECT_POSTINGS, SELECT_INDEXED_TERMS])
 def test_the_text_index_is_asked_by_term_and_never_scanned(connection: sqlite3.Connection, statement: str) -> None:
     steps = plan(connection, statement)
     assert any("records_text VIRTUAL TABLE INDEX" in step and "M" in step.rpartition(":")[2] for step in steps)

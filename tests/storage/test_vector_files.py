@@ -10,7 +10,7 @@ import pytest
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageError
-from kalito_mcp.storage.sqlite import vector_shelf, vectors
+from kalito_mcp.storage.sqlite import vector_caches, vectors
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.vector_cache import packed
 from kalito_mcp.storage.sqlite.vector_files import all_files, file_of, is_installed, newest_key
@@ -60,7 +60,7 @@ async def nearest(store: SqliteStore, query: str, *, scope: Scope = Scope(), k: 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a hundred vectors are very many."""
-    monkeypatch.setattr(vector_shelf, "_LEAST_NEWS", 20)
+    monkeypatch.setattr(vector_caches, "_LEAST_NEW", 20)
 
 
 def names(database: Path) -> list[str]:
@@ -116,7 +116,7 @@ async def test_what_came_after_the_file_is_found_and_what_went_is_not(database: 
 async def test_agents_and_sessions_find_their_own_however_few_they_are_beside_the_others(
     database: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(vectors, "_MOST_NEAR", most)
+    monkeypatch.setattr(vectors, "_MOST_SUGGESTED", most)
     store = await SqliteStore.open(database, exact_vectors=100)
     few = await remember(store, *texts(5), scope=Scope(agent="coach", session="gym"))
     own = await remember(store, *texts(7), scope=Scope(session="home"))
@@ -176,24 +176,24 @@ async def test_a_sweep_removes_the_file_and_with_it_what_was_erased(database: Pa
 async def test_a_sweep_while_a_file_is_built_leaves_nothing_of_it(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kalito_mcp.storage.sqlite.ann_file import NearFileBuilder  # noqa: PLC0415 - only where the library is
+    from kalito_mcp.storage.sqlite.ann_file import AnnFileBuilder  # noqa: PLC0415 - only where the library is
 
     store = await SqliteStore.open(database, exact_vectors=50)
     await remember(store, *texts(60))
-    save = NearFileBuilder.save
+    save = AnnFileBuilder.save
 
-    def swept_then_saved(builder: NearFileBuilder) -> None:
+    def swept_then_saved(builder: AnnFileBuilder) -> None:
         for path in all_files(database):
             path.unlink()
         save(builder)
 
-    def saved_then_swept(builder: NearFileBuilder) -> None:
+    def saved_then_swept(builder: AnnFileBuilder) -> None:
         save(builder)
         for path in all_files(database):
             path.unlink()
 
     for either in (swept_then_saved, saved_then_swept):
-        monkeypatch.setattr(NearFileBuilder, "save", either)
+        monkeypatch.setattr(AnnFileBuilder, "save", either)
         assert not await store.build_ann_index()
         assert names(database) == []
     await store.close()
@@ -220,7 +220,7 @@ async def test_a_file_that_knows_more_than_the_database_is_passed_over(database:
 
 
 async def test_without_the_library_the_scan_serves_any_number(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_shelf, "is_installed", lambda: False)
+    monkeypatch.setattr(vector_caches, "is_installed", lambda: False)
     store = await SqliteStore.open(database, exact_vectors=10)
     keys = await remember(store, *texts(60))
     assert not await store.build_ann_index()
@@ -267,12 +267,12 @@ async def test_what_was_scanned_is_let_go_when_a_file_takes_its_place(database: 
 async def test_a_file_that_cannot_be_written_is_said_so_and_nothing_of_it_stays(
     database: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    from kalito_mcp.storage.sqlite.ann_file import NearFileBuilder  # noqa: PLC0415 - only where the library is
+    from kalito_mcp.storage.sqlite.ann_file import AnnFileBuilder  # noqa: PLC0415 - only where the library is
 
-    def fail(builder: NearFileBuilder) -> None:
+    def fail(builder: AnnFileBuilder) -> None:
         raise error
 
-    monkeypatch.setattr(NearFileBuilder, "save", fail)
+    monkeypatch.setattr(AnnFileBuilder, "save", fail)
     store = await SqliteStore.open(database, exact_vectors=50)
     keys = await remember(store, *texts(60))
     with pytest.raises(StorageError, match="free some space"):

@@ -193,7 +193,7 @@ def test_the_nearest_over_many_blocks_are_those_of_all_rows_at_once() -> None:
     cache = VectorCache(1, 24)
     stored = rows(vectors)
     for start in range(0, 9_000, 1_700):
-        cache.take(stored[start : start + 1_700])
+        cache.add(stored[start : start + 1_700])
     query = random_vectors(1, seed=6)[0]
     exact = cosines(unpacked([row[4] for row in stored], 24), query)
     for session, keys in [(None, range(1, 9_001)), (2, range(2, 9_001, 3)), (9, range(0))]:
@@ -207,7 +207,7 @@ def test_the_nearest_over_many_blocks_are_those_of_all_rows_at_once() -> None:
 
 def test_rows_that_are_gone_are_not_found_again() -> None:
     cache = VectorCache(1, 24)
-    cache.take(rows(random_vectors(5_000)))
+    cache.add(rows(random_vectors(5_000)))
     query = random_vectors(1, seed=6)[0]
     best = cache.nearest(query, 1, None, up_to=5_000, k=5).keys.tolist()
     cache.remove(best[:2])
@@ -219,7 +219,7 @@ def test_rows_that_are_gone_are_not_found_again() -> None:
 
 def test_equal_ones_at_the_edge_are_decided_by_the_newer_over_all_blocks() -> None:
     cache = VectorCache(1, 24)
-    cache.take(rows(np.repeat(random_vectors(1), 10_000, axis=0)))
+    cache.add(rows(np.repeat(random_vectors(1), 10_000, axis=0)))
     found = cache.nearest(random_vectors(1)[0], 1, None, up_to=10_000, k=3)
     assert found.keys.tolist() == [10_000, 9_999, 9_998]
 

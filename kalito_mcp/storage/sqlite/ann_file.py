@@ -1,8 +1,8 @@
-"""The approximate index: a file of usearch beside the database, for more vectors than an exact scan serves quickly.
+"""The approximate index: a file of usearch next to the database, for more vectors than an exact scan reads quickly.
 
-It is derived from `record_vectors`, and only says which rows may be near: whether they are there, and how near, the
-database says. Its name says whose it is, `<database>.vectors-<index>-<last row>`; later rows are scanned. It is mapped
-into memory, so it costs what is read of it. Without the library there is none, and the exact scan serves any size.
+It is derived from `record_vectors`, and only suggests rows. The database says whether they still exist, and how near
+they are. Rows after the last one of the file are scanned. The file is mapped into memory, so only the parts that are
+read take memory. Without the library there is no file, and the exact scan is used for any size.
 """
 
 import os
@@ -22,7 +22,7 @@ _EXPANSION: Final = 128
 
 
 class AnnFile:
-    """One finished file, read."""
+    """One finished file, open for searching."""
 
     def __init__(self, index: Any, path: Path, index_key: int, last_key: int) -> None:
         self._index = index
@@ -32,7 +32,7 @@ class AnnFile:
 
     @classmethod
     def newest(cls, database: Path, index_key: int) -> Self | None:
-        """The file of this index with the latest rows; None where there is none that can be read."""
+        """The newest file of this index; None if there is no file, or it cannot be read."""
         last_key = newest_key(database, index_key)
         if last_key is None or not is_installed():
             return None
@@ -44,15 +44,15 @@ class AnnFile:
         return None if index is None else cls(index, path, index_key, last_key)
 
     def nearest(self, query: NDArray[np.int8], count: int) -> list[int]:
-        """Keys of about `count` rows that are near to the query, some of them gone by now."""
+        """Keys of about `count` rows near the query. Some of the rows may be gone by now."""
         self._index.expansion_search = max(_EXPANSION, 2 * count)
         return [int(key) for key in self._index.search(query, count, threads=1).keys]
 
 
-class NearFileBuilder:
-    """Makes a file with the rows of an older one and those that are added.
+class AnnFileBuilder:
+    """Builds a file from the rows of the last one and those that are added.
 
-    A sweep in between removes its mark, and with it what it has made: it may hold what was erased.
+    A sweep meanwhile removes the builder's mark. Then the result is discarded, because it may contain erased vectors.
     """
 
     def __init__(self, database: Path, index_key: int, dimension: int) -> None:
@@ -70,12 +70,12 @@ class NearFileBuilder:
             self.last_key = before.last_key
 
     def add(self, keys: Sequence[int], vectors: NDArray[np.int8]) -> None:
-        """Add rows (n, dimension) beyond all others."""
+        """Add rows (n, dimension), whose keys are greater than all before."""
         self._index.add(np.array(keys, np.uint64), vectors, threads=1)
         self.last_key = keys[-1]
 
     def save(self) -> None:
-        """Write what is to become the file."""
+        """Write the file under a temporary name. Does nothing if a sweep has removed the mark."""
         if self._mark.exists():
             _create_private(self._new)
             self._index.save(self._new)
@@ -83,8 +83,8 @@ class NearFileBuilder:
                 os.fsync(written.fileno())
 
     def publish(self) -> bool:
-        """Put the file in its place, and remove the older ones. Hold the write mutex, as sweeps do. False if one came
-        in between, and nothing is left of it then."""
+        """Move the file to its place and remove the older ones. Hold the write mutex, as sweeps do. Returns False, and
+        discards the file, if a sweep came in between."""
         is_whole = self._mark.exists() and self._new.exists()
         if is_whole:
             finished = self._new.replace(file_of(self._database, self._index_key, self.last_key))
@@ -95,7 +95,7 @@ class NearFileBuilder:
         return is_whole
 
     def discard(self) -> None:
-        """Leave nothing unfinished behind."""
+        """Remove the unfinished files."""
         self._new.unlink(missing_ok=True)
         self._mark.unlink(missing_ok=True)
 

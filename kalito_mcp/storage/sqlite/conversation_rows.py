@@ -1,4 +1,4 @@
-"""Rows of the records table to typed views, and back. No SQL runs here."""
+"""Converts rows of the records table to messages, pins, summaries and candidates, and back. Runs no SQL."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.ports.conversations import MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.row_hash import record_hash
+from kalito_mcp.storage.sqlite.row_hash import real, record_hash
 
 RECORD_COLUMNS: Final = """
     r.key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance, r.tokens, r.created_at,
@@ -104,7 +104,7 @@ def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft)
 
 
 def messages(session_id: str, rows: Iterable[Row], *, include_internal: bool = False) -> list[MessageWithImportance]:
-    """Rows of RECORD_COLUMNS as messages; a hidden one without its words."""
+    """Rows of RECORD_COLUMNS as messages. Hidden ones have no text."""
     with intact_rows():
         return [_message(session_id, row, is_hidden=row[15] or (row[16] and not include_internal)) for row in rows]
 
@@ -149,7 +149,7 @@ def pins(session: Session, rows: Iterable[Row]) -> list[SemanticPin]:
 
 
 def summaries(session: Session, rows: Iterable[Row], *, include_internal: bool = False) -> list[ConversationSummary]:
-    """Rows of RECORD_COLUMNS as summaries; a hidden one without its words."""
+    """Rows of RECORD_COLUMNS as summaries. Hidden ones have no text."""
     with intact_rows():
         return [
             ConversationSummary(
@@ -176,7 +176,7 @@ def summaries(session: Session, rows: Iterable[Row], *, include_internal: bool =
 
 
 def candidates(rows: Iterable[Row]) -> list[Candidate]:
-    """Rows of SELECT_CANDIDATES."""
+    """Rows of SELECT_CANDIDATES as candidates."""
     with intact_rows():
         return [_candidate(row) for row in rows]
 
@@ -206,20 +206,15 @@ def _candidate(row: Row) -> Candidate:
 
 
 def origin_of(role: str | None, origin: str | None) -> Origin:
-    """Whose words a record has, by its columns."""
+    """The origin of a record, from its columns."""
     if origin is not None:
         return _ORIGINS[origin]
     return Origin.ASSISTANT if role is None else _ORIGINS_OF_ROLES[role]
 
 
 def stored_origin(role: str | None, origin: Origin) -> str | None:
-    """The column of it: NULL where the role says it."""
+    """The value of the origin column: NULL if the role implies the origin."""
     return None if origin is origin_of(role, None) else origin.value
-
-
-def real(value: float) -> float:
-    """The number as it comes back: SQLite keeps no -0.0, and the hash is of what is read again."""
-    return float(value) + 0.0
 
 
 def packed(fields: Mapping[str, Any]) -> str:
@@ -234,7 +229,7 @@ def packed_list(values: Sequence[str] | None) -> str | None:
 
 
 def _hash_and_origin(hashed: Sequence[Any], origin: Origin, client: str | None) -> Row:
-    """The end of a row that has nothing else of what came with the third schema."""
+    """The end of a row that sets only these two of the columns of the third schema."""
     kept = stored_origin(None, origin)
     return (
         record_hash((*hashed, None, client, kept)),

@@ -1,4 +1,4 @@
-"""Records: SQL, and what a write to a record also writes: the text index and the session's counters."""
+"""Stores the messages, pins and summaries of a session, and updates the text index and the counters with them."""
 
 import json
 from collections.abc import Sequence
@@ -28,6 +28,7 @@ from kalito_mcp.storage.sqlite.record_rows import (
     hashed,
     stored,
 )
+from kalito_mcp.storage.sqlite.row_hash import real
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
@@ -124,7 +125,7 @@ UPDATE sessions SET importance_sum = importance_sum + :change, revision = revisi
 
 
 class ConversationQueries:
-    """`ports.records.ConversationReader`."""
+    """`ports.conversations.ConversationReader`."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
@@ -169,7 +170,7 @@ class ConversationQueries:
 
 
 class ConversationStatements(ConversationQueries):
-    """`ports.records.ConversationWriter`."""
+    """`ports.conversations.ConversationWriter`."""
 
     async def append_messages(
         self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
@@ -239,7 +240,7 @@ class ConversationStatements(ConversationQueries):
         if draft.start_seq != next_seq:
             raise SummaryRangeConflict(
                 f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
-                "summaries neither overlap nor leave gaps"
+                "summaries may not overlap or leave gaps"
             )
         key, agent_key = await self._next_key(), await self._agent_of(session)
         row = rows.summary_row(key, agent_key, session.key, draft)
@@ -249,7 +250,7 @@ class ConversationStatements(ConversationQueries):
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
-        wanted = {key: rows.real(importance) for key, importance in scores}
+        wanted = {key: real(importance) for key, importance in scores}
         found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=session.key)
         scored: list[StoredRow] = []
         edits: list[rows.Row] = []
@@ -272,7 +273,7 @@ class ConversationStatements(ConversationQueries):
         return int(agent_key)
 
     async def _insert(self, record_type: RecordType, entries: Sequence[tuple[rows.Row, tuple[str, ...]]]) -> None:
-        """Write rows of INSERT_RECORD, which begin with their key, agent and session, all of one agent."""
+        """Insert rows of INSERT_RECORD, all of one agent, with their index entries."""
         agent_key = entries[0][0][1]
         await self._all(UPDATE_AGENT_COUNT, records=len(entries), agent_key=agent_key)
         await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])

@@ -1,11 +1,11 @@
-"""The database file: one writer, a few readers, and what keeps them apart.
+"""The database file: one writer, several readers, and the locks between them.
 
 Every write runs on one connection, one at a time in this process, under the cross-process write mutex. SQLite's own
 checkpoints run inside those commits (every 1,000 pages), so they are under the mutex too. Readers have connections of
-their own that refuse to write. `synchronous=FULL`: a commit that returned survives a power cut; NORMAL lost
+their own that refuse to write. With `synchronous=FULL` a commit that returned survives a power cut. NORMAL lost
 acknowledged writes in 323 of 450 simulated cuts, FULL in none.
 
-Nothing here opens the database file except SQLite: closing another descriptor of it would drop SQLite's locks.
+Only SQLite opens the database file: closing another descriptor of it would drop SQLite's locks.
 """
 
 import os
@@ -41,7 +41,7 @@ from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 EXACT_VECTORS: Final = 100_000
 _ANALYSIS_STEP: Final = 5
-"""The migration since which a database knows of which analysis its text index is."""
+"""The migration that stores which analysis made the text index."""
 
 _READ_WRITE: Final = "?mode=rw"
 _READ_ONLY: Final = "?mode=ro"
@@ -73,11 +73,6 @@ class ReadViewOfSqlite:
         self.vectors = VectorQueries(connection, vectors)
         self.connection = connection
 
-    async def secret(self) -> bytes:
-        """The database's secret."""
-        [[secret]] = await self.connection.execute_fetchall(SELECT_IDENTITY)
-        return bytes(secret)
-
 
 class WriteTransactionOfSqlite:
     """One write transaction."""
@@ -98,7 +93,7 @@ class SqliteStore:
     def __init__(self, path: Path, policy: StoragePolicy, *, exact_vectors: int = EXACT_VECTORS) -> None:
         self.path = path
         self.warning: str | None = None
-        """Why the database is open for reading only; None when it is not."""
+        """Why the database is open for reading only; None if it can be written."""
         self._policy = policy
         self._mutex = WriteMutex(path.with_name(path.name + ".lock"), timeout_s=policy.busy_timeout_s)
         self._files = SideFiles(path)
@@ -122,13 +117,18 @@ class SqliteStore:
         may_write: bool = True,
         exact_vectors: int = EXACT_VECTORS,
     ) -> Self:
-        """Open the database, creating or migrating it where needed.
+        """Open the database. Creates or migrates it if needed.
 
         A file that cannot be written opens for reading, with `warning` set. `may_write=False` opens for reading
-        on purpose, and creates nothing. More than `exact_vectors` vectors are searched by an approximate index.
+        on purpose, and creates nothing. More than `exact_vectors` vectors are searched through an approximate index.
 
         Raises:
-            StorageDamaged, SchemaTooNew, StorageBusy, StorageReadOnly: as they say; the file is as it was.
+            ConfigurationError: this Python's SQLite is too old.
+            StorageDamaged: the file is no readable database of kalito's.
+            SchemaTooNew: a newer release wrote it.
+            StorageBusy: another process held the lock too long.
+            StorageReadOnly: it can neither be written nor read as it is.
+            StorageReplaced: the -wal at its path belongs to another database.
         """
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise ConfigurationError(
@@ -170,7 +170,7 @@ class SqliteStore:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransactionOfSqlite]:
-        """The write transaction: committed when the block ends, rolled back when it raises or is cancelled."""
+        """The write transaction: committed when the block ends, rolled back if it raises or is cancelled."""
         if self._writer is None:
             raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
         async with self._on_opened_files():
@@ -187,7 +187,7 @@ class SqliteStore:
                 raise
 
     async def revision(self) -> int:
-        """SQLite's data_version: it moves when any connection, of this process or another, commits."""
+        """SQLite's data_version: it changes when any connection of any process commits."""
         self._files.check_names()
         with explained(self.path):
             async with self._watcher_lock:
@@ -199,15 +199,16 @@ class SqliteStore:
     async def secret(self) -> bytes:
         """The database's own 16 random bytes."""
         async with self.read() as view:
-            return await view.secret()
+            [[secret]] = await view.connection.execute_fetchall(SELECT_IDENTITY)
+        return bytes(secret)
 
     async def reindex(self) -> int:
-        """Build the text index anew from the records, in one transaction; how many records that were."""
+        """Rebuild the text index from the records, in one transaction. Returns how many records it contains."""
         async with self.write() as transaction:
             return await transaction.text.rebuild()
 
     async def build_ann_index(self) -> bool:
-        """Build the approximate index of vectors where it is due."""
+        """Build the approximate index of vectors if it is due; whether it was built."""
         return not self.is_read_only and await self._vectors.build(self._reading, self._on_opened_files)
 
     async def sweep(self, up_to: int = 0) -> Swept:
@@ -220,7 +221,7 @@ class SqliteStore:
                 return await sweep(self._writer, self.path, up_to, busy_timeout_s=self._policy.busy_timeout_s)
 
     async def close(self) -> None:
-        """Close every connection. The last one to close a database checkpoints it, so this holds the mutex."""
+        """Close every connection. Holds the mutex, because SQLite checkpoints when the last connection closes."""
         self._is_closed = True
         readers = [*self._idle_readers, *([self._watcher] if self._watcher else [])]
         self._idle_readers, self._watcher = [], None
@@ -248,7 +249,7 @@ class SqliteStore:
 
     @asynccontextmanager
     async def _on_opened_files(self) -> AsyncIterator[int]:
-        """The write lock and the mutex, while the files are those that were opened; looked at before and after."""
+        """Hold the write lock and the mutex. Checks before and after that the files are those that were opened."""
         async with self._write_lock, self._mutex.held() as lock:
             self._files.check(lock)
             try:
@@ -277,13 +278,10 @@ class SqliteStore:
         if self._writer is None:
             reader = self._idle_readers[0]
             if not await is_current(reader, steps, self.path):
-                raise StorageReadOnly(
-                    f"{self.path} is empty or of an older release; `kalito-mcp serve` brings it up to date"
-                )
+                raise StorageReadOnly(f"{self.path} is empty or of an older release; `kalito-mcp serve` updates it")
 
     def _create_private(self) -> None:
-        """Make the folder (0700) and an empty file (0600) where they are missing; SQLite gives its side files the
-        file's mode."""
+        """Create the folder (0700) and an empty file (0600) if missing. SQLite gives its side files the same mode."""
         if self.path.exists():
             return
         try:
@@ -297,8 +295,8 @@ class SqliteStore:
             ) from error
 
     async def _refuse_unknown(self, steps: Sequence[Migration]) -> None:
-        """Look at the file through a connection that cannot change it: one that can would merge the -wal file of a
-        database that is not ours, or not ours yet, when it is closed again."""
+        """Refuse a file that is not ours, through a connection that cannot write: one that can would merge the file's
+        -wal when it is closed."""
         try:
             async with self._mutex.held() as lock:
                 self._files.prepare(lock)
@@ -325,13 +323,13 @@ class SqliteStore:
                 async with self._mutex.held() as lock:
                     await writer.execute_fetchall("PRAGMA journal_mode = WAL")
                     await migrate(writer, steps, self.path)
-                    self._files.begin(lock)
+                    self._files.set_opened(lock)
             else:
-                # Fails on a file system that is mounted read-only, which opening alone does not.
+                # On a read-only file system this fails; opening does not.
                 async with self._mutex.held() as lock:
                     await writer.execute_fetchall("BEGIN IMMEDIATE")
                     await writer.rollback()
-                    self._files.begin(lock)
+                    self._files.set_opened(lock)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await writer.close()
@@ -347,7 +345,7 @@ class SqliteStore:
         await self._open_for_reading(error)
 
     async def _open_for_reading(self, error: KalitoError) -> None:
-        """Open as it is: first with the -wal file, then, where that cannot be had, without."""
+        """Open for reading: with the -wal file, or without it if it cannot be opened."""
         for mode in (_READ_ONLY, _IMMUTABLE):
             self._reader_mode = mode
             try:
@@ -358,8 +356,8 @@ class SqliteStore:
                     raise
             else:
                 if mode == _IMMUTABLE and self._has_wal():
-                    newest = "what was written last, and is in its -wal file, cannot be read"
-                    self.warning = f"{self.warning or 'opened as it is'}; {newest}"
+                    newest = "the latest writes are in its -wal file and cannot be read"
+                    self.warning = f"{self.warning or 'opened without its -wal file'}; {newest}"
                 return
         raise StorageReadOnly(str(error)) from error
 
@@ -379,7 +377,7 @@ class SqliteStore:
         return reader
 
     async def _connect(self, mode: str) -> aiosqlite.Connection:
-        # Shielded: a connection that nobody got would keep its thread, and with it the process, for ever.
+        # Shielded: an abandoned connection would keep its thread, and so the process, alive for ever.
         with anyio.CancelScope(shield=True):
             connection = aiosqlite.connect(
                 self.path.absolute().as_uri() + mode,
@@ -394,7 +392,7 @@ class SqliteStore:
                     await connection.execute_fetchall(statement)
             except BaseException:
                 await connection.close()
-                # One that did not open only asks its thread to end; a loop that is closed before would be missed.
+                # `close` of an unopened connection does not wait for its thread, which needs this event loop to end.
                 await anyio.to_thread.run_sync(connection._thread.join)
                 raise
         return connection

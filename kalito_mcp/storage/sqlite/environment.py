@@ -1,4 +1,4 @@
-"""What surrounds a database file: who may read it, and who has it open."""
+"""Who may read a database file, and which processes have it open."""
 
 import os
 import shutil
@@ -13,35 +13,34 @@ from kalito_mcp.storage.sqlite.inspection import Finding, Verdict
 _PROC: Final = Path("/proc")
 _UNLINKED: Final = " (deleted)"
 _LSOF_TIMEOUT_S: Final = 10
-_STRAY: Final = ", whose files were moved or replaced: end it"
+_STRAY: Final = ", which uses files that were moved or replaced: end it"
 
 
 def access(path: Path) -> Finding:
-    """Whether the file can be written by us, and read by nobody else."""
+    """Whether we can write the file, and nobody else can read it."""
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
         return Finding(
             "access",
             Verdict.FAILED,
-            f"{path} or its folder is read-only for you: `serve` can read it, and refuses to write",
+            f"{path} or its folder is read-only for you: `serve` can read it but refuses to write",
         )
     others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
     if others and os.name == "posix":
-        return Finding("access", Verdict.WARNING, f"others on this machine may open it; chmod 600 {path}")
-    return Finding("access", Verdict.OK, "writable, and yours alone")
+        return Finding("access", Verdict.WARNING, f"other users of this machine may open it; run chmod 600 {path}")
+    return Finding("access", Verdict.OK, "writable, and closed to other users")
 
 
 def users(path: Path) -> Finding:
-    """Which processes have the database open. Several may: they take turns. Fails where one has opened what was there
-    before."""
+    """Which processes have the database open. Several may. Fails if one uses files that were moved or replaced."""
     found = _from_proc(path) if _PROC.joinpath("self", "fd").exists() else _from_lsof(path)
     if found is None:
-        return Finding("open in", Verdict.OK, "unknown: this system does not tell, and has no lsof")
+        return Finding("open in", Verdict.OK, "unknown: this system has neither /proc nor lsof")
     verdict = Verdict.FAILED if any(one.endswith(_STRAY) for one in found) else Verdict.OK
     return Finding("open in", verdict, ", ".join(sorted(set(found))) or "no process")
 
 
 def _from_proc(path: Path) -> list[str]:
-    """Through /proc: the processes that we may look into."""
+    """Processes found in /proc; only those that we may inspect."""
     target = str(path.resolve())
     names = {f"{target}{suffix}{mark}" for suffix in ("", "-wal", "-shm") for mark in ("", _UNLINKED)}
     found = []
@@ -55,7 +54,7 @@ def _from_proc(path: Path) -> list[str]:
 def _open_files(process: Path) -> Iterator[str]:
     try:
         descriptors = list(process.joinpath("fd").iterdir())
-    except OSError:  # another user's, or just gone
+    except OSError:  # another user's process, or just ended
         return
     for descriptor in descriptors:
         try:

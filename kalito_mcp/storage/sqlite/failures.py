@@ -1,4 +1,4 @@
-"""What SQLite's failures mean to a person. Turns `sqlite3.Error` into the `StorageError` tree."""
+"""Turns `sqlite3.Error` into the `StorageError` tree, with messages for people."""
 
 import shutil
 import sqlite3
@@ -24,22 +24,22 @@ _UNDECODABLE: Final = "Could not decode to UTF-8"
 
 
 class UnreadableRow(sqlite3.DatabaseError):
-    """A row does not hold what can only have been written: its bytes have changed since."""
+    """A row contains a value that kalito never writes: its bytes were damaged."""
 
 
 @contextmanager
 def intact_rows() -> Iterator[None]:
-    """Take whatever goes wrong while rows become values for damage."""
+    """Raise UnreadableRow for whatever goes wrong while rows are converted to values."""
     try:
         yield
     except (LookupError, ValueError, TypeError, AttributeError) as error:
-        raise UnreadableRow("a row is not as it was written") from error
+        raise UnreadableRow("a row was changed since it was written") from error
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raise what went wrong with the database at `path` as a StorageError that says what to do, or as InvalidInput
-    where it was an argument that is no Unicode text."""
+    """Raise errors of SQLite as a StorageError that says what to do. An argument that is not Unicode text becomes
+    InvalidInput."""
     try:
         yield
     except sqlite3.Error as error:
@@ -51,7 +51,7 @@ def explained(path: Path) -> Iterator[None]:
             raise explain(error, path) from None
         raise explain(error, path) from error
     except UnicodeDecodeError as error:
-        # SQLite's words quote a name in the schema that is one no longer.
+        # SQLite's message quotes a name in the schema that was damaged.
         traceback.clear_frames(error.__traceback__)
         raise explain(UnreadableRow("a name is not UTF-8"), path) from None
     except UnicodeEncodeError:
@@ -59,11 +59,11 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def explain(error: sqlite3.Error, path: Path) -> StorageError:
-    """The StorageError for one failure of SQLite."""
+    """Return the StorageError for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", 0) or 0
     primary = code & _PRIMARY_CODE_MASK
     if primary == sqlite3.SQLITE_FULL or code in (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE):
-        # A limit on the size of files fails as IOERR_WRITE, and there the room on the disk says nothing.
+        # IOERR_WRITE may also mean a limit on the size of files, so do not report the free room then.
         room = _room(path) if code != sqlite3.SQLITE_IOERR_WRITE else "or the limit on the size of files is reached"
         return StorageFull(
             f"no room to write {path} ({room}); free some space or raise the limit (ulimit -f), and try again; "
@@ -87,7 +87,7 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
 
 
 def is_read_only(error: sqlite3.Error) -> bool:
-    """Whether the failure says that the file or its folder cannot be written."""
+    """Whether the error means that the file or its folder cannot be written."""
     return ((getattr(error, "sqlite_errorcode", 0) or 0) & _PRIMARY_CODE_MASK) in _READ_ONLY_CODES
 
 
@@ -99,4 +99,4 @@ def _room(path: Path) -> str:
     try:
         return f"{shutil.disk_usage(path.parent).free} bytes free there"
     except OSError:
-        return "unknown how many bytes are free there"
+        return "free room unknown"

@@ -1,4 +1,4 @@
-"""Rows of graph_nodes and graph_edges to nodes and edges, and back. No SQL runs here."""
+"""Converts rows of graph_nodes and graph_edges to nodes and edges, and back. Runs no SQL."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, Final
 from kalito_mcp.domain.graph import EdgeType, GraphEdge, GraphNode, NodeType, NodeWeights
 from kalito_mcp.gc_pause import gc_paused
 from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.row_hash import row_hash
+from kalito_mcp.storage.sqlite.row_hash import real, row_hash
 
 NODE_COLUMNS: Final = """
     n.key, n.id, n.type, n.text, n.canonical_key, n.summary, n.source_node_ids, n.source_record_ids, n.repeat,
@@ -35,7 +35,7 @@ def node_rows(graph_key: int, revision: int, nodes: Iterable[GraphNode]) -> list
         embedding = None if node.embedding is None else packed(node.embedding)
         said = (graph_key, node.id, str(node.type), node.text, node.canonical_key, node.summary)
         sources = (_ids(node.source_node_ids), _ids(node.source_record_ids))
-        weights = (_real(node.weights.repeat), _real(node.weights.feedback), int(node.pinned))
+        weights = (real(node.weights.repeat), real(node.weights.feedback), int(node.pinned))
         kept = (*said, *sources, *weights, node.created_at, node.last_access)
         hashed = row_hash(*kept, (embedding or b"").hex().upper(), revision)
         rows.append((*kept, embedding, revision, hashed))
@@ -46,7 +46,7 @@ def edge_row(graph_key: int, revision: int, edge: GraphEdge) -> dict[str, Any]:
     """The parameters of UPSERT_EDGE."""
     row = {
         **edge_names(graph_key, edge.from_id, edge.type, edge.to_id),
-        "weight": _real(edge.weight),
+        "weight": real(edge.weight),
         "created_at": edge.created_at,
         "last_access": edge.last_access,
         "revision": revision,
@@ -60,7 +60,7 @@ def edge_names(graph_key: int, from_id: str, edge_type: EdgeType, to_id: str) ->
 
 
 def nodes(rows: Sequence[Row]) -> dict[int, GraphNode]:
-    """Rows of NODE_COLUMNS as nodes by their keys, in the order of the rows, without degrees."""
+    """Rows of NODE_COLUMNS as nodes by key, in the order of the rows. Degrees are 0."""
     from kalito_mcp.storage.sqlite.sparse_vectors import unpacked  # noqa: PLC0415 - numpy loads when first needed
 
     with intact_rows(), gc_paused():
@@ -91,7 +91,7 @@ def nodes(rows: Sequence[Row]) -> dict[int, GraphNode]:
 
 
 def edges(rows: Sequence[Row], ids: Mapping[int, str]) -> list[GraphEdge]:
-    """Rows of EDGE_COLUMNS as edges; `ids` has the ids of their ends."""
+    """Rows of EDGE_COLUMNS as edges. `ids`: the ids of their ends by key."""
     with intact_rows(), gc_paused():
         _check_types((row[3] for row in rows), float)
         return [
@@ -101,10 +101,10 @@ def edges(rows: Sequence[Row], ids: Mapping[int, str]) -> list[GraphEdge]:
 
 
 class LoadingGraph:
-    """A whole graph on its way out of the database, page by page, in the order in which the pages lie there."""
+    """Loads a whole graph page by page, in the order of the pages in the database."""
 
     def __init__(self, listed: Sequence[tuple[int, str]]) -> None:
-        """`listed` has key and id of every node, in the order of ids."""
+        """`listed`: key and id of every node, in order of id."""
         self._ids = dict(listed)
         self._places = {key: place for place, key in enumerate(self._ids)}
         self._nodes: dict[int, GraphNode] = {}
@@ -113,20 +113,20 @@ class LoadingGraph:
         self._types: list[int] = []
         self._to: list[int] = []
 
-    def take_nodes(self, rows: Sequence[Row]) -> None:
-        """A page of NODE_COLUMNS."""
+    def add_nodes(self, rows: Sequence[Row]) -> None:
+        """Add a page of NODE_COLUMNS."""
         self._nodes |= nodes(rows)
 
-    def take_edges(self, rows: Sequence[Row]) -> None:
-        """A page of EDGE_COLUMNS."""
+    def add_edges(self, rows: Sequence[Row]) -> None:
+        """Add a page of EDGE_COLUMNS."""
         self._edges += edges(rows, self._ids)
         places = self._places
         self._from += [places[row[0]] for row in rows]
         self._types += [_EDGE_ORDER[row[1]] for row in rows]
         self._to += [places[row[2]] for row in rows]
 
-    def finished(self) -> tuple[list[GraphNode], list[GraphEdge]]:
-        """The nodes with their degrees, by id, and the edges by their ends."""
+    def finish(self) -> tuple[list[GraphNode], list[GraphEdge]]:
+        """Return the nodes with their degrees, in order of id, and the edges in order of their ends."""
         import numpy as np  # noqa: PLC0415 - loads when first needed
 
         with intact_rows():
@@ -149,10 +149,5 @@ def _ids(ids: Sequence[str]) -> str | None:
 
 
 def _id_lists(texts: Iterable[str | None]) -> list[tuple[str, ...]]:
-    # One call for all of them: json takes as long to begin as to read a short list.
+    # One call for all: a call costs as much as parsing a short list.
     return [tuple(ids) for ids in json.loads(f"[{','.join([text or '[]' for text in texts])}]")]
-
-
-def _real(value: float) -> float:
-    """The number as it comes back: SQLite keeps no -0.0, and the hash is of what is read again."""
-    return float(value) + 0.0

@@ -1,7 +1,7 @@
-"""Graphs: SQL, and what a change of a graph also changes: its revision.
+"""Stores graphs. Every change of a graph also changes its revision.
 
-A revision that is given out is the graph's key and its step in one number: a graph that was removed and made anew has
-a later key, so nobody who holds the old one takes what was written since for all there is.
+The revision that callers see combines the graph's key and its step. A graph that was removed and created again has a
+later key, so a process with the old graph in memory loads the new one as a whole.
 """
 
 import json
@@ -102,7 +102,7 @@ DELETE_NODES: Final = "DELETE FROM graph_nodes WHERE graph_key = :graph_key"
 DELETE_GRAPH: Final = "DELETE FROM graphs WHERE key = :graph_key"
 
 _STEPS: Final = 1 << 32
-# The event loop does other things between two pages: 1,000 nodes take 5 ms of it to read, 200 to write.
+# The event loop runs other tasks between two pages: reading 1,000 nodes or writing 200 takes 5 ms.
 _READ_PAGE: Final = 1_000
 _WRITE_PAGE: Final = 200
 
@@ -133,13 +133,13 @@ class GraphQueries:
     async def _whole(self, graph: Sequence[Any]) -> GraphContents:
         listed = await self._all(SELECT_NODE_KEYS, graph_key=graph[0])
         loading = rows.LoadingGraph(listed)
-        # By key, as they lie in the file; by id every node would be another page of it.
+        # By key, as in the file: by id, every node would be on another page.
         keys = sorted(row[0] for row in listed)
         for page in _pages(keys, _READ_PAGE):
-            loading.take_nodes(await self._all(SELECT_NODES, keys=json.dumps(page)))
+            loading.add_nodes(await self._all(SELECT_NODES, keys=json.dumps(page)))
         for page in _pages(keys, _READ_PAGE):
-            loading.take_edges(await self._all(SELECT_EDGES_FROM, keys=json.dumps(page)))
-        nodes, edges = loading.finished()
+            loading.add_edges(await self._all(SELECT_EDGES_FROM, keys=json.dumps(page)))
+        nodes, edges = loading.finish()
         return GraphContents(nodes=nodes, edges=edges, state=_state(graph))
 
     async def _changed(self, graph: Sequence[Any], step: int) -> GraphContents:
@@ -182,7 +182,7 @@ class GraphStatements(GraphQueries):
             for edges in _pages(changes.edges, _WRITE_PAGE):
                 await self._many(UPSERT_EDGE, [rows.edge_row(graph_key, revision, edge) for edge in edges])
         except sqlite3.IntegrityError as error:
-            raise InvalidInput("an edge's weight is no number, or an end of it is no node of the graph") from error
+            raise InvalidInput("an edge's weight is not a number, or one of its ends is not in the graph") from error
         return _state(found[0])
 
     async def set_slept_at(self, scope: Scope, slept_at: int) -> None:

@@ -1,8 +1,7 @@
-"""Looks a database over, without changing it: what SQLite's own checks find, and what they miss.
+"""Inspects a database without changing it: SQLite's own checks, and checks of what those miss.
 
-Synchronous, on a connection of its own that cannot write; for the command line, never inside a serving process.
-`deep` reads every row: its hash, its place, its history, the counters that were kept of it, the graphs' revisions,
-whether the text index equals one built anew, and whose the vectors are.
+Synchronous, on a connection of its own that cannot write. For the command line, never inside a serving process. A deep
+inspection reads every row and rebuilds the text index to compare it.
 """
 
 import sqlite3
@@ -32,7 +31,7 @@ _MOVE_ASIDE: Final = "end the servers listed under `open in`, move the file asid
 
 SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records ORDER BY key"
 SELECT_EDIT_ROWS: Final = f"SELECT e.hash, {EDIT_COLUMNS} FROM memory_edits e ORDER BY e.record_key, e.version"
-# The versions of a record end with its revision, each with its edit but the first that is kept.
+# A record's edits are numbered without gaps and end with its revision.
 SELECT_WRONG_HISTORIES: Final = """
 SELECT r.key FROM records r LEFT JOIN (
     SELECT record_key, count(*) AS edits, min(version) AS first, max(version) AS last FROM memory_edits
@@ -58,7 +57,7 @@ SELECT e.from_key, e.to_key, e.hash, {HASHED_EDGE_COLUMNS} FROM graph_edges e
 JOIN graph_nodes f ON f.key = e.from_key JOIN graph_nodes t ON t.key = e.to_key
 ORDER BY e.from_key, e.type, e.to_key
 """
-# What lies beyond its graph's revision was never told to a process that holds the graph.
+# A process that has the graph in memory would never load a row beyond its graph's revision.
 SELECT_WRONG_GRAPHS: Final = """
 SELECT g.key FROM graphs g WHERE g.revision < g.removed_revision
     OR g.revision < (SELECT max(n.revision) FROM graph_nodes n WHERE n.graph_key = g.key)
@@ -88,7 +87,7 @@ SELECT s.id FROM (
 ) r JOIN sessions s ON s.key = r.session_key
 WHERE r.seq <> r.before + 1
 """
-# Vectors that nothing may have, and records that would never get one.
+# Vectors that should not exist, and records that would never get one.
 SELECT_WRONG_VECTORS: Final = """
 SELECT v.record_key FROM record_vectors v
 LEFT JOIN records r ON r.key = v.record_key LEFT JOIN vector_indexes i ON i.key = v.index_key
@@ -102,7 +101,7 @@ WHERE i.state <> 'dropped' AND r.deleted_at IS NULL AND r.text <> ''
 """
 _CREATE_TERMS_OF: Final = "CREATE VIRTUAL TABLE temp.terms_of USING fts5vocab('main', 'records_text', 'instance')"
 _CREATE_TERMS: Final = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'records_text', 'row')"
-# FTS5 has a tree of its own over its pages. Its integrity-check does not miss what is missing there; a lookup does.
+# FTS5 keeps a tree over its pages. Its integrity-check does not notice a term that is missing there; a query does.
 _SELECT_LOST_TERMS: Final = """
 SELECT count(*) FROM temp.terms AS t
 WHERE t.doc <> (SELECT count(*) FROM records_text WHERE records_text MATCH '"' || t.term || '"')
@@ -113,7 +112,7 @@ _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
 _ANALYSIS_SINCE: Final = 5
 _UNSWEPT_SINCE: Final = 6
-# So that a database of an older release is looked over as it is, by the same statements.
+# With these views the same statements inspect the database of an older release.
 _VIEWS_OF_OLDER_RECORDS: Final = (
     """
     CREATE TEMP VIEW records AS
@@ -158,33 +157,32 @@ def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -
         return Finding(
             "sqlite",
             Verdict.OK,
-            f"{name} has the WAL-reset bug (3.7.0 to 3.51.2); kalito's write mutex keeps it from happening, "
-            "other programs that write to this file are not kept from it",
+            f"{name} has the WAL-reset bug (3.7.0 to 3.51.2); kalito's write mutex prevents it, but other programs "
+            "that write to this file can still cause it",
         )
     return Finding("sqlite", Verdict.OK, f"{name} is not affected by the WAL-reset bug")
 
 
 def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Iterator[Finding]:
-    """The findings on the database at `path`, which must exist; those after one that ends the inspection are left
-    out. `fingerprint` is the configured embedder's, None without one."""
+    """The findings about the database at `path`, which must exist. A finding that makes the other checks meaningless is
+    the last. `fingerprint` is the configured embedder's, None without one."""
     try:
         SideFiles(path).refuse_foreign_wal()
-        with closing(_opened(path)) as connection:
+        with closing(_open(path)) as connection:
             if not (yield from _identity(connection)):
                 return
             yield _size(connection, path)
-            yield _listed(
+            yield _finding(
                 "structure",
                 [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"],
                 "SQLite's integrity_check passed",
                 f"{_MOVE_ASIDE} (do not delete it), and restore a backup",
             )
-            yield _listed(
+            yield _finding(
                 "references",
                 # An edge has no row number.
                 [f"{row[0]} row {row[1] or '?'}" for row in connection.execute("PRAGMA foreign_key_check")],
-                "every record has its session, every edge its ends",
-                "restore a backup",
+                "every record has its session, and every edge has its ends",
             )
             yield from _unswept(connection)
             vectors = _vectors(connection, fingerprint)
@@ -192,28 +190,24 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
                 yield vectors
             if is_deep:
                 yield from _deep(connection)
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: a name in the schema that SQLite's words quote
-        yield Finding(
-            "readable",
-            Verdict.FAILED,
-            f"{path}: {error}; {_MOVE_ASIDE}, and restore a backup",
-        )
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: SQLite's message quotes a damaged name
+        yield Finding("readable", Verdict.FAILED, f"{path}: {error}; {_MOVE_ASIDE}, and restore a backup")
     except StorageReplaced as error:
         yield Finding("files", Verdict.FAILED, str(error))
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write, and gives back a text that is not UTF-8 too, so that its hash tells."""
+def _open(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write. It also returns text that is not UTF-8, so that the hash check finds it."""
     try:
-        return _connected(path, "?mode=ro")
+        return _connect(path, "?mode=ro")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
             raise
-    # On a read-only disk a database in WAL mode can only be read as it is.
-    return _connected(path, "?immutable=1")
+    # On a read-only disk a database in WAL mode can only be read without its -wal.
+    return _connect(path, "?immutable=1")
 
 
-def _connected(path: Path, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path.absolute().as_uri() + mode, uri=True)
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
     try:
@@ -225,18 +219,18 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _size(connection: sqlite3.Connection, path: Path) -> Finding:
-    """Whether the file ends where a page ends: SQLite itself reads zeros where the last one is cut short."""
+    """Whether the file ends at the end of a page. SQLite itself reads zeros in place of a missing end."""
     [page_size] = connection.execute("PRAGMA page_size").fetchone()
     wal = path.with_name(f"{path.name}-wal")
     is_cut = path.stat().st_size % page_size != 0
-    # A checkpoint that found the disk full leaves such an end too, and its pages in the -wal file.
+    # A checkpoint on a full disk also leaves such an end, but then the pages are still in the -wal.
     if is_cut and not (wal.exists() and wal.stat().st_size):
         return Finding("size", Verdict.FAILED, "cut short within its last page: restore a backup")
     return Finding("size", Verdict.OK, "a whole number of pages")
 
 
 def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
-    """Whose database it is; whether the other checks make sense."""
+    """Report whose database it is. Returns whether the other checks make sense."""
     [application] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
     newest = len(migrations())
@@ -252,16 +246,16 @@ def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
 
 
 def _unswept(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Whether erasures were interrupted. Nothing where none was."""
+    """A warning if an erasure was interrupted."""
     [version] = connection.execute(_SELECT_VERSION).fetchone()
     if version >= _UNSWEPT_SINCE and connection.execute(SELECT_UNSWEPT).fetchone():
-        remedy = "`serve` cleans them in the background, `kalito-mcp purge` without an ID now"
-        detail = f"a purge was cut short, and its words may still be in the files: {remedy}"
+        remedy = "`serve` finishes it in the background, `kalito-mcp purge` without an ID does it now"
+        detail = f"a purge was interrupted, and the erased text may still be in the files: {remedy}"
         yield Finding("erasures", Verdict.WARNING, detail)
 
 
 def _vectors(connection: sqlite3.Connection, fingerprint: str | None) -> Finding | None:
-    """Whose vectors there are, and how many are missing. None where there is neither an embedder nor a vector."""
+    """Which embedder made the vectors, and how many are missing. None if there is no embedder and no vector."""
     [version] = connection.execute(_SELECT_VERSION).fetchone()
     indexes = connection.execute(SELECT_INDEXES).fetchall() if version >= _VECTORS_SINCE else []
     made_by, count, owed = None, 0, 0
@@ -274,16 +268,17 @@ def _vectors(connection: sqlite3.Connection, fingerprint: str | None) -> Finding
     if made_by is None:
         if fingerprint is None:
             return None
-        return Finding("vectors", Verdict.OK, f"none yet; `serve` has them made by {fingerprint}")
+        return Finding("vectors", Verdict.OK, f"none yet; `serve` makes them with {fingerprint}")
     if fingerprint is None:
-        unused = f"{count} were made by {made_by}, and no embedder is configured: search goes by words"
+        unused = f"{count} were made by {made_by}, but no embedder is configured: search uses words only"
         return Finding("vectors", Verdict.WARNING, unused)
     if made_by != fingerprint:
-        remedy = "search goes by words until you run `kalito-mcp reindex`"
-        return Finding("vectors", Verdict.FAILED, f"made by {made_by}, configured is {fingerprint}: {remedy}")
+        remedy = "search uses words only until you run `kalito-mcp reindex`"
+        detail = f"made by {made_by}, but {fingerprint} is configured: {remedy}"
+        return Finding("vectors", Verdict.FAILED, detail)
     if owed:
-        remedy = "`serve` has them made in the background, `kalito-mcp reindex --vectors` now"
-        return Finding("vectors", Verdict.WARNING, f"{count} made by {made_by}, {owed} owed: {remedy}")
+        remedy = "`serve` makes them in the background, `kalito-mcp reindex --vectors` does it now"
+        return Finding("vectors", Verdict.WARNING, f"{count} made by {made_by}, {owed} missing: {remedy}")
     return Finding("vectors", Verdict.OK, f"every record has one, made by {made_by}")
 
 
@@ -292,11 +287,8 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     if version < _TYPED_RECORDS_SINCE:
         for view in _VIEWS_OF_OLDER_RECORDS:
             connection.execute(view)
-    damaged = [
-        f"record {key} ({row[1]})"
-        for key, stored, *row in connection.execute(SELECT_ROWS)
-        if record_hash(row) != stored
-    ]
+    records = connection.execute(SELECT_ROWS)
+    damaged = [f"record {key} ({row[1]})" for key, stored, *row in records if record_hash(row) != stored]
     damaged += [
         f"edit {key} of record {record}"
         for stored, record, key, *row in connection.execute(SELECT_EDIT_ROWS)
@@ -304,26 +296,26 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     ]
     if version >= _GRAPHS_SINCE:
         damaged += _damaged_graph_rows(connection)
-    yield _listed("row hashes", damaged, "every record is as it was written", "restore these records from a backup")
+    yield _finding("row hashes", damaged, "no record was changed by damage", "restore these records from a backup")
     counters = [str(row[0]) for row in connection.execute(SELECT_WRONG_COUNTERS)]
     counters += [f"agent {row[0]}" for row in connection.execute(SELECT_WRONG_AGENT_COUNTERS)]
-    yield _listed("counters", counters, "every session's counters equal its records", "restore a backup")
+    yield _finding("counters", counters, "the counters of every session and agent match the records")
     gaps = [str(row[0]) for row in connection.execute(SELECT_SUMMARY_GAPS)]
-    yield _listed("summaries", gaps, "no level of summaries has a gap or an overlap", "restore a backup")
+    yield _finding("summaries", gaps, "no level of summaries has a gap or an overlap")
     histories = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_HISTORIES)]
-    yield _listed("histories", histories, "every record has the edits of its versions", "restore a backup")
+    yield _finding("histories", histories, "every record has all its edits")
     causes = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_CAUSES)]
     causes += [f"record {row[0]} (agent)" for row in connection.execute(SELECT_WRONG_AGENTS)]
-    yield _listed("belonging", causes, "every record has its agent, and the cause that it names", "restore a backup")
+    yield _finding("belonging", causes, "every record belongs to its session's agent, and its cause exists")
     if version >= _GRAPHS_SINCE:
         graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
-        yield _listed("graphs", graphs, "every graph's revisions and edges are its own", "restore a backup")
+        yield _finding("graphs", graphs, "no graph has a wrong revision or another graph's edges")
     if version >= _VECTORS_SINCE and connection.execute(SELECT_INDEXES).fetchone() is not None:
         wrong = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_VECTORS)]
         remedy = "run `kalito-mcp reindex --vectors --all`"
-        yield _listed("vectors' records", wrong, "no vector is of a record that is gone, and none is missing", remedy)
+        yield _finding("vectors' records", wrong, "no record lacks its vector, and no vector lacks its record", remedy)
     if version < _ANALYSIS_SINCE or connection.execute(SELECT_ANALYSIS).fetchone()[0] != ANALYSIS_VERSION:
-        yield Finding("text index", Verdict.WARNING, "of an older release; the next `kalito-mcp serve` builds it anew")
+        yield Finding("text index", Verdict.WARNING, "made by an older release; `kalito-mcp serve` rebuilds it")
         return
     try:
         with intact_rows():
@@ -334,9 +326,9 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     yield Finding(
         "text index",
         Verdict.FAILED if differing else Verdict.OK,
-        f"differs from a rebuilt one in {differing} entries; run `kalito-mcp reindex`"
+        f"entries that differ from a rebuilt index: {differing}; run `kalito-mcp reindex`"
         if differing
-        else "equal to a rebuilt one",
+        else "equal to a rebuilt index",
     )
 
 
@@ -353,7 +345,7 @@ def _damaged_graph_rows(connection: sqlite3.Connection) -> list[str]:
 
 
 def _differing_index_entries(connection: sqlite3.Connection) -> int:
-    """How many (term, record) pairs only one of the two indexes has: the stored one and one built anew."""
+    """How many (term, record) pairs are in only one of two indexes: the stored one and a rebuilt one."""
     connection.execute(_CREATE_TERMS_OF)
     [definition] = connection.execute(_SELECT_INDEX_DEFINITION).fetchone()
     with closing(sqlite3.connect("")) as rebuilt:  # a private temporary file, removed by SQLite
@@ -364,7 +356,7 @@ def _differing_index_entries(connection: sqlite3.Connection) -> int:
 
 
 def _lost_terms(connection: sqlite3.Connection) -> int:
-    """How many terms a search would not find, or not with all their records, although the index has them."""
+    """How many terms of the index a search would not find, or not with all their records."""
     connection.execute(_CREATE_TERMS)
     [lost] = connection.execute(_SELECT_LOST_TERMS).fetchone()
     return int(lost)
@@ -393,7 +385,7 @@ def _count_differences(left: Iterator[tuple[str, int]], right: Iterator[tuple[st
     return differences
 
 
-def _listed(check: str, faults: list[str], fine: str, remedy: str) -> Finding:
+def _finding(check: str, faults: list[str], fine: str, remedy: str = "restore a backup") -> Finding:
     if not faults:
         return Finding(check, Verdict.OK, fine)
     more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""

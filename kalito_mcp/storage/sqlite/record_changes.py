@@ -1,5 +1,4 @@
-"""Whole records, changed: SQL, and what a change of a record also changes: the text index, the counters, the causes
-that others name."""
+"""Changes whole records, and with them the text index, the counters and the causes that other records name."""
 
 import json
 import sqlite3
@@ -42,7 +41,7 @@ UPDATE sessions SET
     importance_sum = importance_sum + :importance, revision = revision + 1
 WHERE key = :session_key
 """
-# Only where it is the erased message's: another message may have named the same model.
+# Only if no other message of the session named the same model.
 UPDATE_MODEL: Final = """
 UPDATE sessions SET model = (
     SELECT json_extract(r.attributes, '$.model_id') FROM records r
@@ -68,7 +67,7 @@ _SUMMARY_PLACE: Final = ("start_message_id", "end_message_id", "started_at", "en
 
 
 class RecordStatements(RecordQueries):
-    """`ports.edits.RecordWriter`."""
+    """`ports.records.RecordWriter`."""
 
     async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
         if not drafts:
@@ -93,9 +92,9 @@ class RecordStatements(RecordQueries):
         try:
             await self._connection.executemany(INSERT_RECORD, [rows.insert_parameters(row) for row in new])
         except sqlite3.IntegrityError as error:
-            raise Conflict("a record of this id, or this part of this source, is stored already") from error
+            raise Conflict("this id, or this part of the source, is stored already; nothing was written") from error
         for row in new:
-            await self._follow(None, row)
+            await self._update_derived(None, row)
         if session_key is not None:
             await self._all(UPDATE_WRITTEN, now_ms=now_ms, session_key=session_key)
         found = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps(keys))
@@ -118,7 +117,7 @@ class RecordStatements(RecordQueries):
         changes = changed_fields(rows.content_of(before), rows.content_of(after))
         row = rows.edit_row(record.key, version, edit.type, edit.editor, edit.edited_at, changes)
         await self._connection.execute_fetchall(INSERT_EDIT, row)
-        await self._follow(before, after)
+        await self._update_derived(before, after)
         return await self._reread(record)
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
@@ -140,12 +139,12 @@ class RecordStatements(RecordQueries):
             await self._all(DELETE_USAGE, key=record.key)
             stub = _stub(before, now_ms)
             await self._all(UPDATE_RECORD, **stub)
-            await self._follow(before, stub)
+            await self._update_derived(before, stub)
             model = rows.content_of(before).get("model_id")
             if record.type is RecordType.MESSAGE and model is not None:
                 await self._all(UPDATE_MODEL, session_key=before["session_key"], model=model)
         else:
-            await self._follow(before, None)
+            await self._update_derived(before, None)
             await self._all(DELETE_RECORD, key=record.key)
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
@@ -158,7 +157,7 @@ class RecordStatements(RecordQueries):
         )
 
     async def _place(self, scope: Scope, now_ms: int) -> tuple[int, int | None]:
-        """Keys of the scope's agent and session, made where they are new."""
+        """The keys of the scope's agent and session. Creates them if they are new."""
         if scope.session is not None:
             session = await SessionStatements(self._connection).ensure(scope, now_ms=now_ms)
             agent_key = await self._agent_key(Scope(scope.owner, session.agent))
@@ -171,7 +170,7 @@ class RecordStatements(RecordQueries):
         return agent_key, session_key
 
     async def _known(self, agent_key: int, session_key: int | None, draft: RecordDraft) -> int | None:
-        """The key of the record that was written with this client_key."""
+        """The key of the record that was written with the draft's client_key, or None."""
         if draft.client_key is None:
             return None
         found = await self._all(
@@ -209,8 +208,8 @@ class RecordStatements(RecordQueries):
         [found] = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps([record.key]))
         return found
 
-    async def _follow(self, before: StoredRow | None, after: StoredRow | None) -> None:
-        """Bring the text index and the counters from one row to the next. What is forgotten is in neither."""
+    async def _update_derived(self, before: StoredRow | None, after: StoredRow | None) -> None:
+        """Update the text index and the counters for a row that changed. Forgotten records are in neither."""
         shown_before = before if before is not None and before["deleted_at"] is None else None
         shown_after = after if after is not None and after["deleted_at"] is None else None
         old, new = _index_row(shown_before), _index_row(shown_after)
@@ -220,7 +219,7 @@ class RecordStatements(RecordQueries):
             if new is not None:
                 await self._connection.execute_fetchall(INSERT_TERMS, new)
         row = after or before
-        assert row is not None  # noqa: S101 - it has one of both
+        assert row is not None  # noqa: S101 - at least one is given
         records = (shown_after is not None) - (shown_before is not None)
         importance = _importance(shown_after) - _importance(shown_before)
         if records:
@@ -248,7 +247,7 @@ def _importance(row: StoredRow | None) -> float:
 
 
 def _stub(row: StoredRow, now_ms: int) -> StoredRow:
-    """What stays of an erased message or summary: its place, without a word."""
+    """The row that remains of an erased message or summary: its place, without text."""
     attributes = None
     if row["type"] == RecordType.SUMMARY:
         content = rows.content_of(row)

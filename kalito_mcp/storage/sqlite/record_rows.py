@@ -1,7 +1,6 @@
-"""Rows of the records table, whatever their type, to whole records and back, and rows of their edits. No SQL runs here.
+"""Converts rows of the records table to whole records and back, and rows of edits. Runs no SQL.
 
-A record's `content` is flat. Some of its fields are columns, because they are indexed, shown or counted; all others
-lie in `attributes` as they are.
+A record's `content` is flat. Fields that are indexed, shown or counted are columns; all others are in `attributes`.
 """
 
 import json
@@ -19,9 +18,9 @@ from kalito_mcp.domain.memory_records import (
     with_changes,
 )
 from kalito_mcp.domain.records import RecordType, Role, Visibility, message_record_id
-from kalito_mcp.storage.sqlite.conversation_rows import origin_of, packed, packed_list, real, stored_origin
+from kalito_mcp.storage.sqlite.conversation_rows import origin_of, packed, packed_list, stored_origin
 from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.row_hash import hash_of_record, row_hash
+from kalito_mcp.storage.sqlite.row_hash import hash_of_record, real, row_hash
 
 STORED_COLUMNS: Final = """
     r.key, r.agent_key, r.session_key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance,
@@ -43,7 +42,7 @@ INSERT INTO memory_edits (record_key, version, edit_type, editor_type, editor_id
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 EDIT_COLUMNS: Final = "e.record_key, e.version, e.edit_type, e.editor_type, e.editor_id, e.changes, e.edited_at"
-"""Also what the hash of an edit is made of."""
+"""The hash of an edit covers the same columns."""
 
 DEFAULT_IMPORTANCE: Final = 0.5
 _STORED_NAMES: Final = tuple(
@@ -60,16 +59,16 @@ _NAME_FIELDS: Final = {RecordType.DOCUMENT: "title"}
 
 Row = Sequence[Any]
 StoredRow = dict[str, Any]
-"""A row of STORED_COLUMNS by their names; `cause` is the id of the record that `caused_by` is the key of."""
+"""A row of STORED_COLUMNS by name. `caused_by` is the key of the cause and `cause` its id."""
 
 
 def stored(row: Row) -> StoredRow:
-    """The first STORED_WIDTH values of a row by their names."""
+    """The first STORED_WIDTH values of a row, by name."""
     return dict(zip((*_STORED_NAMES, "cause"), row, strict=False))
 
 
 def record(row: Row) -> MemoryRecord:
-    """A row of STORED_COLUMNS, then the agent's and the session's id, usage, last use, and what it led to, as JSON."""
+    """A record from a row: STORED_COLUMNS, ids of agent and session, usage, last use, ids of its effects as JSON."""
     agent_id, session_id, usage_count, last_used, led_to = row[STORED_WIDTH:]
     with intact_rows():
         fields = stored(row)
@@ -96,7 +95,7 @@ def record(row: Row) -> MemoryRecord:
 
 
 def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What may be edited of a record, by its row; fields without a value are left out."""
+    """The fields of a record that may be edited. Fields without a value are left out."""
     with intact_rows():
         kind = RecordType(row["type"])
         fields: dict[str, Any] = {
@@ -118,9 +117,9 @@ def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_content(row: StoredRow, content: Mapping[str, Any], *, caused_by: int | None, tokens: int) -> StoredRow:
-    """The row with other content, and its hash. `caused_by` is the key of the cause.
+    """The row with other content and a new hash. `caused_by` is the key of the cause.
 
-    The place of a summary is not content that could change: it stays as it is. A thought is internal whatever is said.
+    The range of a summary never changes. A thought is always internal.
     """
     kind = RecordType(row["type"])
     place: StoredRow = {}
@@ -152,7 +151,7 @@ def with_content(row: StoredRow, content: Mapping[str, Any], *, caused_by: int |
 
 
 def hashed(row: StoredRow) -> StoredRow:
-    """The row with the hash of what it has now."""
+    """The row with the hash of its present values."""
     return {**row, "hash": hash_of_record(row)}
 
 

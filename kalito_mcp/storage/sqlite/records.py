@@ -1,4 +1,4 @@
-"""Whole records and their edits, read: SQL."""
+"""Reads whole records and their edits. Implements `ports.records.RecordReader`."""
 
 import json
 import re
@@ -54,7 +54,7 @@ WHERE r.type = 'pin' AND json_extract(r.attributes, '$.source_message_id') = :id
     AND r.session_key = (SELECT session_key FROM records WHERE key = :key)
 ORDER BY r.key
 """
-# Of each level at most one, the last that begins at the message or before: no level overlaps.
+# At most one of each level, because a level has no overlaps: the last that begins at the message or before.
 SELECT_SUMMARIES_OVER: Final = f"""
 WITH RECURSIVE message(session_key, seq) AS (SELECT session_key, seq FROM records WHERE key = :key),
 levels(level) AS (
@@ -100,7 +100,7 @@ SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records WHERE id IN (SEL
 
 
 class RecordQueries:
-    """`ports.edits.RecordReader`."""
+    """`ports.records.RecordReader`."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
@@ -124,7 +124,7 @@ class RecordQueries:
         if after is not None:
             last = await self.record(scope, after)
             if last is None:
-                raise RecordNotFound(f"no record {after!r} to go on behind; list from the start")
+                raise RecordNotFound(f"no record {after!r} to continue after; list from the start")
             before_key = last.key
         found: list[MemoryRecord] = []
         for kind in sorted((types or _LISTED) & _LISTED):
@@ -178,7 +178,7 @@ class RecordQueries:
         return await Tombstones(self._connection).unswept()
 
     async def _agent_key(self, scope: Scope) -> int | None:
-        """The scope's agent: the one it names, else its session's, else the default one."""
+        """The key of the agent that the scope names, else of its session's agent, else of the default one."""
         found = await self._all(
             SELECT_AGENT_KEY,
             owner=scope.owner,
@@ -196,6 +196,6 @@ class RecordQueries:
 
 
 def message_key(record_id: str) -> int | None:
-    """The number of a message's id; None where it is another record's."""
+    """The number in a message's id; None if the id is not a message's."""
     number = _MESSAGE_ID.fullmatch(record_id)
     return None if number is None else int(number[1])

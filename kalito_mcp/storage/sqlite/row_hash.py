@@ -1,6 +1,6 @@
-"""A hash in every row: SQLite's own checks found 2 of 120 flipped bits, these find every one within a record. Pure.
+"""The hash that every row has. It finds every flipped bit of a record; SQLite's own checks found 2 of 120. Pure.
 
-It guards against decay, not against an attacker: BLAKE2b, 8 bytes.
+It protects against decay, not against an attacker: BLAKE2b, 8 bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,26 +17,30 @@ LATER_COLUMNS: Final = (
     "recorded_at, client, origin, is_internal, is_critical, tags, revision, deleted_at, purged_at, caused_by, "
     "source, document_id, CASE WHEN session_key IS NULL THEN agent_key END"
 )
-"""What the third schema added, what is most often set first. Where a record has a session, that says whose it is."""
+"""Columns that the third schema added, most often set first. The agent is hashed only if there is no session."""
 UNCHANGED: Final = (None, None, None, 0, 0, None, 1, None, None, None, None, None, None)
-"""The values of LATER_COLUMNS in a record that was written before there were such, or as then."""
+"""The values of LATER_COLUMNS in a record that was written before the third schema, or that uses none of them."""
 _PLACES: Final = len(HASHED_COLUMNS.split(", "))
 _HASHED_NAMES: Final = tuple(HASHED_COLUMNS.split(", "))
 _LATER_NAMES: Final = tuple(LATER_COLUMNS.split(", "))[:-1]
 
 
 def row_hash(*fields: str | int | float | None) -> bytes:
-    """The hash of a row's canonical fields, in their order."""
+    """The hash of a row's canonical fields, in this order."""
     return blake2b(
         _FIELD_SEPARATOR.join(map(str, fields)).encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES
     ).digest()
 
 
-def record_hash(fields: Sequence[Any]) -> bytes:
-    """The hash of a record by its HASHED_COLUMNS and its LATER_COLUMNS.
+def real(value: float) -> float:
+    """The number as SQLite returns it, for the hash: SQLite stores -0.0 as 0.0."""
+    return float(value) + 0.0
 
-    The later ones count only up to the last that is not as in UNCHANGED, and not at all where there is none: so a
-    record keeps the hash that an older schema gave it. The later ones may be cut short where no more are set.
+
+def record_hash(fields: Sequence[Any]) -> bytes:
+    """The hash of a record from its HASHED_COLUMNS and LATER_COLUMNS. Trailing later ones may be left out.
+
+    Trailing values that equal UNCHANGED are not hashed, so a record keeps the hash that an older schema gave it.
     """
     end = len(fields)
     while end > _PLACES and fields[end - 1] == UNCHANGED[end - 1 - _PLACES]:
@@ -45,6 +49,6 @@ def record_hash(fields: Sequence[Any]) -> bytes:
 
 
 def hash_of_record(row: Mapping[str, Any]) -> bytes:
-    """The hash of a record by the names of its columns."""
+    """The hash of a record from its row by column."""
     agent_key = row["agent_key"] if row["session_key"] is None else None
     return record_hash([*(row[name] for name in (*_HASHED_NAMES, *_LATER_NAMES)), agent_key])

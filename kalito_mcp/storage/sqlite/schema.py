@@ -1,8 +1,7 @@
 """Migrations: numbered SQL files, each applied once, in one transaction, after a backup.
 
-A file that was released never changes: its checksum is stored when it is applied and compared at every start.
-`user_version` is the number of the last migration; a database with a higher one belongs to a newer kalito and is
-refused, never touched.
+A released file never changes: its checksum is stored when it is applied, and compared at every start. `user_version`
+is the number of the last migration. A database with a higher one belongs to a newer kalito and is refused, unchanged.
 """
 
 import hashlib
@@ -30,7 +29,7 @@ INSERT INTO migrations (number, name, checksum, applied_at)
 VALUES (:number, :name, :checksum, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 """
 _SELECT_MIGRATIONS: Final = "SELECT number, checksum FROM migrations ORDER BY number"
-# One statement, so one view of the file: another process may create the database between two.
+# One statement reads one state of the file: another process may create the database between two.
 _SELECT_KIND: Final = """
 SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
     (SELECT count(*) FROM sqlite_schema)
@@ -74,8 +73,8 @@ async def is_current(connection: aiosqlite.Connection, steps: Sequence[Migration
     """Whether the database has all the steps and no others.
 
     Raises:
-        SchemaTooNew: it has more.
-        StorageDamaged: it belongs to another program, or a step was applied in another form.
+        SchemaTooNew: it has more steps.
+        StorageDamaged: it belongs to another program, or a step differs from the one that was applied.
     """
     [[version, application, objects]] = await connection.execute_fetchall(_SELECT_KIND)
     if application != APPLICATION_ID:
@@ -102,8 +101,7 @@ async def is_current(connection: aiosqlite.Connection, steps: Sequence[Migration
 async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], path: Path) -> None:
     """Apply the missing steps, each in one transaction. Hold the write mutex.
 
-    Before the first step on a database that has something in it, a copy is written beside it:
-    `<name>.before-<number>.backup`.
+    An existing database is first copied to `<name>.before-<number>.backup`.
     """
     if await is_current(connection, steps, path):
         return
@@ -132,12 +130,12 @@ async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], 
 async def _back_up(connection: aiosqlite.Connection, path: Path, number: int) -> None:
     target = path.with_name(f"{path.name}.before-{number}.backup")
     target.unlink(missing_ok=True)
-    # Created first, so that nobody else can read it while it is filled; SQLite takes an empty file.
+    # Created first, so that no other user can read it while it is filled. SQLite accepts an empty file.
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         await connection.execute("VACUUM INTO :target", {"target": str(target)})
         with target.open("rb+") as written:
-            os.fsync(written.fileno())  # SQLite does not, and the migration that follows is on disk at once
+            os.fsync(written.fileno())  # SQLite does not sync it, but the migration is on disk at once
     except BaseException:
-        target.unlink(missing_ok=True)  # half a backup is none
+        target.unlink(missing_ok=True)  # half a backup is useless
         raise

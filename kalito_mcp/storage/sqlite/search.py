@@ -1,4 +1,4 @@
-"""The reads of a search: stubs of the records around a key, then the candidates with their texts."""
+"""Reads what a search needs: first stubs of records, then the candidates with their texts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _ADMITTED: Final = """
     ) IN (SELECT value FROM json_each(:origins)))
     AND r.importance >= :min_importance
 """
-# Subqueries that are answered once, where joins would be for every record.
+# SQLite runs these subqueries once; joins would run for every record.
 _IN_SCOPE: Final = f"""
     r.deleted_at IS NULL
     AND (r.is_internal = 0 OR :include_internal OR (r.type = 'thought' AND :types IS NOT NULL))

@@ -1,4 +1,4 @@
-"""Sessions: SQL and row mapping."""
+"""Stores sessions and their counters."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final

@@ -1,7 +1,7 @@
-"""The text index on FTS5, used for what it is best at: which records hold a term.
+"""The text index on FTS5: which records contain a term.
 
-Scoring is not FTS5's: its bm25() visits every record of every term, and a common word among 10^6 records is a scan.
-Here each term yields at most `cap` records, newest first, in one statement, whatever the word.
+FTS5 does not score here: its bm25() visits every record of every term, which for a common word is a scan of 10^6
+records. Instead one statement reads at most `cap` records of each term, newest first.
 """
 
 import json
@@ -32,7 +32,7 @@ SELECT (
 ) FROM json_each(:asked) AS asked
 """
 CREATE_VOCABULARY: Final = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'records_text', 'row')"
-"""What a reader needs before `similar_terms`. It holds nothing: it is another view of the text index."""
+"""A connection needs this before `similar_terms`. The table stores nothing; it is a view of the text index."""
 SELECT_TERMS_OF_HEADS: Final = """
 WITH asked (head, first, last, least, most) AS MATERIALIZED (
     SELECT json_extract(value, '$[0]'), :prefix || json_extract(value, '$[0]'),
@@ -44,7 +44,7 @@ SELECT asked.head, v.term, v.doc FROM asked CROSS JOIN temp.terms AS v
 WHERE v.term >= asked.first AND v.term < asked.last AND length(v.term) BETWEEN asked.least AND asked.most
 LIMIT :cap
 """
-SELECT_HELD_TERMS: Final = """
+SELECT_INDEXED_TERMS: Final = """
 SELECT term, records FROM (
     SELECT asked.value AS term, (
         SELECT count(*) FROM (
@@ -62,10 +62,10 @@ FROM records r WHERE r.key > :after_key AND r.deleted_at IS NULL ORDER BY r.key 
 SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"
 UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
 DELETE_ALL_TERMS: Final = "INSERT INTO records_text (records_text) VALUES ('delete-all')"
-# FTS5 walks both lists of an AND: 13 microseconds a step measured. Where most records pass anyway, it is cheaper
-# to take more of them and let `candidates` filter.
+# FTS5 walks both lists of an AND, at 13 microseconds a step. If most records pass anyway, it is cheaper to read more
+# of them and let `candidates` filter.
 _WIDE_SHARE: Final = 0.2
-# 5 ms for one word measured among 10^6 records of 270,000 terms, and 35 to 60 for eight that begin like the commonest.
+# Among 10^6 records with 270,000 terms: 5 ms for one word, 35 to 60 ms for eight with the commonest beginnings.
 _MISTYPED_WORDS: Final = 8
 _COMPARED_TERMS: Final = 4_000
 _COUNTED_RECORDS: Final = 1_000
@@ -73,7 +73,7 @@ _ANY_KEY: Final = 2**63 - 1
 
 
 def index_entry(agent_key: int, session_key: int | None, record_type: RecordType, terms: Sequence[str]) -> str:
-    """What is indexed for one record: its terms under its agent, its session where it has one, and its type."""
+    """The indexed text of a record: its terms and its type, both prefixed by its agent, and its session if any."""
     agent = f"{agent_key}:"
     scoped = f" {agent}".join(terms)
     session = "" if session_key is None else f"s:{session_key} "
@@ -113,13 +113,13 @@ class TextIndexQueries:
             is_wide = session_records >= _WIDE_SHARE * records
         of_types = ""
         if types and RecordType.MESSAGE not in types:
-            # The others are few beside messages: their lists are short.
-            wanted = " OR ".join(f'"{agent_key}:t:{kind}"' for kind in sorted(types))
-            of_types = f" AND ({wanted})"
+            # All other types are rare compared with messages, so their lists are short.
+            kinds = " OR ".join(f'"{agent_key}:t:{kind}"' for kind in sorted(types))
+            of_types = f" AND ({kinds})"
         if not is_wide:
             return await self._postings(agent_key, asked, in_session + of_types, cap, last)
         found = list(await self._postings(agent_key, asked, of_types, cap, last))
-        # What the cap left of a common term may be newer records of other sessions, and of this one nothing.
+        # For a common term the cap may leave only newer records of other sessions.
         cut = [place for place, posting in enumerate(found) if not posting.is_complete]
         within = await self._postings(agent_key, [asked[place] for place in cut], in_session + of_types, cap, last)
         for place, posting in zip(cut, within, strict=True):
@@ -139,13 +139,13 @@ class TextIndexQueries:
             return {}
         prefix = f"{agents[0][0]}:"
         by_head = await self._terms_of_heads(prefix, asked)
-        # The mistake may be in the head: then all that may have been meant is asked for by name.
+        # The mistake may be in the head, so look up every likely spelling as well.
         spelled = {word: {term for term in map(stem, spellings(word)) if is_spellable(term)} for word in asked}
-        held = await self._held_terms(prefix, set().union(*spelled.values()))
+        known = await self._indexed_terms(prefix, set().union(*spelled.values()))
         found = {
             word: near(
                 word,
-                (by_head.get(head(word), {}) | {term: held[term] for term in spelled[word] & held.keys()}).items(),
+                (by_head.get(head(word), {}) | {term: known[term] for term in spelled[word] & known.keys()}).items(),
                 limit=limit,
             )
             for word in asked
@@ -153,7 +153,7 @@ class TextIndexQueries:
         return {word: terms for word, terms in found.items() if terms}
 
     async def _terms_of_heads(self, prefix: str, words: Sequence[str]) -> dict[str, dict[str, int]]:
-        """The terms that begin as the words do, with how many records hold each."""
+        """For each head of the words, the terms that begin with it, and how many records contain each."""
         lengths: dict[str, tuple[int, int]] = {}
         for word in words:
             least, most = term_lengths(word)
@@ -171,11 +171,11 @@ class TextIndexQueries:
             found.setdefault(beginning, {})[term[len(prefix) :]] = records
         return found
 
-    async def _held_terms(self, prefix: str, terms: set[str]) -> dict[str, int]:
-        """Those of the terms that a record holds, with how many do, counted to the cap."""
-        # In the index's own order, which takes three quarters of the time.
+    async def _indexed_terms(self, prefix: str, terms: set[str]) -> dict[str, int]:
+        """Which of the terms are indexed, and how many records contain each, counted up to a cap."""
+        # Sorted like the index itself: that saves a quarter of the time.
         found = await self._connection.execute_fetchall(
-            SELECT_HELD_TERMS, {"prefix": prefix, "terms": json.dumps(sorted(terms)), "cap": _COUNTED_RECORDS}
+            SELECT_INDEXED_TERMS, {"prefix": prefix, "terms": json.dumps(sorted(terms)), "cap": _COUNTED_RECORDS}
         )
         return {row[0]: row[1] for row in found}
 
@@ -197,17 +197,17 @@ class TextIndexQueries:
         ]
 
     async def _session(self, scope: Scope) -> Sequence[tuple[int, int, int, int]]:
-        """The keys and the record counts of the session's agent and of the session; empty where there is none."""
+        """Key and record count of the session's agent, then of the session; empty if there is no such session."""
         return await self._of(
             scope, SELECT_SESSION_AGENT, {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
         )
 
     async def _agent(self, scope: Scope) -> Sequence[tuple[int, int]]:
-        """The key and the record count of the agent; empty where there is none."""
+        """Key and record count of the agent; empty if there is no such agent."""
         return await self._of(scope, SELECT_AGENT, {"owner": scope.owner, "agent": scope.agent or DEFAULT_AGENT})
 
     async def _of(self, scope: Scope, statement: str, asked: Mapping[str, Any]) -> Sequence[Any]:
-        """Read once in a view: a search asks three times, and each time costs a turn of two threads."""
+        """Read once for each view: a search asks three times, and each time two threads take turns."""
         if scope not in self._scopes:
             self._scopes[scope] = list(await self._connection.execute_fetchall(statement, asked))
         return self._scopes[scope]
@@ -217,16 +217,16 @@ class TextIndexStatements(TextIndexQueries):
     """The index inside a write transaction."""
 
     async def _of(self, scope: Scope, statement: str, asked: Mapping[str, Any]) -> Sequence[Any]:
-        """Read each time: what it answers changes within the transaction."""
+        """Read each time: the rows change within the transaction."""
         return list(await self._connection.execute_fetchall(statement, asked))
 
     async def is_current(self) -> bool:
-        """Whether the index is of this release's analysis."""
+        """Whether this release's analysis made the index."""
         [[version]] = await self._connection.execute_fetchall(SELECT_ANALYSIS)
         return bool(version == ANALYSIS_VERSION)
 
     async def rebuild(self) -> int:
-        """Empty the index and fill it from the records that are not forgotten; how many those are."""
+        """Rebuild the index from the records that are not forgotten. Returns how many those are."""
         await self._connection.execute_fetchall(DELETE_ALL_TERMS)
         count, after_key = 0, 0
         while True:
@@ -239,7 +239,7 @@ class TextIndexStatements(TextIndexQueries):
 
 
 def index_row(row: Sequence[Any]) -> tuple[int, str]:
-    """The parameters of INSERT_TERMS and DELETE_TERMS for a row of SELECT_FOR_INDEX: the index is derived from these
-    alone, and what is taken out of it must be exactly what was put in."""
+    """The parameters of INSERT_TERMS and DELETE_TERMS for a row of SELECT_FOR_INDEX. FTS5 must delete exactly what was
+    inserted, so both use only these columns."""
     key, agent_key, session_key, record_type, text, name = row
     return key, index_entry(agent_key, session_key, RecordType(record_type), index_terms(text, name))

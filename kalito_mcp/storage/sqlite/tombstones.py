@@ -1,8 +1,8 @@
-"""What is left of erased records, so that an import or a retry does not bring them back, and an interrupted erasure is
-finished.
+"""What is left of erased records. It stops an import or a retry from storing them again, and lets an interrupted
+erasure be finished.
 
-Texts are kept as keyed hashes: who has the file without its secret learns nothing of them, and who has both can still
-only ask about a text that they have already.
+Texts are stored as keyed hashes. They reveal nothing without the database's secret. With it, one can only test whether
+a given text was erased.
 """
 
 import json
@@ -42,7 +42,7 @@ class Tombstones:
         self._connection = connection
 
     async def add(self, row: dict[str, Any], texts: Iterable[str], *, owner: str, now_ms: int) -> None:
-        """Leave one for each text that the record ever had. `row` has the columns of its row."""
+        """Store one tombstone for each text that the record ever had. `row` is the record's row by column."""
         secret = await self._secret()
         is_message = row["type"] == RecordType.MESSAGE
         client_key = row["client_key"]
@@ -61,18 +61,18 @@ class Tombstones:
         )
 
     async def owe_sweep(self, text_keys: Sequence[str]) -> None:
-        """Note an erasure that is to be swept."""
+        """Store an erasure as unswept."""
         await self._connection.execute_fetchall(INSERT_UNSWEPT, {"text_keys": json.dumps(list(text_keys))})
 
     async def unswept(self) -> Unswept:
-        """The erasures that are to be swept."""
+        """The erasures that are not swept yet."""
         rows = list(await self._connection.execute_fetchall(SELECT_UNSWEPT))
         keys = frozenset(key for _, text_keys in rows for key in json.loads(text_keys))
         return Unswept(rows[-1][0] if rows else 0, keys)
 
     async def messages(self, owner: str, drafts: Sequence[MessageDraft]) -> dict[int, AppendedMessage]:
-        """Which of the drafts, by their places, are erased messages that come again, and where these were: the same
-        text, with the same client_key or of the same moment."""
+        """Which of the drafts, by position, are erased messages that come again, and where those were stored. Such a
+        draft has the same text, and the same client_key or time."""
         found = await self._of_texts(owner, RecordType.MESSAGE, [draft.text for draft in drafts])
         if not found:
             return {}
@@ -86,22 +86,22 @@ class Tombstones:
         return again
 
     async def texts(self, owner: str, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
-        """Those of the texts that an erased record of this type had."""
+        """Which of the texts an erased record of this type had."""
         return frozenset(await self._of_texts(owner, record_type, texts))
 
     async def refuse(self, owner: str, record_type: RecordType, texts: Sequence[str]) -> None:
-        """Raise Conflict where a record of this type had one of the texts and was erased."""
+        """Raise Conflict if an erased record of this type had one of the texts."""
         for text, stones in (await self._of_texts(owner, record_type, texts)).items():
             day = to_iso(stones[-1][-1])[:10]
             raise Conflict(
-                f"a {record_type} of these {len(text):,} characters was erased for good on {day} and is not taken "
-                "again; nothing was written. Put it in other words if it is wanted after all"
+                f"a {record_type} with this text ({len(text):,} characters) was erased for good on {day} and stays "
+                "erased; nothing was written. Put it in other words if you need it after all"
             )
 
     async def _of_texts(
         self, owner: str, record_type: RecordType, texts: Sequence[str]
     ) -> dict[str, list[tuple[int, int, str | None, int, int]]]:
-        """Number, seq, hash of the client_key, moment and day of erasure of the tombstones, by text, oldest first."""
+        """For each erased text its tombstones, oldest first: number, seq, client_key_hash, created_at, purged_at."""
         if not texts or not await self._connection.execute_fetchall(SELECT_ANY_TOMBSTONE):
             return {}
         secret = await self._secret()

@@ -1,6 +1,6 @@
-"""Vectors of records: SQL, and the nearest of them, scanned in memory.
+"""Stores the vectors of records, and finds the nearest ones in memory.
 
-What is in `record_vectors` follows the records by triggers, whoever writes them: see the migration.
+Triggers keep `record_vectors` in step with the records (see the migration).
 """
 
 import json
@@ -84,14 +84,14 @@ WHERE index_key = :index_key AND record_key IN (SELECT value FROM json_each(:rec
     SELECT 1 FROM record_vectors v WHERE v.index_key = :index_key AND v.record_key = vector_debts.record_key
 )
 """
-# What was passed over, because it was gone or said something else, and is there now.
+# Records of the range that have no vector because their text changed meanwhile.
 INSERT_DEBTS: Final = f"""
 INSERT OR IGNORE INTO vector_debts (index_key, record_key)
 SELECT :index_key, r.key FROM records r
 WHERE r.key BETWEEN :from_key AND :to_key AND {_EMBEDDABLE}
     AND NOT EXISTS (SELECT 1 FROM record_vectors v WHERE v.index_key = :index_key AND v.record_key = r.key)
 """
-# Where nothing older is left, the index begins with 0: else what was forgotten there would be passed over each time.
+# If no older record is left, the index begins with 0. Else forgotten records there would be skipped again each time.
 UPDATE_REACH: Final = f"""
 UPDATE vector_indexes SET done_key = :done_key, first_key = coalesce(
     (SELECT :first_key FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT 1), 0
@@ -111,24 +111,24 @@ DELETE FROM record_vectors WHERE key IN (
 )
 """
 DELETE_INDEX: Final = "DELETE FROM vector_indexes WHERE key = :index_key"
-_NEAR_FACTOR: Final = 4
-_LEAST_NEAR: Final = 64
-_MOST_NEAR: Final = 20_000
+_SUGGESTED_FACTOR: Final = 4
+_LEAST_SUGGESTED: Final = 64
+_MOST_SUGGESTED: Final = 20_000
 _NOTHING_YET: Final = {"index_key": None, "first_key": 1 << 62, "done_key": 1 << 62}
 
 
 _Active = tuple[int, int]
 """Key and dimension of the active index."""
 _Place = tuple[int, int | None]
-"""Keys of an agent and of its session, if only that is meant."""
+"""Keys of an agent and of one session of it, None for all sessions."""
 
 
 class VectorQueries:
     """`ports.vectors.VectorReader`."""
 
-    def __init__(self, connection: aiosqlite.Connection, shelf: VectorCaches) -> None:
+    def __init__(self, connection: aiosqlite.Connection, caches: VectorCaches) -> None:
         self._connection = connection
-        self._shelf = shelf
+        self._caches = caches
 
     async def indexes(self) -> Sequence[VectorIndex]:
         return [_index(row) for row in await self._all(SELECT_INDEXES)]
@@ -157,8 +157,8 @@ class VectorQueries:
         place = await self._place(scope)
         if active is None or place is None or k < 1:
             return []
-        near = await self._shelf.near(self._connection, active[0])
-        found = None if near is None else await self._approximate(near, active, place, query, k)
+        file = await self._caches.ann_file(self._connection, active[0])
+        found = None if file is None else await self._approximate(file, active, place, query, k)
         return found if found is not None else await self._scanned(active, place, query, k)
 
     async def similarities(
@@ -178,8 +178,8 @@ class VectorQueries:
     async def _scanned(
         self, active: _Active, place: _Place, query: "NDArray[np.float32]", k: int, *, after_key: int = 0
     ) -> list[tuple[int, float]]:
-        """The k nearest of all rows after one key."""
-        cache, last_key = await self._shelf.current(self._connection, *active, after_key=after_key)
+        """The k nearest of all rows after `after_key`, compared exactly."""
+        cache, last_key = await self._caches.current(self._connection, *active, after_key=after_key)
         has_compared = False
         while True:
             found = await anyio.to_thread.run_sync(lambda: cache.nearest(query, *place, up_to=last_key, k=k))
@@ -189,47 +189,49 @@ class VectorQueries:
             kept = {row[0] for row in rows}
             cache.remove([key for key in found.keys.tolist() if key not in kept])
             if not has_compared:
-                # Seldom more than these are gone; a session's worth at once would be asked for k at a time.
+                # Seldom are more rows gone. If a whole session is, rounds of k would be many, so check all rows next.
                 has_compared = True
             else:
                 cache.keep([row[0] for row in await self._all(SELECT_ALL_KEPT, index_key=active[0])], up_to=last_key)
 
     async def _approximate(
-        self, near: "AnnFile", active: _Active, place: _Place, query: "NDArray[np.float32]", k: int
+        self, file: "AnnFile", active: _Active, place: _Place, query: "NDArray[np.float32]", k: int
     ) -> list[tuple[int, float]] | None:
-        """What the file says is near, compared exactly, beside all later rows; None where it says too little, because
-        most of what is near belongs to other agents."""
+        """The k nearest of the file's suggestions and of all later rows, compared exactly. None if the file suggests
+        too few, because most of the nearest belong to other agents."""
         from kalito_mcp.storage.sqlite.vector_cache import best, packed, ranked, unpacked  # noqa: PLC0415 - needs numpy
 
         index_key, dimension = active
         agent_key, session_key = place
         if session_key is not None:
-            # A file knows no sessions, and a session is small beside it.
+            # The file does not know sessions, and one session is small enough to scan.
             rows = await self._all(SELECT_VECTORS_OF_SESSION, session_key=session_key, index_key=index_key)
             return await anyio.to_thread.run_sync(ranked, rows, dimension, query, k)
         [small] = unpacked(packed(query[None]), dimension)
-        count = max(_NEAR_FACTOR * k, _LEAST_NEAR)
+        count = max(_SUGGESTED_FACTOR * k, _LEAST_SUGGESTED)
         while True:
-            keys = await anyio.to_thread.run_sync(near.nearest, small, count)
+            keys = await anyio.to_thread.run_sync(file.nearest, small, count)
             rows = await self._all(SELECT_VECTORS_OF_AGENT, keys=json.dumps(keys), agent_key=agent_key)
             if len(rows) >= k or len(keys) < count:
                 break
-            count *= _NEAR_FACTOR
-            if count > _MOST_NEAR:
+            count *= _SUGGESTED_FACTOR
+            if count > _MOST_SUGGESTED:
                 return None
-        later = await self._scanned(active, place, query, k, after_key=near.last_key)
+        later = await self._scanned(active, place, query, k, after_key=file.last_key)
         return best([*ranked(rows, dimension, query, k), *later], k)
 
     async def _active(self, fingerprint: str, query: "NDArray[np.float32]") -> _Active | None:
-        """Key and dimension of the active index, if it is this embedder's."""
+        """Key and dimension of the active index, if this embedder made it."""
         for key, dimension in await self._all(SELECT_ACTIVE_INDEX, fingerprint=fingerprint):
             if query.shape != (dimension,):
-                raise InvalidInput(f"the query's vector has the shape {query.shape}, and the index ({dimension},)")
+                raise InvalidInput(
+                    f"the query's vector has the shape {query.shape}, but the index needs ({dimension},)"
+                )
             return int(key), int(dimension)
         return None
 
     async def _place(self, scope: Scope) -> _Place | None:
-        """Keys of the scope's agent and, where it is of one, session."""
+        """Keys of the scope's agent and session."""
         asked = {"owner": scope.owner, "agent": scope.agent}
         if scope.session is None:
             rows = await self._all(SELECT_PLACE_OF_AGENT, **asked, default=DEFAULT_AGENT)
@@ -242,7 +244,7 @@ class VectorQueries:
 
 
 class VectorStatements(VectorQueries):
-    """`ports.vectors.VectorWriter`. What it has not committed stays on a shelf of its own."""
+    """`ports.vectors.VectorWriter`. Its own caches keep uncommitted vectors from other connections."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         super().__init__(connection, VectorCaches())
@@ -252,8 +254,8 @@ class VectorStatements(VectorQueries):
             if index.fingerprint == fingerprint:
                 if index.dimension != dimension:
                     raise Conflict(
-                        f"the vectors of {fingerprint!r} have {index.dimension} dimensions, and the embedder gives "
-                        f"{dimension} now; configure it as it was, or under another name"
+                        f"the vectors of {fingerprint!r} have {index.dimension} dimensions, but the embedder returns "
+                        f"{dimension} now; configure it as before, or under another name"
                     )
                 return index
         await self._all(UPDATE_OTHERS_DROPPED, state="building", index_key=-1)
@@ -268,7 +270,7 @@ class VectorStatements(VectorQueries):
 
         if vectors.shape != (len(owed), index.dimension):
             raise InvalidInput(
-                f"the vectors have the shape {vectors.shape}, and {len(owed)} of {index.dimension} dimensions are due"
+                f"the vectors have the shape {vectors.shape}, but it must be ({len(owed)}, {index.dimension})"
             )
         stored = await self._index(index.key)
         if stored is None or not owed:
