@@ -13,7 +13,6 @@ from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.safety.escaping import as_data
 
 EXCERPT_CHARS: Final = 80
@@ -29,7 +28,7 @@ _SHOWN_BY_NAME: Final = (
 
 def record_lines(record: MemoryRecord) -> list[str]:
     """The record as a person reads it: what it is, its fields, then its text, indented."""
-    shown = as_shown(record)
+    shown = record.to_dict()
     head = [record.id, str(record.type), f"{_minute(shown['timestamp'])} UTC", f"revision {record.revision}"]
     if record.is_deleted:
         head.append(f"forgotten since {_minute(to_iso(record.content[DELETED_AT]))} UTC")

@@ -20,7 +20,6 @@ from kalito_mcp.cli.terminal import ask, tell, tell_json
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import RecordErased
-from kalito_mcp.records.schemas import as_shown
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -55,7 +54,7 @@ def show(
 
     records = with_memory(settings_of_one_that_exists(database, config), found)
     if is_json:
-        tell_json(as_shown(one) for one in records)
+        tell_json(one.to_dict() for one in records)
         return
     for place, record in enumerate(records):
         tell(["", *record_lines(record)] if place else record_lines(record))
@@ -155,7 +154,7 @@ def tasks(
 
     now_ms, found = with_memory(settings_of_one_that_exists(database, config), read)
     if is_json:
-        tell_json(as_shown(one) for one in found)
+        tell_json(one.to_dict() for one in found)
     elif found:
         tell(task_lines(found, datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()))
     else:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from kalito_mcp.domain.importance import importance_level
 from kalito_mcp.domain.records import Origin, RecordType, Role, Visibility
+from kalito_mcp.domain.time import to_iso
 
 DELETED_AT: Final = "deleted_at"
 """The field of `content` with the moment a record was forgotten, in milliseconds. Absent if it is not forgotten."""
@@ -107,6 +109,42 @@ class MemoryRecord:
         """`<id>@<revision>`."""
         return f"{self.id}@{self.revision}"
 
+    def to_dict(self, *, owner: str | None = None) -> dict[str, Any]:
+        """The record with all its fields, JSON-ready, without fields that are None. Moments are ISO 8601.
+
+        `owner` is the owner of the memory, shown as the `user_id` of a message.
+        """
+        content = self.content
+        is_message = self.type is RecordType.MESSAGE
+        fields = {
+            "id": self.id,
+            "type": str(self.type),
+            "text": self.text,
+            "timestamp": to_iso(self.created_at),
+            "recorded_at": None if self.recorded_at == self.created_at else to_iso(self.recorded_at),
+            "agent_id": self.agent_id,
+            "session_id": self.session_id,
+            "role": None if self.role is None else str(self.role),
+            "user_id": owner if is_message else None,
+            "seq": self.seq,
+            "message_type": "text" if is_message else None,
+            **{name: _with_iso_moment(name, value) for name, value in content.items()},
+            "importance": str(importance_level(content["importance_score"])),
+            "tags": list(content.get("tags") or []),
+            "critical": bool(content.get("critical")),
+            "visibility": str(self.visibility),
+            "usage_count": self.usage_count,
+            "last_used": None if self.last_used is None else to_iso(self.last_used),
+            "caused_by": None if content.get("caused_by") is None else {"record_id": content["caused_by"]},
+            "led_to": [{"record_id": one} for one in self.led_to],
+            "origin": str(self.origin),
+            "client": self.client,
+            "client_key": None if self.is_automatic else self.client_key,
+            "revision": self.revision,
+            "is_deleted": self.is_deleted,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class RecordDraft:
@@ -176,3 +214,8 @@ def with_changes(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that differ, with their values before; None if a field was absent."""
     return {name: before.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
+
+
+def _with_iso_moment(name: str, value: Any) -> Any:
+    """Convert stored moments to ISO 8601. A task's moments are stored as text already."""
+    return to_iso(value) if name.endswith("_at") and isinstance(value, int) else value

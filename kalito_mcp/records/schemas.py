@@ -126,43 +126,6 @@ def checked_changes(record: MemoryRecord, changes: Mapping[str, Any], *, now_ms:
     return with_changes(stored, touched)
 
 
-def as_shown(record: MemoryRecord, *, owner: str | None = None) -> dict[str, Any]:
-    """The record with all its fields, JSON-ready, without fields that are None. Moments are ISO 8601.
-
-    `owner` is the owner of the memory, shown as the `user_id` of a message.
-    """
-    content = record.content
-    is_message = record.type is RecordType.MESSAGE
-    fields = {
-        "id": record.id,
-        "type": str(record.type),
-        "text": record.text,
-        "timestamp": to_iso(record.created_at),
-        "recorded_at": None if record.recorded_at == record.created_at else to_iso(record.recorded_at),
-        "agent_id": record.agent_id,
-        "session_id": record.session_id,
-        "role": None if record.role is None else str(record.role),
-        "user_id": owner if is_message else None,
-        "seq": record.seq,
-        "message_type": "text" if is_message else None,
-        **{name: _shown_value(name, value) for name, value in content.items()},
-        "importance": str(importance_level(content["importance_score"])),
-        "tags": list(content.get("tags") or []),
-        "critical": bool(content.get("critical")),
-        "visibility": str(record.visibility),
-        "usage_count": record.usage_count,
-        "last_used": None if record.last_used is None else to_iso(record.last_used),
-        "caused_by": None if content.get("caused_by") is None else {"record_id": content["caused_by"]},
-        "led_to": [{"record_id": one} for one in record.led_to],
-        "origin": str(record.origin),
-        "client": record.client,
-        "client_key": None if record.is_automatic else record.client_key,
-        "revision": record.revision,
-        "is_deleted": record.is_deleted,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 def edit_as_shown(
     record: MemoryRecord, edit: StoredEdit, *, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -272,11 +235,6 @@ def _dependent_changes(stored: Mapping[str, Any], given: Mapping[str, Any]) -> d
     if "priority" in given and stored["importance_score"] == importance_of(TaskPriority(stored["priority"])):
         dependent["importance_score"] = None
     return dependent
-
-
-def _shown_value(name: str, value: Any) -> Any:
-    """Convert stored moments to ISO 8601. A task's moments are stored as text already."""
-    return to_iso(value) if name.endswith("_at") and isinstance(value, int) else value
 
 
 def _camel(name: str) -> str:

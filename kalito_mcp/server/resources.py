@@ -11,7 +11,6 @@ from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, SessionNotFound
-from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.refusals import protocol_errors
 from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_URI
@@ -115,7 +114,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     async def record(record_id: str) -> str:
         with _not_found_as_resource_error("record"):
             found = await (await opened.memory()).record(record_id)
-        return _json(as_shown(found))
+        return _json(found.to_dict())
 
     @server.resource(
         HISTORY_URI,

@@ -14,7 +14,7 @@ from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord, with_chan
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.records.fields import FIELDS
-from kalito_mcp.records.schemas import as_shown, checked_changes, checked_content
+from kalito_mcp.records.schemas import checked_changes, checked_content
 from tests.records.builders import LEAST, record
 from tests.scripted import START_MS
 
@@ -152,7 +152,7 @@ def test_null_does_not_take_the_text_away(record_type: RecordType) -> None:
 @pytest.mark.parametrize("record_type", RecordType)
 def test_a_change_of_nothing_gives_the_same_content(record_type: RecordType) -> None:
     full = record(record_type, {"tags": ["a"], "critical": True, "caused_by": "msg_1", "importance_score": 0.61})
-    sent = {name: value for name, value in as_shown(full).items() if name in ("text", "tags", "critical", "caused_by")}
+    sent = {name: value for name, value in full.to_dict().items() if name in ("text", "tags", "critical", "caused_by")}
     for changes in ({}, sent, {"importance": "medium", "visibility": full.visibility}):
         assert checked_changes(full, changes, now_ms=LATER) == full.content
 
@@ -190,7 +190,7 @@ def test_a_record_shows_what_the_memory_notes_of_it() -> None:
         client_key="k",
     )
     forgotten = replace(message, content={**message.content, DELETED_AT: LATER})
-    assert as_shown(forgotten, owner="ann") == {
+    assert (forgotten).to_dict(owner="ann") == {
         "id": "msg_7",
         "type": "message",
         "text": "At the lake.",
@@ -258,4 +258,4 @@ def test_a_change_changes_the_fields_that_it_names_alone(record_type: RecordType
     again: MemoryRecord = replace(before, content=content)
     assert checked_changes(again, changes, now_ms=LATER) == content
     assert with_changes(content, {}) == content
-    json.dumps(as_shown(again))
+    json.dumps(again.to_dict())

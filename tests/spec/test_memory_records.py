@@ -10,7 +10,6 @@ from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.errors import Conflict, InvalidInput
-from kalito_mcp.records.schemas import as_shown
 from tests.scripted import ScriptedClock
 from tests.spec.talk import SESSION
 
@@ -120,7 +119,7 @@ async def test_what_is_forgotten_is_hidden_everywhere_until_it_is_restored(memor
     assert "boiler" not in await context(memory, "boiler")
     assert await found(memory, "boiler") == []
     assert await memory.tasks() == []
-    assert as_shown(await memory.record(task.id))["is_deleted"] is True
+    assert (await memory.record(task.id)).to_dict()["is_deleted"] is True
     for record_id in ids:
         await memory.restore(record_id)
     assert (await context(memory)).count("boiler") == 2
@@ -131,13 +130,13 @@ async def test_what_is_forgotten_is_hidden_everywhere_until_it_is_restored(memor
 async def test_a_record_that_a_search_returns_is_counted(memory: Memory, clock: ScriptedClock) -> None:
     """memory-schemas, Common Metadata Fields: `usage_count`, `last_used`, after searches."""
     task = await remembered(memory, "task", BOILER)
-    assert as_shown(task).keys().isdisjoint({"last_used"})
+    assert task.to_dict().keys().isdisjoint({"last_used"})
     assert task.usage_count == 0
     clock.advance(60)
     await found(memory, "boiler")
     await found(memory, "boiler")
     await memory.settled()
-    fields = as_shown(await memory.record(task.id))
+    fields = (await memory.record(task.id)).to_dict()
     assert (fields["usage_count"], fields["last_used"]) == (2, "2026-03-04T05:07:07.089Z")
 
 
@@ -184,8 +183,8 @@ async def test_a_cause_and_what_it_led_to_name_each_other(memory: Memory) -> Non
     await memory.record_messages(SESSION, [NewMessage(Role.USER, "The boiler is broken.")])
     task = await remembered(memory, "task", "Call Mr Weber.", caused_by="msg_1")
     thought = await remembered(memory, "thought", "They need heat soon.", causedBy={"record_id": "msg_1"})
-    assert as_shown(task)["caused_by"] == {"record_id": "msg_1"}
-    cause = as_shown(await memory.record("msg_1"))
+    assert task.to_dict()["caused_by"] == {"record_id": "msg_1"}
+    cause = (await memory.record("msg_1")).to_dict()
     assert cause["led_to"] == [{"record_id": task.id}, {"record_id": thought.id}]
     await memory.update_memory(task.id, {"caused_by": None}, expected_revision=1)
     assert (await memory.record("msg_1")).led_to == (thought.id,)
@@ -269,7 +268,7 @@ async def test_a_task_moves_on_and_never_back(memory: Memory, clock: ScriptedClo
         await memory.update_memory(task.id, {"status": "pending"}, expected_revision=2)
     clock.advance(60)
     done = await memory.update_memory(task.id, {"status": "completed"}, expected_revision=2)
-    assert as_shown(done)["completed_at"] == "2026-03-04T05:07:07.089Z"
+    assert done.to_dict()["completed_at"] == "2026-03-04T05:07:07.089Z"
     with pytest.raises(Conflict, match="completed is final"):
         await memory.update_memory(task.id, {"status": "failed"}, expected_revision=3)
     assert [one.id for one in await memory.tasks(is_done=True)] == [task.id]
@@ -281,7 +280,7 @@ async def test_stored_records_have_one_visibility_for_the_two_flags(memory: Memo
     details = ({"isInternalMessage": True}, {"notForChat": True}, {"visibility": "internal"}, {"notForChat": False})
     messages = [NewMessage(Role.USER, f"Word {place}", details=one) for place, one in enumerate(details)]
     recorded = await memory.record_messages(SESSION, messages)
-    shown = [as_shown(await memory.record(one)) for one in recorded.message_ids]
+    shown = [(await memory.record(one)).to_dict() for one in recorded.message_ids]
     assert [one["visibility"] for one in shown] == ["internal", "internal", "internal", "chat"]
     assert all(one.keys().isdisjoint({"is_internal_message", "not_for_chat"}) for one in shown)
     assert [one for one in range(4) if f"Word {one}" in await context(memory)] == [3]
@@ -292,7 +291,7 @@ async def test_stored_records_are_in_snake_case_whatever_was_sent(memory: Memory
     task = await remembered(memory, "task", "Book the hut.", dueDate="2026-05-01")
     moved = await memory.update_memory(task.id, {"dueDate": "2026-06-01"}, expected_revision=1)
     assert moved.content["due_date"] == "2026-06-01"
-    assert all(name == name.lower() for name in as_shown(moved))
+    assert all(name == name.lower() for name in moved.to_dict())
     assert all(name == name.lower() for edit in await memory.history(task.id) for name in edit)
 
 
@@ -320,7 +319,7 @@ async def test_a_stored_moment_is_kept_once(memory: Memory, clock: ScriptedClock
     task = await remembered(memory, "task", "Book the hut.")
     clock.advance(60)
     changed = await memory.update_memory(task.id, {"text": "Book the cabin."}, expected_revision=1)
-    assert [name for name, value in as_shown(changed).items() if value == STARTED] == ["timestamp"]
+    assert [name for name, value in changed.to_dict().items() if value == STARTED] == ["timestamp"]
     with pytest.raises(InvalidInput, match="timestamp cannot be set"):
         await memory.update_memory(task.id, {"timestamp": STARTED}, expected_revision=2)
 

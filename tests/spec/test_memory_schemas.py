@@ -20,7 +20,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.records.fields import FIELDS, ThoughtType
-from kalito_mcp.records.schemas import as_shown, checked_changes, checked_content, edit_as_shown
+from kalito_mcp.records.schemas import checked_changes, checked_content, edit_as_shown
 from tests.records.builders import LEAST, record
 from tests.scripted import START_MS
 
@@ -32,7 +32,7 @@ ANN = Editor(EditorType.HUMAN, "ann")
 
 def shown(record_type: RecordType, fields: Mapping[str, Any] | None = None, **noted: Any) -> dict[str, Any]:
     """The record of these fields as a caller sees it."""
-    return as_shown(record(record_type, fields, **noted), owner="ann")
+    return (record(record_type, fields, **noted)).to_dict(owner="ann")
 
 
 def edits(changed: MemoryRecord, made: list[StoredEdit]) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def test_metadata_is_no_object_but_fields_beside_the_text() -> None:
 def test_a_forgotten_record_says_so_and_since_when() -> None:
     """memory-schemas, Base Memory Record Structure, `is_deleted`: the soft deletion flag."""
     task = record(TASK)
-    forgotten = as_shown(replace(task, content={**task.content, DELETED_AT: START_MS}))
+    forgotten = replace(task, content={**task.content, DELETED_AT: START_MS}).to_dict()
     assert (forgotten["is_deleted"], forgotten["deleted_at"]) == (True, NOW)
 
 
@@ -353,7 +353,7 @@ def test_the_two_flags_are_one_visibility() -> None:
 def test_names_come_in_either_case_and_leave_in_snake_case(record_type: RecordType) -> None:
     """memory-schemas, Inconsistencies and Issues, 2: camelCase and snake_case."""
     sent = {**LEAST[record_type], "importanceScore": 0.3, "causedBy": "msg_3", "notForChat": True}
-    fields = as_shown(replace(record(record_type), content=checked_content(record_type, sent)))
+    fields = replace(record(record_type), content=checked_content(record_type, sent)).to_dict()
     assert (fields["importance_score"], fields["caused_by"]) == (0.3, {"record_id": "msg_3"})
     assert all(name == name.lower() for name in fields)
 

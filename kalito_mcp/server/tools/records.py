@@ -14,7 +14,6 @@ from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
 from kalito_mcp.memory import Memory
-from kalito_mcp.records.schemas import as_shown
 from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, escape_json, redaction_lines
@@ -245,7 +244,7 @@ class RecordTools:
         else:
             record = await memory.record(record_id)
             edits = await memory.history(record_id)
-        found = escape_json({"record": as_shown(record), "edits": edits})
+        found = escape_json({"record": record.to_dict(), "edits": edits})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), RecordHistory(**found))
 
     async def list_tasks(
@@ -258,7 +257,7 @@ class RecordTools:
     ) -> Annotated[CallToolResult, TaskList]:
         """Return the tasks with status, priority and due date, the earliest due first."""
         memory = await self._opened.memory()
-        tasks = [as_shown(one) for one in await memory.tasks(agent_id=agent_id or None, is_done=is_done)]
+        tasks = [one.to_dict() for one in await memory.tasks(agent_id=agent_id or None, is_done=is_done)]
         found = escape_json({"tasks": [{name: one[name] for name in _TASK_FIELDS if name in one} for one in tasks]})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), TaskList(**found))
 
