@@ -5,7 +5,6 @@ names a key by section and key, `KALITO_CONTEXT_TOKEN_LIMIT=2000`. An unknown ke
 one. No secret is a setting: a model server's key is read from the environment variable that its setting names.
 """
 
-import difflib
 import os
 import sys
 import tomllib
@@ -28,6 +27,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
 from kalito_mcp.domain.validation import LimitsPolicy, Policy
+from kalito_mcp.domain.wording import did_you_mean
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.ports.embedder import VectorPolicy
@@ -162,7 +162,7 @@ def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[
     known = [*_SECTIONS, "database", "servers"]
     for section, values in content.items():
         if section not in _SECTIONS:
-            raise ConfigurationError(f"{path}: unknown section {section!r}{_nearest(section, known)}")
+            raise ConfigurationError(f"{path}: unknown section {section!r}{did_you_mean(section, known)}")
         if not isinstance(values, dict):
             raise ConfigurationError(f"{path}: {section!r} is a section; write [{section}] with its keys below")
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
@@ -179,7 +179,7 @@ def _section_and_key(variable: str) -> tuple[str, str]:
     known = sorted(_OWN_VARIABLES) + [
         f"{_PREFIX}{section}_{one.name}".upper() for section, policy in _SECTIONS.items() for one in fields(policy)
     ]
-    raise ConfigurationError(f"unknown environment variable {variable}{_nearest(variable, known)}")
+    raise ConfigurationError(f"unknown environment variable {variable}{did_you_mean(variable, known)}")
 
 
 def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) -> Any:
@@ -191,7 +191,7 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
     names = [one.name for one in fields(policy)]
     for key in values:
         if key not in names:
-            raise ConfigurationError(f"unknown setting {section}.{key}{_nearest(key, names)}")
+            raise ConfigurationError(f"unknown setting {section}.{key}{did_you_mean(key, names)}")
     if not values and section in _SECTIONS:
         return policy()
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - only where something is set
@@ -211,8 +211,3 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
         if isinstance(value, bool) and not isinstance(getattr(built, name), bool):
             raise ConfigurationError(f"setting {section}.{name} should be a number, not {str(value).lower()}")
     return built
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"

@@ -2,19 +2,18 @@
 since it was written. Also removes records from graphs.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
 
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.orchestrator.record_texts import record_texts
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 
@@ -50,7 +49,7 @@ async def detach_records(
     """Remove the scope's records, and texts with these canonical keys, from a graph. Text that other records also
     contain stays. Returns the number of nodes affected."""
     others = await anyio.to_thread.run_sync(partial(graph.other_sources, record_ids, erased_keys=erased_keys))
-    text_of = await record_texts(records, scope, others)
+    text_of = await _record_texts(records, scope, others)
     return await anyio.to_thread.run_sync(
         partial(graph.detach_records, record_ids, text_of=text_of, erased_keys=erased_keys)
     )
@@ -114,3 +113,13 @@ def _says(text: str, node: Mapping[str, Any]) -> bool:
         return str(node.get("text") or "").casefold() in text.casefold()
     named = f"{node['type']}_{canonical_key(text)}"
     return named in (node.get("id"), *(one for name in _MERGED for one in node.get(name) or ()))
+
+
+async def _record_texts(records: RecordReader, scope: Scope, record_ids: Iterable[str]) -> dict[str, str]:
+    """The texts by record id, without forgotten, erased, internal and unknown records."""
+    texts: dict[str, str] = {}
+    for record_id in sorted(record_ids):
+        record = await records.record(scope, record_id)
+        if record is not None and not record.is_deleted and record.visibility is Visibility.CHAT:
+            texts[record_id] = record.text
+    return texts

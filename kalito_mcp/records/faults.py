@@ -1,14 +1,13 @@
 """Refusals of wrong fields: each fault says what to send instead. Pure."""
 
 import difflib
-import reprlib
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Final
 
+from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import InvalidInput
 
 _MAX_FAULTS: Final = 5
-_LARGEST_SHOWN: Final = 10**18
 
 
 def refuse(faults: Sequence[str]) -> None:
@@ -25,10 +24,3 @@ def unknown_field(name: object, known: Collection[str], of: str) -> str:
     near = difflib.get_close_matches(str(name)[:100].lower(), known, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}?" if near else f"a {of} has {', '.join(known)}"
     return f"unknown field {shown(name)}; {hint}"
-
-
-def shown(value: Any) -> str:
-    """The value, shortened to a few characters."""
-    if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:
-        return "a very large number"  # Python refuses to convert more than 4,300 digits to text
-    return reprlib.repr(value)

@@ -27,8 +27,8 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, importance_of
 from kalito_mcp.domain.time import from_iso, to_iso
 from kalito_mcp.domain.validation import message_number
+from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.records.faults import shown
 
 USUAL_IMPORTANCE: Final = 0.5
 """The importance of a message, a thought or a document for which none was sent."""

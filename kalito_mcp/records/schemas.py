@@ -14,8 +14,9 @@ from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord,
 from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, checked_transition, importance_of
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.wording import camel_case, shown
 from kalito_mcp.records.diffs import diff_summary
-from kalito_mcp.records.faults import refuse, shown, unknown_field
+from kalito_mcp.records.faults import refuse, unknown_field
 
 MEMORY_EDITS: Final = "memory_edits"
 """The `type` of a shown edit: the specification's name of the collection."""
@@ -169,7 +170,9 @@ def _named(
     from kalito_mcp.records.fields import FIELDS  # noqa: PLC0415 - as above
 
     writable = [*FIELDS[record_type].model_fields, *_INPUT_ONLY]
-    names = {_camel(name): name for name in (*writable, *read_only)} | {name: name for name in (*writable, *read_only)}
+    names = {camel_case(name): name for name in (*writable, *read_only)} | {
+        name: name for name in (*writable, *read_only)
+    }
     if record_type in _TEXT_ALIASES:
         names[_TEXT_ALIASES[record_type]] = "text"
     given: dict[str, Any] = {}
@@ -235,8 +238,3 @@ def _dependent_changes(stored: Mapping[str, Any], given: Mapping[str, Any]) -> d
     if "priority" in given and stored["importance_score"] == importance_of(TaskPriority(stored["priority"])):
         dependent["importance_score"] = None
     return dependent
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

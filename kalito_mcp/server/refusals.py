@@ -1,8 +1,6 @@
 """How a refusal is worded: it says what to do, without a library's noise and without our internals."""
 
-import difflib
 import logging
-import reprlib
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 from pydantic import ValidationError
 
+from kalito_mcp.domain.wording import did_you_mean, shown
 from kalito_mcp.errors import (
     ConfigurationError,
     Conflict,
@@ -24,7 +23,6 @@ from kalito_mcp.errors import (
 
 _log: Final = logging.getLogger("kalito.server")
 _SHOWN: Final = 5
-_MOST_SHOWN: Final = 10**18
 _WORDS: Final[Mapping[str, str]] = {
     "missing": "is missing",
     "string_too_short": "is empty",
@@ -60,7 +58,7 @@ def unknown_arguments(arguments: Iterable[str], known: Sequence[str]) -> str | N
     unknown = sorted(set(arguments) - set(known))
     if not unknown:
         return None
-    return "; ".join(f"unknown argument {_shown(name)}{_did_you_mean(name, known)}" for name in unknown[:_SHOWN])
+    return "; ".join(f"unknown argument {shown(name)}{did_you_mean(name, known)}" for name in unknown[:_SHOWN])
 
 
 def in_words(error: ValidationError, schema: Mapping[str, Any]) -> str:
@@ -97,7 +95,7 @@ def protocol_errors(what: str) -> Iterator[None]:
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> MCPError:
     """The protocol error for a tool or prompt that does not exist; names the most similar name, or all."""
-    return MCPError(code=INVALID_PARAMS, message=f"unknown {kind} {_shown(name)}{_did_you_mean(name, list(known))}")
+    return MCPError(code=INVALID_PARAMS, message=f"unknown {kind} {shown(name)}{did_you_mean(name, list(known))}")
 
 
 def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -105,11 +103,11 @@ def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     kind, given, limits = fault["type"], fault["input"], fault.get("ctx", {})
     if kind == "extra_forbidden":
         parent, _, name = place.rpartition(".")
-        return f"unknown key {_shown(name)} in {parent}{_did_you_mean(name, _keys_of(schema, fault['loc']))}"
+        return f"unknown key {shown(name)} in {parent}{did_you_mean(name, _keys_of(schema, fault['loc']))}"
     if kind in _WORDS:
         return f"{place} {_WORDS[kind].format(**limits)}"
     if kind in _BOUNDS:
-        return f"{place} {_BOUNDS[kind].format(**limits)}, not {_shown(given)}"
+        return f"{place} {_BOUNDS[kind].format(**limits)}, not {shown(given)}"
     return f"{place} should be {str(fault['msg']).removeprefix('Input should be ').removeprefix('Value error, ')}"
 
 
@@ -124,14 +122,3 @@ def _incident(error: BaseException, what: str) -> str:
     incident = secrets.token_hex(4)
     _log.error("incident %s in %s", incident, what, exc_info=error)
     return f"{what} failed inside kalito (incident {incident}, see the server's log); try again"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, int) and abs(value) > _MOST_SHOWN:
-        return "so large a number"  # Python refuses to write one of more than 4,300 digits
-    return reprlib.repr(value)
-
-
-def _did_you_mean(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"

@@ -88,7 +88,7 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search_memory", {"query": "x" * 100_001}, "query has 100,001 characters; the limit is 100,000"),
     ("search_memory", {"query": "x", "k": 0}, "k must be at least 1, not 0"),
     ("search_memory", {"query": "x", "k": 10**9}, "k=1000000000 is outside 1 to 100"),
-    ("search_memory", {"query": "x", "k": 10**4000}, "k must be at most 1000000000, not so large a number"),
+    ("search_memory", {"query": "x", "k": 10**4000}, "k must be at most 1000000000, not a very large number"),
     ("search_memory", {"query": "x", "k": "many"}, "k must be a whole number, not 'many'"),
     ("search_memory", {"query": "x", "k": 1.5}, "k must be a whole number, not 1.5"),
     ("search_memory", {"query": "x", "types": "pin"}, "types must be a list"),

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from kalito_mcp.domain.wording import camel_case
+
 SessionId = Annotated[
     str | None,
     Field(
@@ -17,11 +19,6 @@ RecordTypeName = Literal["message", "thought", "document", "task", "pin", "summa
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
 PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
 MessageRef = Annotated[str | None, Field(description="A message id as returned, like `msg_45`.", max_length=40)]
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def _plainly(kind: str, description: str) -> WithJsonSchema:
@@ -56,7 +53,7 @@ class MessageInput(BaseModel):
         extra="forbid",
         frozen=True,
         populate_by_name=True,
-        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, _camel(name))),
+        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, camel_case(name))),
     )
 
     role: Annotated[RoleName, Field(description="Who sent it.")]

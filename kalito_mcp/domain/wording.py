@@ -1,0 +1,27 @@
+"""Parts of refusals that several places word: a value cut short, and the name that was probably meant. Pure."""
+
+import difflib
+import reprlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+_LARGEST_SHOWN: Final = 10**18
+
+
+def shown(value: Any) -> str:
+    """The value, shortened to a few characters."""
+    if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:
+        return "a very large number"  # Python refuses to convert more than 4,300 digits to text
+    return reprlib.repr(value)
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """`; did you mean 'x'?` with the most similar known name, or `; known are ...` with all of them."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+
+
+def camel_case(name: str) -> str:
+    """`importance_score` as `importanceScore`."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
