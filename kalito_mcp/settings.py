@@ -1,6 +1,6 @@
 """Settings: defaults < TOML file < `KALITO_*` environment < command line. Read once, at the composition root.
 
-Each section is one policy, defined beside the rule that uses it; its fields are the section's keys. The environment
+Each section is one policy, defined next to the rule that uses it; its fields are the section's keys. The environment
 names a key by section and key, `KALITO_CONTEXT_TOKEN_LIMIT=2000`. An unknown key is an error that names the nearest
 one. No secret is a setting: a model server's key is read from the environment variable that its setting names.
 """
