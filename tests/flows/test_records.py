@@ -192,7 +192,7 @@ async def test_who_corrects_a_message_hears_what_else_speaks_of_it(tmp_path: Pat
         assert "Updated with msg_1: summary_" in told
         nothing = await h.text("update_memory", record_id="msg_1", changes={}, expected_revision=2)
         assert nothing.startswith("Nothing to change in msg_1")
-        assert "white space" in await h.refusal(
+        assert "text is blank" in await h.refusal(
             "update_memory", record_id="msg_1", changes={"text": "  "}, expected_revision=2
         )
 
