@@ -38,7 +38,7 @@ def settings_of(database: Path | None, config: Path | None) -> "Settings":
 
 
 def settings_of_one_that_exists(database: Path | None, config: Path | None) -> "Settings":
-    """Settings whose database exists; it is not created. Raises ConfigurationError if it does not exist."""
+    """Settings whose database must exist. Raises ConfigurationError if it does not; nothing is created."""
     settings = settings_of(database, config)
     if not settings.database.exists():
         raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")

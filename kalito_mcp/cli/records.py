@@ -48,7 +48,7 @@ def show(
         records = await memory.records(record_id)
         if moment_ms is None:
             return records
-        # Parts that came later are left out. If all did, reading the first raises the error that says so.
+        # Parts that came later are left out. If all came later, reading the first raises the error that says so.
         then = [one for one in records if one.recorded_at <= moment_ms] or records[:1]
         return [await memory.record_as_of(one.id, moment_ms) for one in then]
 

@@ -42,7 +42,7 @@ def this_person() -> Editor:
 async def with_echoes(
     memory: "Memory", record: MemoryRecord, change: Callable[[], Awaitable[Result]]
 ) -> tuple[Result, list[str]]:
-    """Make the change. Returns its result, and lines on the pins and summaries of the record, if its words changed."""
+    """Make the change. Returns its result and, if the record's words changed, lines about its pins and summaries."""
     _, summaries = await memory.derived_from(record.id)
     result = await change()
     after = await memory.record(record.id)

@@ -63,7 +63,7 @@ _INCLUDES: Final = tuple(
 
 
 class _View(NamedTuple):
-    """What a context is built from. `shown` newest messages are shown; `withheld` counts the untrusted records."""
+    """What a context is built from. The newest `shown` messages are shown; `withheld` counts the untrusted records."""
 
     session: Session
     parts: SessionView
@@ -119,9 +119,9 @@ class MemoryManager:
         """Return what the session remembers, in at most `max_tokens` tokens. Default: `context.token_limit`.
 
         If there is room, a query adds older records of the agent that match it, and the messages around them.
-        With `pending_input`, a newest message of the user is left out, because the model gets it anyway.
+        With `pending_input`, the newest message is left out if it is the user's: the model gets it anyway.
         `include` adds kinds of records that are left out by default.
-        An unknown session contains only what matches the query.
+        For an unknown session, the context contains only what matches the query.
 
         Raises:
             InvalidInput: `max_tokens` is out of range.
@@ -175,7 +175,7 @@ class MemoryManager:
         return await self._summaries.create(self._scope(request.session_id), request)
 
     async def create_semantic_pin(self, request: CreatePinRequest) -> SemanticPin:
-        """Pin a text to the session; a new session is opened. A known `client_key` returns the pin it made before.
+        """Pin a text to the session, opened if it is new. A known `client_key` returns the pin it made before.
 
         Raises:
             InvalidInput: the text, an id or the importance is not acceptable.

@@ -4,7 +4,7 @@ The order of choice, each part while it fits: the frame; the newest `min_recent`
 summaries, newest first; further recent messages, newest first and without gaps; older messages that match the query,
 best first; then the turns next to these (see `passages`).
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
-less than a fifth. The final text is counted whole, so the budget includes its frame and headings.
+less than a fifth of the budget. The final text is counted whole, so the budget includes its frame and headings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -114,11 +114,11 @@ class Packer:
                 context = self._render(parts, packing, frame, max_tokens)
                 if context.total_tokens <= max_tokens:
                     return context
-                # The counter does not add up over lines: reduce the allowance by the excess.
+                # The counts of the lines do not add up to that of the text: reduce the allowance by the excess.
                 allowance -= context.total_tokens - max_tokens if is_recounted else 0
             elif is_recounted:
                 raise BudgetTooSmall(max_tokens, max_tokens - allowance + self._smallest_body(parts))
-            # After a change of that setting, stored counts are another counter's: count again with this one.
+            # Stored counts may come from a counter that was set earlier: count again with this one.
             parts, is_recounted = self._recount(parts), True
 
     def _recount(self, parts: ContextParts) -> ContextParts:

@@ -1,7 +1,7 @@
 """Renders a context as text for a language model. Pure.
 
 The order is the specification's "Format for AI consumption": instruction, summaries, pins, older messages,
-"--- RECENT CONVERSATION ---", recent messages. Remembered text is between two markers with a fence that it cannot
+"--- RECENT CONVERSATION ---", recent messages. Remembered text is between two markers with a fence that no author can
 know. A remembered line that looks like one of ours is indented, and control characters are escaped. Remembered text is
 data, whatever it says.
 """

@@ -12,7 +12,7 @@ from typing import Final
 
 from kalito_mcp.domain.validation import Policy, bounded
 
-# 2 ** -1074 is the smallest number above 0.
+# Keeps the result above 0: 2 ** -1074 is the smallest positive float.
 _MOST_HALVINGS: Final = 1_000.0
 
 
@@ -47,7 +47,7 @@ def retention(
     """
     if is_critical or not age_days > 0:
         return 1.0
-    # In this order NaN becomes 0.
+    # With the arguments in this order, NaN becomes 0.
     clamped = min(1.0, max(0.0, importance))
     half_life_days = policy.half_life_days * (1 + policy.importance_weight * clamped)
     half_life_days *= 1 + math.log2(1 + max(0, usage_count))

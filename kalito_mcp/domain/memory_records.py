@@ -100,7 +100,7 @@ class MemoryRecord:
     @property
     def is_automatic(self) -> bool:
         """Whether it is a pin that the memory made by itself from a message."""
-        # Old databases may contain callers' keys with this prefix: they have a client, or no digest.
+        # Old databases may contain callers' pins with this prefix. They have a client, or a key without a digest.
         has_automatic_key = self.client is None and _AUTOMATIC.fullmatch(self.client_key or "") is not None
         return has_automatic_key and self.type is RecordType.PIN
 
@@ -196,7 +196,7 @@ def versions(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[tuple[St
 
 
 def _creator(record: MemoryRecord, content: Mapping[str, Any]) -> Editor:
-    """Who made the record: the memory for automatic pins and its summaries, else whoever its origin names."""
+    """Who made the record: the memory for automatic pins and its own summaries, else whoever the origin names."""
     is_summary = record.type is RecordType.SUMMARY and content.get("method") != "caller"
     if is_summary or record.is_automatic:
         return SYSTEM_EDITOR

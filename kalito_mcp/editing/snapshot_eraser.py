@@ -48,7 +48,7 @@ class SnapshotEraser:
         await anyio.to_thread.run_sync(remove_files, unfinished)
         for path in await anyio.to_thread.run_sync(self._folder.others):
             remaining[str(path)] = "is not a snapshot; delete it if it may contain what was erased"
-        # After the unfinished files are removed: one may have been finished in between.
+        # Listed only after that removal: an unfinished snapshot may have been finished in between.
         for file in await anyio.to_thread.run_sync(self._folder.all):
             try:
                 if await self._erase_from(file.path, text_keys):
@@ -89,7 +89,7 @@ class SnapshotEraser:
 
 
 def _ids_in(path: Path) -> set[str] | None:
-    """None if the file cannot be read or is not a complete snapshot."""
+    """The ids in the file; None if it cannot be read or is not a complete snapshot."""
     try:
         raw = path.read_bytes() if path.stat().st_size <= MAX_FILE_BYTES else b""
     except OSError:

@@ -1,8 +1,8 @@
 """Removes records from a graph. Pure, in memory.
 
 A node stays while one of its records still supports it, and is removed with the last one, even if it is pinned. A
-record supports a question or an answer of the same words, also one that was merged into the node. It supports any
-other node whose text it contains. With a question or an answer go its feedback and the entities that nothing else
+record supports a question or an answer if it has its words, or those of a node merged into it. It supports any
+other node whose text it contains. A removed question or answer takes along its feedback, and entities that nothing else
 refers to.
 """
 
@@ -29,11 +29,11 @@ def other_sources(
 def detach_records(
     graph: IndexedGraph, record_ids: Collection[str], text_of: Mapping[str, str], erased_keys: Collection[str] = ()
 ) -> int:
-    """Remove the records from the graph; the number of nodes affected.
+    """Remove the records from the graph. Returns the number of nodes affected.
 
     `text_of` maps the ids of the records that stay to their texts. A source that is missing there, or whose text no
     longer supports the node, is removed too. `erased_keys` are the canonical keys of erased texts: their nodes are
-    affected even if they do not name the record, because a node remembers only `MAX_SOURCES` of them.
+    affected even if they do not list the record, because a node lists at most `MAX_SOURCES` records.
     """
     affected = [node.id for node in _affected(graph, record_ids, erased_keys)]
     for node_id in affected:
@@ -120,7 +120,7 @@ def _replace_node(graph: IndexedGraph, node: GraphNode, now: GraphNode) -> Graph
     for edge in edges:
         from_id, to_id = (placed.id if end == node.id else end for end in (edge.from_id, edge.to_id))
         if from_id != to_id and graph.link(from_id, to_id, edge.type, edge.weight, at_ms=edge.created_at):
-            # With its old times and weight.
+            # Keep the edge's old times and weight.
             graph.network.put_edge(replace(edge, from_id=from_id, to_id=to_id))
     return placed
 

@@ -1,13 +1,13 @@
 """What a text names: files, addresses, tags, identifiers and proper names, recognised by their letters. Pure.
 
-A name is a run of capitalised words. A single word that opens a sentence has its capital for its place: it counts
+A name is a run of capitalised words. A single word that opens a sentence is capitalised by position: it counts
 only where it has a second capital (GitHub, SQL) or stands in mid-sentence elsewhere in the text. There is no model
 and no dictionary. Not found: names in lower case, names in scripts without capitals, and dates. In German every noun
 has a capital, so nouns count too. Headings, bold labels, fenced code and shouting are not read.
 
 Measured on the messages of `tests/graph/labelled_entities.py`, precision and recall:
-- misses not read while the rules were written (116 messages): 0.94, 0.86
-- misses read (104): 0.98, 0.89; with 125 others that were dropped since, 0.95, 0.84
+- messages whose misses nobody read while the rules were written (116): 0.94, 0.86
+- messages whose misses were read (104): 0.98, 0.89; with 125 others that were dropped since, 0.95, 0.84
 """
 
 import re
@@ -23,7 +23,7 @@ _MAX_ACRONYM: Final = 6
 _MAX_NAME_WORDS: Final = 6
 _MIN_GERUND: Final = 6
 
-# Read as the end of a line: shouting of three words and more, fenced code, headings, bold labels of list items.
+# Replaced by a line end: shouting of three or more words, fenced code, headings, bold labels of list items.
 _SKIPPED: Final = re.compile(
     r"\b[A-Z]{2,20}(?:[ ,!]++[A-Z']{2,20}\b){2,}|```(?:[^`]++|`(?!``))*+(?:```|\Z)|^\#{1,6} [^\n]*+"
     r"|^[ \t]*+(?:(?:[-*•]|\d{1,3}[.)])[ \t]++)?\*\*[^*\n]{1,100}+\*\*",
@@ -34,14 +34,14 @@ _EXTENSIONS: Final = "|".join(
     "jsx kts? lock log lua md mjs mp3 mp4 odt parquet patch pdf php png pptx? proto ps1 pyi? rb rs rst scss sh sql "
     "sqlite svg swift tar tex toml tsv tsx? txt vue xlsx? xml ya?ml zip".split()
 )
-# Prose is passed over first, for speed. Repeats are possessive or bounded: a hostile text must not take a square of
-# its length.
+# Prose is passed over first, for speed. Repeats are possessive or bounded: a hostile text must not take time
+# quadratic in its length.
 _SHAPE: Final = re.compile(
     rf"""(?P<prose>(?<![\w'’])(?:[A-Za-z]?[a-z'’]*+(?:[\s,;!?]|\.(?=\s))++)++)
     |`(?P<quoted>[^`\n]{{1,{_MAX_LENGTH}}}+)`
     |(?P<url>(?:https?|ftp)://[^\s<>"`]++|(?<![\w@.-])www\.[^\s<>"`]++
         |(?<![\w@.-])(?:[a-z0-9-]{{1,63}}+\.){{1,6}}(?:com|org|net|io|dev)(?![\w.@-])(?:/[^\s<>"`]*+)?+)
-    # An address of mail.
+    # An e-mail address.
     |(?<![\w.+-])[\w.+-]{{1,64}}+@[a-zA-Z0-9-]++(?:\.[a-zA-Z0-9-]++)++
     # ~/.ssh/config, C:\x.txt; /etc/hosts; src/app.py, app.py; .env
     |(?<![\w./\\-])(?:(?:~|\.\.?)/|[A-Za-z]:\\)[\w./\\-]{{0,{_MAX_LENGTH}}}\w
@@ -75,7 +75,7 @@ _LINKS: Final = frozenset((" ", "&")).union(
 _NOT_NAMES: Final = STOP_WORDS | MONTHS.keys() | WEEKDAYS.keys() | set(
     "asap btw dr fyi lol mr mrs ms ok okay omg prof".split()
 )  # fmt: skip
-# "Hey Anna", "Yesterday Anna": capitals of the beginning, before a name.
+# "Hey Anna", "Yesterday Anna": words capitalised because they open the sentence, before a name.
 _OPENERS: Final = frozenset(
     """absolutely actually bye check congrats congratulations dear finally go good great haha happy hello hey hi maybe
     nice oh sorry sure thank thanks today tomorrow welcome well wow yeah yep yes yesterday""".split()
@@ -98,7 +98,7 @@ def entities(text: str) -> tuple[str, ...]:
         if match["prose"]:
             return match["prose"]
         found.append((match.start(), match["quoted"] or _without_tail(match)))
-        # Its words are no names as well. The length stays, so that places stay.
+        # Its words must not be found again as names. The same length keeps all positions valid.
         return "\0" * len(match.group())
 
     rest = _SHAPE.sub(take, _SKIPPED.sub("\n", text[:_MAX_READ]))
@@ -110,7 +110,7 @@ def entities(text: str) -> tuple[str, ...]:
 
 
 def _without_tail(match: re.Match[str]) -> str:
-    """The match; of a URL, without the punctuation of its sentence and a bracket that opened before it."""
+    """The match. A URL loses its sentence's punctuation, and a closing bracket that opened before it."""
     found = match.group()
     if match["url"]:
         found = found.rstrip(_URL_TAIL)
@@ -151,7 +151,7 @@ def _runs(text: str) -> Iterator[list[_Word]]:
 
 
 def _is_link(gap: str, *, after: _Word) -> bool:
-    """Whether a name may go on behind the gap; behind a dot only after an initial, as in J. R. Tolkien."""
+    """Whether a name may continue after the gap. A dot is allowed only after an initial: J. R. Tolkien."""
     return gap in _LINKS or (gap in {".", ". "} and after[1] - after[0] == 1)
 
 

@@ -15,7 +15,7 @@ _SHARE: Final = 20
 
 
 def nodes_to_evict(network: Network, config: GraphConfig, *, now_ms: int, keep: Container[str]) -> list[str]:
-    """The nodes to evict for one more: lowest rank first, equal ones by age, then by id.
+    """The nodes to evict so that one more fits: lowest rank first, equal ones by age, then by id.
 
     Nodes in `keep`, pinned ones, and those of at least `protect_min_degree` edges (0 protects none) are never chosen,
     so there may be fewer than needed.
@@ -29,7 +29,7 @@ def nodes_to_evict(network: Network, config: GraphConfig, *, now_ms: int, keep: 
 
 
 def edges_to_evict(network: Network, config: GraphConfig, *, now_ms: int) -> list[EdgeKey]:
-    """The edges to evict for one more: weakest first, by weight and age; never an edge of a pinned node."""
+    """The edges to evict so that one more fits: weakest first, by weight and age; never an edge of a pinned node."""
     excess = len(network.edges) - config.max_edges + 1
     if excess <= 0:
         return []

@@ -1,6 +1,6 @@
-"""A network with its lookups: matches, links and evicts nodes, and keeps both consistent. In memory.
+"""A network with its lookups. It matches, links and evicts nodes, and keeps both consistent. In memory.
 
-The lookups are the similarity index of the queries, the node that a merged id means now, and the node of a record.
+The lookups are the similarity index of the queries, the node that took over a merged id, and the node of a record.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -112,7 +112,7 @@ class IndexedGraph:
         key: str | None = None,
         linked_from: Mapping[str, EdgeType] = MappingProxyType({}),
     ) -> GraphNode:
-        """Add the node of this text, or count the known one as met again, and link it from other nodes.
+        """Add the node of this text, or count a repeat of the known one. Link the other nodes to it.
 
         Nodes in `keep` and in `linked_from` are not evicted for it. `key` replaces the text's canonical key.
 
@@ -135,7 +135,7 @@ class IndexedGraph:
         return node
 
     def merge(self, node: GraphNode, *, carry_weights: bool, keep: Collection[str]) -> GraphNode:
-        """Add a node of another graph, or count the known one as met again. Raises as `upsert` does."""
+        """Add a node of another graph, or count a repeat of the known one. Raises as `upsert` does."""
         known = self.find(node.id)
         if known is not None:
             known = self._meet_again(known, node.last_access)
@@ -143,7 +143,7 @@ class IndexedGraph:
             text = node.text or node.id
             known = self.upsert(node.type, text, at_ms=node.created_at, keep=keep, key=node.canonical_key)
         if carry_weights:
-            # It was counted as met once above.
+            # One repeat was already counted above.
             known.weights.gain(repeat=node.weights.repeat - 1, feedback=node.weights.feedback)
         known.summary = node.summary or known.summary
         known.pinned = known.pinned or node.pinned
@@ -159,7 +159,7 @@ class IndexedGraph:
         *,
         at_ms: int | None = None,
     ) -> bool:
-        """Link two nodes of the network, or renew their edge; False if the graph is full and no edge may go."""
+        """Link two nodes of the network, or renew their edge; False if the graph is full and no edge may be evicted."""
         if type is EdgeType.SIMILAR_TO and to_id < from_id:
             from_id, to_id = to_id, from_id
         at_ms = self._now_ms() if at_ms is None else at_ms
@@ -185,10 +185,10 @@ class IndexedGraph:
         self._add_lookups(node)
 
     def add_sources(self, node: GraphNode, *, nodes: Iterable[str] = (), records: Iterable[str] = ()) -> GraphNode:
-        """Add sources to a node; the node as it is in the network now.
+        """Add sources to a node. Returns the node as it now is in the network.
 
         A record belongs to one query or answer: if its text was amended, the node of the earlier text loses it. A
-        merged id that already means a node keeps that meaning.
+        merged id that already stands for a node is not reassigned.
         """
         records = tuple(records)
         if node.type in _RECORDED:
@@ -310,7 +310,7 @@ class IndexedGraph:
                 self._unlink_displaced(other_id, farthest[1])
 
     def _unlink_displaced(self, node_id: str, displaced_id: str) -> None:
-        """Unlink two queries when the first has nearer ones now, unless it is among the nearest of the second."""
+        """Unlink a displaced query from this one, unless this one is among the nearest of the displaced one."""
         first, second = sorted((node_id, displaced_id))
         edge = self.network.edge((first, EdgeType.SIMILAR_TO, second))
         farthest = self.network.farthest_similar(displaced_id)

@@ -2,7 +2,7 @@
 
 It is a hint: such text of tools, documents and imports is left out of a context unless somebody asks for it. It is
 never a defence, and nothing may rely on it. Filters of stored or retrieved text, and models as judges, left 88 % of
-the attacks on an assistant's memory working. Keeping memory from steering tools left none on eight of nine models
+the attacks on an assistant's memory working. When memory could not steer tools, none worked on eight of nine models
 (arXiv 2605.08442, 5,040 runs). Anyone who knows these signs can write around them. The protection is that remembered
 text is quoted as data, with its origin.
 
@@ -62,7 +62,7 @@ def is_instruction_like(text: str) -> bool:
 def instruction_signs(text: str) -> tuple[str, ...]:
     """The names of the signs that the text tells an assistant what to do; empty if they are not enough.
 
-    The names are for people, heaviest first, and stop when they are enough. The text is also read with look-alikes,
+    The names are for people: heaviest first, until they are enough. The text is also read with look-alikes,
     spacing, digits for letters and base64 undone.
     """
     if not text.isascii() and _INVISIBLE().search(_FLAG().sub("", text)):

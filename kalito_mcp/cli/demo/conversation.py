@@ -12,7 +12,7 @@ USER_NAME: Final = "Maya"
 
 Speaker = Literal["user", "assistant"]
 
-# A turn takes a minute, and one more for each of these.
+# A turn takes a minute, plus a minute for every this many characters.
 _CHARACTERS_PER_MINUTE: Final = 150
 
 

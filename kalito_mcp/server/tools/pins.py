@@ -41,9 +41,7 @@ class PinTools:
         pin_type: Annotated[PinTypeName, Field(description="`manual` when the user asked for it.")] = "manual",
         client_key: Annotated[
             str | None,
-            Field(
-                description="Your own id of this pin. Sending it again adds no second.", min_length=1, max_length=200
-            ),
+            Field(description="Your own id of this pin. Sending it again adds no pin.", min_length=1, max_length=200),
         ] = None,
         confirmed: Annotated[
             bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")

@@ -226,7 +226,7 @@ class RecordTools:
         record_id: RecordId,
         as_of: Annotated[
             str | None,
-            Field(description="ISO 8601: the record as it was then; a day means its end.", max_length=40),
+            Field(description="ISO 8601: the record as it was then; a date means the end of that day.", max_length=40),
         ] = None,
         version: Annotated[
             int | None, Field(description="The record as it was in this version.", ge=1, le=1_000_000_000)

@@ -62,7 +62,7 @@ class SearchTools:
             list[OriginName] | None,
             Field(description="Only words of these origins, as in a hit's `origin`.", max_length=5),
         ] = None,
-        min_importance: Annotated[LeastImportance, Field(description="At least this: 0 to 1, or a level.")] = 0.0,
+        min_importance: Annotated[LeastImportance, Field(description="Least importance: 0 to 1, or a level.")] = 0.0,
         since: Annotated[
             str | None,
             Field(description="ISO 8601, `7d` ago, or words: `last March`, `two weeks ago`.", max_length=100),
@@ -83,7 +83,7 @@ class SearchTools:
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find messages, documents, tasks, pins and summaries across all conversations, best first. Returns full texts
-        with their ids, dates and scores (near 1: short, with every word of the query), and past answers to similar
+        with their ids, dates and scores (near 1: a short text with all words of the query), and past answers to similar
         questions. For the current conversation as a whole, use build_context."""
         memory = await self._opened.memory()
         place, started_ms = _parse_cursor(cursor)

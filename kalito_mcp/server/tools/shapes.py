@@ -258,7 +258,7 @@ class SearchResult(Output):
         _plainly(
             "array",
             "record_id, type, session_id, role, name, text, created_at, score, client_key, origin, revision, status, "
-            "due_date, same (ids that say the same); with `explain` parts of the score, and why.",
+            "due_date, same (ids of records that say the same); with `explain` parts of the score, and why.",
         ),
     ]
     past_answers: Annotated[
