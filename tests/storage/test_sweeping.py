@@ -281,3 +281,17 @@ anyio.run(main)
         assert process.stdout.readline() == "None\n"
     await store.close()
     assert files_with(database.parent, CANARY) == []
+
+
+async def test_a_record_whose_text_decayed_is_erased_like_any_other(database: Path, store: SqliteStore) -> None:
+    kept = await append(store, "The ferry leaves at noon.")
+    decayed = await append(store, f"Meet me in {CANARY}.")
+    with closing(sqlite3.connect(database)) as other, other:
+        other.execute("UPDATE records SET text = 'Meet me in Byzantiumquux, by noon.' WHERE key = ?", [decayed.key])
+    await purge(store, decayed)
+    assert (await swept_whole(store)).remaining == {}
+    assert files_with(database.parent, CANARY) == []
+    assert {finding.check for finding in inspect(database, is_deep=True) if finding.verdict is not Verdict.OK} == set()
+    async with store.read() as view:
+        found = await view.text.postings(TRIP, [["noon"]], types=frozenset(), cap=9)
+    assert [list(one.keys) for one in found] == [[kept.key]]

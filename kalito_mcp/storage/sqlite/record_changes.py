@@ -14,8 +14,9 @@ from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, UPDATE_AGENT_COUNT
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
+from kalito_mcp.storage.sqlite.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, SessionStatements
-from kalito_mcp.storage.sqlite.text_index import DELETE_TERMS, INSERT_TERMS, index_row
+from kalito_mcp.storage.sqlite.text_index import DELETE_TERMS, INSERT_TERMS, TextIndexStatements, index_row
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
 SELECT_OWNER: Final = "SELECT owner FROM agents WHERE key = :agent_key"
@@ -144,8 +145,8 @@ class RecordStatements(RecordQueries):
             if record.type is RecordType.MESSAGE and model is not None:
                 await self._all(UPDATE_MODEL, session_key=before["session_key"], model=model)
         else:
-            await self._update_derived(before, None)
             await self._all(DELETE_RECORD, key=record.key)
+            await self._update_derived(before, None)
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
         await self._connection.executemany(
@@ -209,12 +210,16 @@ class RecordStatements(RecordQueries):
         return found
 
     async def _update_derived(self, before: StoredRow | None, after: StoredRow | None) -> None:
-        """Update the text index and the counters for a row that changed. Forgotten records are in neither."""
+        """Update the text index and the counters for a row that has changed. Forgotten records are in neither."""
         shown_before = before if before is not None and before["deleted_at"] is None else None
         shown_after = after if after is not None and after["deleted_at"] is None else None
         old, new = _index_row(shown_before), _index_row(shown_after)
         if old != new:
-            if old is not None:
+            if before is not None and before["hash"] != hash_of_record(before):
+                # The row decayed, so the index has other terms for it than the row gives.
+                await TextIndexStatements(self._connection).rebuild()
+                new = None
+            elif old is not None:
                 await self._connection.execute_fetchall(DELETE_TERMS, old)
             if new is not None:
                 await self._connection.execute_fetchall(INSERT_TERMS, new)

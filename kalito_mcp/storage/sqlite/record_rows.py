@@ -26,7 +26,7 @@ STORED_COLUMNS: Final = """
     r.key, r.agent_key, r.session_key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance,
     r.tokens, r.created_at, r.client_key, r.attributes, r.origin, r.client, r.recorded_at, r.revision, r.deleted_at,
     r.purged_at, r.is_internal, r.is_critical, r.tags, r.caused_by, r.source,
-    r.document_id,
+    r.document_id, r.hash,
     (SELECT coalesce(c.id, 'msg_' || c.key) FROM records c WHERE c.key = r.caused_by) AS cause
 """
 UPDATE_RECORD: Final = """
