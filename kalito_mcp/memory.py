@@ -243,7 +243,7 @@ class Memory:
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
         """The specification's `MemoryOrchestrator` of an agent: its long-term graph and those of its sessions."""
-        return self._orchestrators.of(agent_id)
+        return self._orchestrators.of(self._scope(None, agent_id), finalize=self._finalizer.finalize)
 
     async def graph_overview(self, *, session_id: str | None = None, agent_id: str | None = None) -> dict[str, Any]:
         """Counts and top nodes of a session's graph, or of an agent's, JSON-ready. Raises SessionNotFound."""

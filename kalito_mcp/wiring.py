@@ -25,7 +25,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import Observer
-from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
+from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -106,11 +106,11 @@ async def open_memory(
         clock = clock or SystemClock()
         registry = _registry(settings, clock)
         embedder = registry.embedder(settings.vectors)
-        store: Store = opened
+        store = WatchedStore(opened)
         vectors = None
         if embedder is not None and not opened.is_read_only:
             vectors = VectorWorker(opened, embedder, settings.vectors)
-            store = WatchedStore(opened, vectors.nudge)
+            store.watch(vectors.nudge)
         snapshots = snapshot_folder(path)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
         memory, owed, usage = await _assemble(
@@ -126,6 +126,7 @@ async def open_memory(
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:
+                store.watch(owed.nudge)
                 tasks.start_soon(owed.run)
                 tasks.start_soon(usage.run)
             if vectors is not None:
@@ -251,12 +252,7 @@ def _orchestrators(
         emit=emit,
     )
     cache = GraphCache(store, lambda scope: new_graph(config, scope, clock))
-    return Orchestrators(
-        cache,
-        lambda agent_id: MemoryOrchestrator(
-            agent_id, config, store=store, cache=cache, snapshots=snapshots, clock=clock
-        ),
-    )
+    return Orchestrators(config, store=store, cache=cache, snapshots=snapshots, clock=clock)
 
 
 async def read_stats(settings: Settings, session_id: str | None) -> dict[str, Any]:

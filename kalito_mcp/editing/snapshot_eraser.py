@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.graph import GraphConfig, NodeType
-from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.validation import MOST
 from kalito_mcp.errors import Conflict, InvalidInput, StorageError
 from kalito_mcp.graph.files import MAX_FILE_BYTES, read_json, remove_files, write_made
@@ -25,17 +25,14 @@ _ID: Final = re.compile(rb'"([a-z]+_[0-9A-Za-z_.-]{1,100})(?=")')
 class SnapshotEraser:
     """Rewrites the snapshots that contain erased records, and no others."""
 
-    def __init__(
-        self, folder: SnapshotFolder, store: Store, *, is_pretty: bool = False, owner: str = LOCAL_OWNER
-    ) -> None:
+    def __init__(self, folder: SnapshotFolder, store: Store, *, is_pretty: bool = False) -> None:
         self._folder = folder
         self._store = store
         self._is_pretty = is_pretty
-        self._scope = Scope(owner=owner)
 
     async def erase(self, text_keys: Collection[str] = ()) -> PurgeReport:
-        """Remove all erased records, and texts with these canonical keys, from every snapshot. Text that other records
-        also contain stays.
+        """Remove all erased records, and texts with these canonical keys, from every owner's snapshots. Text that
+        other records of the owner also contain stays.
 
         `rewritten` lists the snapshots that contained them. `remaining` maps each file that may still contain them to
         the reason; a file that is not a snapshot is never changed. Unfinished snapshot files are removed; their writer
@@ -44,21 +41,22 @@ class SnapshotEraser:
         rewritten: list[str] = []
         remaining: dict[str, str] = {}
         is_owed = False
-        unfinished = await anyio.to_thread.run_sync(self._folder.unfinished)
-        await anyio.to_thread.run_sync(remove_files, unfinished)
-        for path in await anyio.to_thread.run_sync(self._folder.others):
-            remaining[str(path)] = "is not a snapshot; delete it if it may contain what was erased"
-        # Listed only after that removal: an unfinished snapshot may have been finished in between.
-        for file in await anyio.to_thread.run_sync(self._folder.all):
-            try:
-                if await self._erase_from(file.path, text_keys):
-                    rewritten.append(file.name)
-            except (InvalidInput, StorageError, Conflict) as error:
-                is_owed = is_owed or not isinstance(error, InvalidInput)
-                remaining[str(file.path)] = f"was not cleaned: {error}; delete it if it may contain what was erased"
+        for owner, folder in (await anyio.to_thread.run_sync(self._folder.by_owner)).items():
+            unfinished = await anyio.to_thread.run_sync(folder.unfinished)
+            await anyio.to_thread.run_sync(remove_files, unfinished)
+            for path in await anyio.to_thread.run_sync(folder.others):
+                remaining[str(path)] = "is not a snapshot; delete it if it may contain what was erased"
+            # Listed only after that removal: an unfinished snapshot may have been finished in between.
+            for file in await anyio.to_thread.run_sync(folder.all):
+                try:
+                    if await self._erase_from(file.path, Scope(owner=owner), text_keys):
+                        rewritten.append(file.name)
+                except (InvalidInput, StorageError, Conflict) as error:
+                    is_owed = is_owed or not isinstance(error, InvalidInput)
+                    remaining[str(file.path)] = f"was not cleaned: {error}; delete it if it may contain what was erased"
         return PurgeReport((), tuple(rewritten), remaining, is_owed)
 
-    async def _erase_from(self, path: Path, text_keys: Collection[str]) -> bool:
+    async def _erase_from(self, path: Path, scope: Scope, text_keys: Collection[str]) -> bool:
         from kalito_mcp.graph.store import GraphStore  # noqa: PLC0415 - numpy comes with it
 
         async def clean() -> Mapping[str, Any] | None:
@@ -66,11 +64,11 @@ class SnapshotEraser:
             await anyio.to_thread.run_sync(graph.from_snapshot, await read_json(path))
             named = sorted({record_id for node in graph.nodes() for record_id in node.source_record_ids})
             async with self._store.read() as view:
-                gone = await view.records.erased(self._scope, named)
-                touched = await detach_records(graph, gone, text_keys, view.records, self._scope)
+                gone = await view.records.erased(scope, named)
+                touched = await detach_records(graph, gone, text_keys, view.records, scope)
             return graph.to_snapshot() if touched else None
 
-        if not await self._may_contain(path, text_keys):
+        if not await self._may_contain(path, scope, text_keys):
             return False
         written = await anyio.Path(path).stat()
         if not await write_made(path, clean, is_pretty=self._is_pretty):
@@ -79,13 +77,13 @@ class SnapshotEraser:
         await anyio.to_thread.run_sync(lambda: os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns)))
         return True
 
-    async def _may_contain(self, path: Path, text_keys: Collection[str]) -> bool:
+    async def _may_contain(self, path: Path, scope: Scope, text_keys: Collection[str]) -> bool:
         """Whether the file names something erased, or is not a complete snapshot. Far faster than parsing the graph."""
         ids = await anyio.to_thread.run_sync(_ids_in, path)
         if ids is None or not ids.isdisjoint(f"{kind}_{key}" for key in text_keys for kind in NodeType):
             return True
         async with self._store.read() as view:
-            return bool(await view.records.erased(self._scope, sorted(ids)))
+            return bool(await view.records.erased(scope, sorted(ids)))
 
 
 def _ids_in(path: Path) -> set[str] | None:

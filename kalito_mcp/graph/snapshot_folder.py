@@ -1,13 +1,14 @@
-"""The folder of snapshots: their names and files. No name leads out of it."""
+"""The folders of snapshots, one an owner: their names and files. No name leads out of them."""
 
 import re
 import stat
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from kalito_mcp.domain.finalizing import SnapshotFile
+from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import InvalidInput, NotFound
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._%-]{0,99}")
@@ -19,10 +20,28 @@ _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECA
 
 
 class SnapshotFolder:
-    """Maps names to files. The folder need not exist before something is written."""
+    """Maps the names of one owner's snapshots to files. The folder need not exist before something is written.
+
+    `SnapshotFolder(path)` is the local owner's. The others are in its subfolder `owners`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def of(self, owner: str) -> "SnapshotFolder":
+        """The folder of another owner; call it on the local owner's."""
+        if owner == LOCAL_OWNER:
+            return self
+        return SnapshotFolder(self._owners / quote(owner, safe="").replace(".", "%2E"))
+
+    def by_owner(self) -> "dict[str, SnapshotFolder]":
+        """The folder of every owner that has one, and always the local owner's."""
+        folders = sorted(self._owners.iterdir()) if self._owners.is_dir() else []
+        return {LOCAL_OWNER: self} | {unquote(one.name): SnapshotFolder(one) for one in folders if one.is_dir()}
+
+    @property
+    def _owners(self) -> Path:
+        return self.folder / "owners"
 
     def path(self, name: str) -> Path:
         """The file of a snapshot of that name, whether it exists or not.
@@ -66,12 +85,14 @@ class SnapshotFolder:
         return [path for path in self._files() if _UNFINISHED.fullmatch(path.name)]
 
     def others(self) -> list[Path]:
-        """Files of the folder that are neither snapshots nor their temporary files, by name."""
+        """Files of the folder that are neither snapshots nor their temporary files, by name. Those of other owners
+        are not looked at."""
         known = {file.path for file in self.all()}.union(self.unfinished())
         return [path for path in self._files() if path not in known]
 
     def _files(self) -> list[Path]:
-        return sorted(path for path in self.folder.rglob("*") if not path.is_dir()) if self.folder.is_dir() else []
+        found = self.folder.rglob("*") if self.folder.is_dir() else ()
+        return sorted(path for path in found if not path.is_dir() and not path.is_relative_to(self._owners))
 
 
 def default_name(agent_id: str) -> str:

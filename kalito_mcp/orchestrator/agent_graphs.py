@@ -33,9 +33,9 @@ class AgentGraphs:
         if scope.session is not None:
             if session is None:
                 return ()
-            agent = self._orchestrators.of(session.agent)
+            agent = self._orchestrators.of(Scope(scope.owner, session.agent))
             return await agent.past_answers(session.id, query, scope=GraphScope.SESSION)
-        agent = self._orchestrators.of(session.agent if session is not None else scope.agent)
+        agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
         return await agent.past_answers(session.id if session is not None else None, query)
 
     async def record_feedback(
@@ -48,16 +48,16 @@ class AgentGraphs:
         session = await self._session_of_feedback(scope, target_id)
         if session is not None:
             await self._observer.observe(scope.of_session(session.id))
-        agent = self._orchestrators.of(scope.agent if session is None else session.agent)
+        agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
         node_id = await agent.record_feedback(None if session is None else session.id, target_id, label, note)
         return KeptFeedback(node_id, redacted)
 
     async def overview(self, scope: Scope) -> dict[str, Any]:
         """See `Memory.graph_overview`."""
         if scope.session is None:
-            return await self._orchestrators.of(scope.agent).graph_overview()
+            return await self._orchestrators.of(scope).graph_overview()
         session = await self._known_session(scope)
-        return await self._orchestrators.of(session.agent).graph_overview(session.id)
+        return await self._orchestrators.of(Scope(scope.owner, session.agent)).graph_overview(session.id)
 
     async def _session_of_feedback(self, scope: Scope, target_id: str) -> Session | None:
         """The named session, or that of the message; None if feedback goes to the agent's graph alone."""

@@ -65,6 +65,7 @@ class MemoryOrchestrator:
         cache: GraphCache,
         snapshots: SnapshotFolder,
         clock: Clock,
+        finalize: Finalize | None = None,
         owner: str = LOCAL_OWNER,
     ) -> None:
         self.agent_id = agent_id or DEFAULT_AGENT
@@ -74,8 +75,7 @@ class MemoryOrchestrator:
         self._snapshots = snapshots
         self._clock = clock
         self._owner = owner
-        self.finalizer: Finalize | None = None
-        """Closes sessions; set only for the orchestrators of an opened memory."""
+        self._finalize = finalize
 
     async def get_session_store(self, session_id: str) -> "GraphStore":
         """A copy of the session's stored graph. Raises SessionNotFound for an unknown session; in this class, that
@@ -238,11 +238,11 @@ class MemoryOrchestrator:
         Raises:
             ConfigurationError: this orchestrator does not belong to an opened memory.
         """
-        if self.finalizer is None:
+        if self._finalize is None:
             raise ConfigurationError(
                 "only an opened memory can close sessions; get the orchestrator from memory.orchestrator()"
             )
-        return await self.finalizer(
+        return await self._finalize(
             self._session(session_id), FinalizeOptions(promote, checkpoint, checkpoint_name), None
         )
 

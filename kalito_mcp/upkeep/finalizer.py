@@ -46,7 +46,6 @@ class Finalizer:
         self._observer = observer
         self._orchestrators = orchestrators
         self._clock = clock
-        orchestrators.finalizer = self.finalize
 
     async def finalize(
         self, scope: Scope, options: FinalizeOptions | None = None, progress: Progress | None = None
@@ -61,7 +60,7 @@ class Finalizer:
         """
         options = options or FinalizeOptions()
         session = await self._session(scope)
-        agent = self._orchestrators.of(session.agent)
+        agent = self._orchestrators.of(Scope(scope.owner, session.agent))
         agent.check_snapshot_name(options.checkpoint_name)
         if options.dry_run:
             return await self._preview(scope, session, agent, options)

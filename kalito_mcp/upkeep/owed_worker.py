@@ -46,9 +46,10 @@ class OwedWorker:
         self._wake = anyio.Event()
         self._idle = anyio.Event()
 
-    def nudge(self, scope: Scope) -> None:
-        """Report that a session may owe work. Returns at once."""
-        self._pending[(scope.owner, scope.session)] = scope
+    def nudge(self, scope: Scope | None = None) -> None:
+        """Report that a session may owe work, or with no scope that an erasure may. Returns at once."""
+        if scope is not None:
+            self._pending[(scope.owner, scope.session)] = scope
         if self._idle.is_set():
             self._idle = anyio.Event()
         self._wake.set()

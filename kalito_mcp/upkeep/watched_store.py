@@ -8,11 +8,15 @@ from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 
 class WatchedStore:
-    """A `ports.store.Store` on top of another one. `on_commit` must return at once and not raise."""
+    """A `ports.store.Store` on top of another one."""
 
-    def __init__(self, store: Store, on_commit: Callable[[], None]) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._on_commit = on_commit
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch(self, on_commit: Callable[[], None]) -> None:
+        """Call `on_commit` after every commit from now on. It must return at once and not raise."""
+        self._watchers.append(on_commit)
 
     def read(self) -> AbstractAsyncContextManager[ReadView]:
         """As the store's."""
@@ -20,10 +24,10 @@ class WatchedStore:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransaction]:
-        """As the store's. `on_commit` is not called if the block raised, because nothing was committed."""
+        """As the store's. Nothing is reported if the block raised, because nothing was committed."""
         async with self._store.write() as transaction:
             yield transaction
-        self._on_commit()
+        self._report()
 
     async def build_ann_index(self) -> bool:
         """As the store's."""
@@ -32,7 +36,7 @@ class WatchedStore:
     async def sweep(self, up_to: int = 0) -> Swept:
         """As the store's. Also reported: it removes the file that makes vector search fast, which must be rebuilt."""
         swept = await self._store.sweep(up_to)
-        self._on_commit()
+        self._report()
         return swept
 
     async def secret(self) -> bytes:
@@ -42,3 +46,7 @@ class WatchedStore:
     async def revision(self) -> int:
         """As the store's."""
         return await self._store.revision()
+
+    def _report(self) -> None:
+        for on_commit in self._watchers:
+            on_commit()

@@ -12,10 +12,12 @@ from anyio import create_task_group, from_thread
 
 from kalito_mcp import Memory, open_memory
 from kalito_mcp.domain.erasing import PurgeReport
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.editing import snapshot_eraser
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.graph import top_subgraph
 from kalito_mcp.graph.files import read_json
+from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from tests.empty_database import lay_empty_database
 from tests.scripted import CountedIds, ScriptedClock
 from tests.stored import said, texts_of
@@ -167,3 +169,21 @@ async def test_a_snapshot_that_names_nothing_erased_is_not_read_as_a_graph(
     assert read == []
     await memory.purge(["msg_3"])
     assert [path.name for path in read] == ["default.json"]
+
+
+async def test_snapshots_belong_to_their_owner(memory: Memory, folder: Path) -> None:
+    ann = memory._orchestrators.of(Scope(owner="ann/../x"))
+    await ann.save_snapshot("mine")
+    assert [one.name for one in ann.list_snapshots()] == ["mine"]
+    assert [one.name for one in memory.orchestrator().list_snapshots()] == ["default"]
+    assert {path.parent.name for path in folder.rglob("mine.json")} == {"ann%2F%2E%2E%2Fx"}
+
+
+async def test_a_purge_cleans_the_snapshots_of_every_owner(memory: Memory, folder: Path) -> None:
+    of_ann = SnapshotFolder(folder).of("ann").folder
+    of_ann.mkdir(parents=True)
+    shutil.copy(folder / "default.json", of_ann / "mine.json")
+    (of_ann / "notes.txt").write_text("Quahog", encoding="utf-8")
+    report = await memory.purge(["msg_3"])
+    assert "Quahog" not in (of_ann / "mine.json").read_text(encoding="utf-8")
+    assert set(report.remaining) == {str(of_ann / "notes.txt")}

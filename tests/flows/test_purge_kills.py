@@ -4,7 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -125,11 +125,21 @@ async def test_the_same_purge_again_finishes_it(database: Path, folder: Path, po
         assert (await memory.purge(SAID)).erased == SAID
 
 
-async def test_the_next_write_of_another_process_finishes_it(database: Path, folder: Path) -> None:
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda memory: memory.record_messages("next", TALK[2:3]),
+        lambda memory: memory.remember("thought", {"text": "The tram is late."}),
+    ],
+    ids=["a message", "a thought"],
+)
+async def test_the_next_write_of_another_process_finishes_it(
+    database: Path, folder: Path, write: Callable[[Memory], Awaitable[object]]
+) -> None:
     async with open_memory(database) as memory:
         await memory.settled()
         assert is_killed(database, "purge.erased", *SAID)
-        await memory.record_messages("next", TALK[2:3])
+        await write(memory)
         await memory.settled()
         assert holding(folder, CANARY) == []
         assert warnings(database) == []
@@ -197,7 +207,7 @@ async def test_a_checkpoint_copied_before_a_purge_that_is_killed_is_cleaned_with
         assert is_killed(database, "purge.erased", *SAID)
         writer.communicate(b"\n")
         assert writer.returncode == -signal.SIGKILL
-        assert "late.json" in holding(folder, CANARY)
+        assert holding(folder, CANARY)
         await memory.record_messages("next", TALK[2:3])
         await memory.settled()
         assert holding(folder, CANARY) == []

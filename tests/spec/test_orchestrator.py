@@ -18,6 +18,7 @@ from kalito_mcp.domain.graph import (
     PromotionPolicy,
     SessionGraphConfig,
 )
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sleep import (
     SleepCycleReport,
     SleepCycleTrigger,
@@ -55,15 +56,12 @@ def configured(memory: Memory, folder: Path, **config: Any) -> MemoryOrchestrato
     settings = OrchestratorConfig(**config)
     cache = GraphCache(memory._store, lambda scope: new_graph(settings, scope, memory.clock))
     orchestrators = Orchestrators(
-        cache,
-        lambda agent_id: MemoryOrchestrator(
-            agent_id, settings, store=memory._store, cache=cache, snapshots=SnapshotFolder(folder), clock=memory.clock
-        ),
+        settings, store=memory._store, cache=cache, snapshots=SnapshotFolder(folder), clock=memory.clock
     )
-    Finalizer(
+    finalizer = Finalizer(
         memory._store, memory._summaries, memory._finalizer._pins, memory._graphs._observer, orchestrators, memory.clock
     )
-    return orchestrators.of(None)
+    return orchestrators.of(Scope(), finalize=finalizer.finalize)
 
 
 async def record(memory: Memory, *texts: str, session_id: str = "trip") -> list[str]:

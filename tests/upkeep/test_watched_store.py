@@ -12,12 +12,13 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_each_commit_is_reported_after_it_and_nothing_else_is(store: SqliteStore) -> None:
-    told: list[int] = []
-    watched = WatchedStore(store, lambda: told.append(1))
+    reported: list[int] = []
+    watched = WatchedStore(store)
+    watched.watch(lambda: reported.append(1))
     async with watched.write() as transaction:
         await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
-        assert told == []
-    assert told == [1]
+        assert reported == []
+    assert reported == [1]
     with pytest.raises(InvalidInput):
         async with watched.write() as transaction:
             await transaction.sessions.ensure(Scope(session="tax"), now_ms=START_MS)
@@ -25,15 +26,16 @@ async def test_each_commit_is_reported_after_it_and_nothing_else_is(store: Sqlit
     async with watched.read() as view:
         assert await view.sessions.get(Scope(session="trip")) is not None
         assert await view.sessions.get(Scope(session="tax")) is None
-    assert told == [1]
+    assert reported == [1]
 
 
-async def test_all_else_is_the_stores_own(store: SqliteStore) -> None:
-    told: list[int] = []
-    watched = WatchedStore(store, lambda: told.append(1))
+async def test_everything_else_is_passed_through(store: SqliteStore) -> None:
+    reported: list[int] = []
+    watched = WatchedStore(store)
+    watched.watch(lambda: reported.append(1))
     assert await watched.secret() == await store.secret()
     assert await watched.revision() == await store.revision()
     assert await watched.build_ann_index() is False
-    assert told == []
+    assert reported == []
     assert (await watched.sweep()).remaining == {}
-    assert told == [1], "what finds vectors quickly is to be made again"
+    assert reported == [1], "the file of fast vector search must be built again"
