@@ -26,6 +26,8 @@ def as_data(text: str) -> str:
     Lines after the first are indented. Invisible characters are escaped (see `visible`), and so is the first character
     of anything that reads like one of our markers. So no text can open or close the fence.
     """
+    if text.isascii() and text.isprintable() and "<" not in text:
+        return text  # nearly every message
     if "\n" in text or "\r" in text:
         text = "\n  ".join(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     return _MARKER.sub(_escape, visible(text))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
+from functools import cache
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -86,24 +87,36 @@ def cleaned(given: _Value) -> tuple[_Value, tuple[str, ...]]:
     as a secret. Everything that a caller passes goes through here once, so a new field is covered too.
     """
     found: list[str] = []
-    return _cleaned(given, "", found), tuple(found)
+    kept = _cleaned(given, "", found)
+    return (kept if found else given), tuple(found)
 
 
 def _cleaned(value: Any, field: str, found: list[str]) -> Any:
-    if isinstance(value, str) and not isinstance(value, Enum):
+    if value is None or isinstance(value, int | float | Enum):
+        return value
+    if isinstance(value, str):
         kept = redact(value)
         found += [f"{kind} in {field}" if field else kind for kind in kept.kinds]
         # Equal keys must stay equal, so that a retry is recognised.
         return hashed(value) if field == _CLIENT_KEY and kept.kinds else kept.text
-    if is_dataclass(value) and not isinstance(value, type):
-        own = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in _HANDLES}
-        return replace(value, **{name: _cleaned(one, field or _shown(name), found) for name, one in own.items()})
+    if isinstance(value, list | tuple):
+        return [_cleaned(one, field, found) for one in value]
+    if names := _field_names(value.__class__):
+        count = len(found)
+        read = {name: _cleaned(getattr(value, name), field or _shown(name), found) for name in names}
+        return replace(value, **read) if len(found) > count else value
     if isinstance(value, Mapping):
         return {
             _cleaned(name, field or "the name of a field", found): _cleaned_field(name, one, field, found)
             for name, one in value.items()
         }
-    return [_cleaned(one, field, found) for one in value] if isinstance(value, list | tuple) else value
+    return value
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass that are read; none of another type."""
+    return tuple(one.name for one in fields(kind) if one.name not in _HANDLES) if is_dataclass(kind) else ()
 
 
 def _cleaned_field(name: object, value: Any, field: str, found: list[str]) -> Any:
