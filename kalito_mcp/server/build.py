@@ -146,93 +146,41 @@ def _tools(opened: MemoryHandle, subscriptions: Subscriptions) -> list[Tool]:
     records = RecordTools(opened, subscriptions)
     writes = {"read_only": False, "destructive": False}
     reads = {"read_only": True, "destructive": False}
-    always_loaded = {"anthropic/alwaysLoad": True}
+    destroys = {"read_only": False, "destructive": True}
     return [
-        _tool(
-            conversation.record_messages,
-            "Record messages",
-            **writes,
-            meta={"anthropic/searchHint": "save, store, remember the conversation"},
-        ),
-        _tool(conversation.build_context, "Build context", **reads, is_text=True, meta=always_loaded),
-        _tool(search.search_memory, "Search memory", **reads, meta=always_loaded),
-        _tool(
-            pins.create_pin,
-            "Pin a fact",
-            **writes,
-            meta={"anthropic/searchHint": "remember a fact, preference, decision"},
-        ),
-        _tool(
-            conversation.summarize_session,
-            "Summarise the session",
-            **writes,
-            meta={"anthropic/searchHint": "sum up, compact the conversation"},
-        ),
-        _tool(
-            graph.record_feedback,
-            "Record feedback",
-            **writes,
-            meta={"anthropic/searchHint": "liked, disliked, try again, thumbs up or down"},
-        ),
+        _tool(conversation.record_messages, "Record messages", "save, store, remember the conversation", **writes),
+        _tool(conversation.build_context, "Build context", None, **reads, is_text=True),
+        _tool(search.search_memory, "Search memory", None, **reads),
+        _tool(pins.create_pin, "Pin a fact", "remember a fact, preference, decision", **writes),
+        _tool(conversation.summarize_session, "Summarise the session", "sum up, compact the conversation", **writes),
+        _tool(graph.record_feedback, "Record feedback", "liked, disliked, try again, thumbs up or down", **writes),
         _tool(
             conversation.finalize_session,
             "Finalize the session",
+            "close, end the conversation",
             **writes,
             is_idempotent=True,
-            meta={"anthropic/searchHint": "close, end the conversation"},
         ),
-        _tool(
-            records.remember,
-            "Remember",
-            **writes,
-            meta={"anthropic/searchHint": "note, to-do, task, store a document, reflection"},
-        ),
-        _tool(
-            records.update_memory,
-            "Update a memory",
-            read_only=False,
-            destructive=True,
-            meta={"anthropic/searchHint": "correct, edit, complete a task"},
-        ),
-        _tool(
-            records.forget,
-            "Forget",
-            read_only=False,
-            destructive=True,
-            meta={"anthropic/searchHint": "delete, erase, remove"},
-        ),
-        _tool(
-            records.restore,
-            "Restore",
-            **writes,
-            is_idempotent=True,
-            meta={"anthropic/searchHint": "undo, bring back, revert"},
-        ),
-        _tool(
-            records.memory_history,
-            "Memory history",
-            **reads,
-            meta={"anthropic/searchHint": "versions, who changed it, one record in full"},
-        ),
-        _tool(
-            records.list_tasks,
-            "List tasks",
-            **reads,
-            meta={"anthropic/searchHint": "to-do, what is due"},
-        ),
+        _tool(records.remember, "Remember", "note, to-do, task, store a document, reflection", **writes),
+        _tool(records.update_memory, "Update a memory", "correct, edit, complete a task", **destroys),
+        _tool(records.forget, "Forget", "delete, erase, remove", **destroys),
+        _tool(records.restore, "Restore", "undo, bring back, revert", **writes, is_idempotent=True),
+        _tool(records.memory_history, "Memory history", "versions, who changed it, one record in full", **reads),
+        _tool(records.list_tasks, "List tasks", "to-do, what is due", **reads),
     ]
 
 
 def _tool(
     function: Callable[..., Any],
     title: str,
+    hint: str | None,
     *,
     read_only: bool,
     destructive: bool,
-    meta: dict[str, Any],
     is_idempotent: bool = False,
     is_text: bool = False,
 ) -> Tool:
+    """A tool as hosts list it. They search it by its `hint`; one without a hint is always loaded."""
     tool = Tool.from_function(
         function,
         title=title,
@@ -244,7 +192,7 @@ def _tool(
             idempotent_hint=is_idempotent or read_only,
             open_world_hint=False,
         ),
-        meta=meta,
+        meta={"anthropic/searchHint": hint} if hint else {"anthropic/alwaysLoad": True},
         structured_output=False if is_text else None,
     )
     tool.parameters = _terse(tool.parameters)
