@@ -4,8 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-import aiosqlite
-
 from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditType
 from kalito_mcp.domain.records import (
     ConversationSummary,
@@ -19,6 +17,7 @@ from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
+from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import (
     INSERT_EDIT,
     STORED_COLUMNS,
@@ -124,11 +123,8 @@ UPDATE sessions SET importance_sum = importance_sum + :change, revision = revisi
 """
 
 
-class ConversationQueries:
+class ConversationQueries(Queries):
     """`ports.conversations.ConversationReader`."""
-
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
 
     async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
         found = await self._all(
@@ -164,9 +160,6 @@ class ConversationQueries:
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
         found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
         return next(iter(rows.pins(session, found)), None)
-
-    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
-        return list(await self._connection.execute_fetchall(statement, parameters))
 
 
 class ConversationStatements(ConversationQueries):

@@ -9,14 +9,13 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-import aiosqlite
-
 from kalito_mcp.domain.graph import GraphChanges, GraphContents, GraphEdge, GraphNode, GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.storage.sqlite import graph_rows as rows
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
+from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT
 
 _Item = TypeVar("_Item")
@@ -107,11 +106,8 @@ _READ_PAGE: Final = 1_000
 _WRITE_PAGE: Final = 200
 
 
-class GraphQueries:
+class GraphQueries(Queries):
     """`ports.graphs.GraphReader`."""
-
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
 
     async def state(self, scope: Scope) -> GraphState:
         return next((_state(row) for row in await self._all(SELECT_GRAPH, **_names(scope))), GraphState())
@@ -153,9 +149,6 @@ class GraphQueries:
             edges += rows.edges(page, dict(await self._all(SELECT_NODE_IDS, keys=json.dumps(sorted(keys)))))
         edges.sort(key=lambda edge: edge.key)
         return GraphContents(nodes=[nodes[row[0]] for row in listed], edges=edges, state=_state(graph))
-
-    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
-        return list(await self._connection.execute_fetchall(statement, parameters))
 
 
 class GraphStatements(GraphQueries):

@@ -5,14 +5,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-import aiosqlite
-
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
@@ -99,11 +98,8 @@ SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records WHERE id IN (SEL
 """
 
 
-class RecordQueries:
+class RecordQueries(Queries):
     """`ports.records.RecordReader`."""
-
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
         asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
@@ -190,9 +186,6 @@ class RecordQueries:
 
     async def _records(self, statement: str, **parameters: Any) -> list[MemoryRecord]:
         return [rows.record(row) for row in await self._all(statement, **parameters)]
-
-    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
-        return list(await self._connection.execute_fetchall(statement, parameters))
 
 
 def message_key(record_id: str) -> int | None:

@@ -4,11 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import aiosqlite
-
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
 from kalito_mcp.storage.sqlite import conversation_rows as rows
+from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.text.times.expressions import Span
 
 _DEFAULT_AGENT_OR: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
@@ -76,22 +75,19 @@ WHERE r.key IN (SELECT value FROM json_each(:keys)) AND {_IN_SCOPE} AND {_ADMITT
 """
 
 
-class SearchQueries:
+class SearchQueries(Queries):
     """`ports.search.SearchReader`."""
-
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
 
     async def candidate_stubs(
         self, scope: Scope, keys: Sequence[int], centres: Sequence[int], *, reach: int, filters: SearchFilters
     ) -> Sequence[CandidateStub]:
-        parameters = {
+        found = await self._all(
+            SELECT_CANDIDATE_STUBS,
             **_filter_parameters(scope, filters),
-            "keys": json.dumps(list(keys)),
-            "centres": json.dumps(list(centres)),
-            "reach": reach,
-        }
-        found = await self._connection.execute_fetchall(SELECT_CANDIDATE_STUBS, parameters)
+            keys=json.dumps(list(keys)),
+            centres=json.dumps(list(centres)),
+            reach=reach,
+        )
         names = _folded(filters)
         return [
             CandidateStub(key, session, seq, tokens, name, bool(is_admitted) and _is_one_of(names, name))
@@ -99,17 +95,17 @@ class SearchQueries:
         ]
 
     async def dated(self, scope: Scope, span: Span, *, limit: int) -> Sequence[int]:
-        parameters = {**_scope_parameters(scope), "first": span.first, "last": span.last, "limit": limit}
-        return [row[0] for row in await self._connection.execute_fetchall(SELECT_DATED, parameters)]
+        parameters = _scope_parameters(scope)
+        rows = await self._all(SELECT_DATED, **parameters, first=span.first, last=span.last, limit=limit)
+        return [row[0] for row in rows]
 
     async def last_key(self, scope: Scope, until: int) -> int | None:
-        parameters = {**_scope_parameters(scope), "until": until}
-        [[key]] = await self._connection.execute_fetchall(SELECT_LAST_KEY, parameters)
+        [[key]] = await self._all(SELECT_LAST_KEY, **_scope_parameters(scope), until=until)
         return None if key is None else int(key)
 
     async def candidates(self, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
-        parameters = {**_filter_parameters(scope, filters), "keys": json.dumps(list(keys))}
-        found: list[Any] = list(await self._connection.execute_fetchall(SELECT_CANDIDATES, parameters))
+        asked = _filter_parameters(scope, filters)
+        found = await self._all(SELECT_CANDIDATES, **asked, keys=json.dumps(list(keys)))
         names = _folded(filters)
         return rows.candidates(row for row in found if _is_one_of(names, row[5]))
 

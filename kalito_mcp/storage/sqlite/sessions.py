@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-import aiosqlite
-
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.queries import Queries
 
 _COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.model, s.message_count, s.summary_count, s.pin_count, s.importance_sum,
@@ -57,37 +56,26 @@ UPDATE_OBSERVED_SEQ: Final = "UPDATE sessions SET observed_seq = max(observed_se
 UPDATE_STAGE: Final = "UPDATE sessions SET stage = :stage WHERE key = :key"
 
 
-class SessionQueries:
+class SessionQueries(Queries):
     """`ports.sessions.SessionReader`."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
-
     async def get(self, scope: Scope) -> Session | None:
-        rows = await self._connection.execute_fetchall(
-            SELECT_SESSION, {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
-        )
+        rows = await self._all(SELECT_SESSION, owner=scope.owner, agent=scope.agent, session=scope.session)
         return next(_sessions(rows), None)
 
     async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
-        rows = await self._connection.execute_fetchall(
-            SELECT_RECENT_SESSIONS,
-            {"owner": scope.owner, "agent": scope.agent, "prefix": prefix, "limit": limit},
-        )
+        rows = await self._all(SELECT_RECENT_SESSIONS, owner=scope.owner, agent=scope.agent, prefix=prefix, limit=limit)
         return list(_sessions(rows))
 
     async def totals(self, scope: Scope) -> dict[str, int]:
-        [row] = await self._connection.execute_fetchall(SELECT_TOTALS, {"owner": scope.owner})
+        [row] = await self._all(SELECT_TOTALS, owner=scope.owner)
         return {
             name: int(count) for name, count in zip(("sessions", "messages", "pins", "summaries"), row, strict=True)
         }
 
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
-        rows = await self._connection.execute_fetchall(
-            SELECT_OWING_SESSIONS,
-            {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit},
-        )
-        return list(_sessions(rows))
+        asked = {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit}
+        return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **asked)))
 
 
 class SessionStatements(SessionQueries):
@@ -103,26 +91,23 @@ class SessionStatements(SessionQueries):
                     f"session {scope.session!r} belongs to agent {any_agent.agent!r}, not {agent!r}; "
                     "leave agent_id out, or use another session_id"
                 )
-            new = {"owner": scope.owner, "agent": agent, "session": scope.session, "now_ms": now_ms}
-            await self._connection.execute_fetchall(INSERT_AGENT, {"owner": scope.owner, "agent": agent})
-            await self._connection.execute_fetchall(INSERT_SESSION, new)
+            await self._all(INSERT_AGENT, owner=scope.owner, agent=agent)
+            await self._all(INSERT_SESSION, owner=scope.owner, agent=agent, session=scope.session, now_ms=now_ms)
             known = await self.get(scope)
         assert known is not None  # noqa: S101 - it was read or written in this transaction
         return known
 
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
-        await self._connection.execute_fetchall(
-            UPDATE_STATE, {"state": str(state), "now_ms": now_ms, "key": session.key}
-        )
+        await self._all(UPDATE_STATE, state=str(state), now_ms=now_ms, key=session.key)
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        await self._connection.execute_fetchall(UPDATE_PINNED_SEQ, {"seq": seq, "key": session.key})
+        await self._all(UPDATE_PINNED_SEQ, seq=seq, key=session.key)
 
     async def set_observed_seq(self, session: Session, seq: int) -> None:
-        await self._connection.execute_fetchall(UPDATE_OBSERVED_SEQ, {"seq": seq, "key": session.key})
+        await self._all(UPDATE_OBSERVED_SEQ, seq=seq, key=session.key)
 
     async def set_stage(self, session: Session, stage: str | None) -> None:
-        await self._connection.execute_fetchall(UPDATE_STAGE, {"stage": stage, "key": session.key})
+        await self._all(UPDATE_STAGE, stage=stage, key=session.key)
 
 
 def _sessions(rows: Iterable[Any]) -> Iterator[Session]:

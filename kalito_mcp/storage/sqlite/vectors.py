@@ -14,6 +14,7 @@ import anyio.to_thread
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
+from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 
 if TYPE_CHECKING:
@@ -123,11 +124,11 @@ _Place = tuple[int, int | None]
 """Keys of an agent and of one session of it, None for all sessions."""
 
 
-class VectorQueries:
+class VectorQueries(Queries):
     """`ports.vectors.VectorReader`."""
 
     def __init__(self, connection: aiosqlite.Connection, caches: VectorCaches) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._caches = caches
 
     async def indexes(self) -> Sequence[VectorIndex]:
@@ -238,9 +239,6 @@ class VectorQueries:
         else:
             rows = await self._all(SELECT_PLACE_OF_SESSION, **asked, session=scope.session)
         return next(((row[0], row[1]) for row in rows), None)
-
-    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
-        return list(await self._connection.execute_fetchall(statement, parameters))
 
 
 class VectorStatements(VectorQueries):
