@@ -39,48 +39,30 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The marks that a screen draws with; each is one column wide, except the ellipsis."""
+    """The marks that a screen draws with; each is one column wide, except the ellipsis. The defaults are those for
+    an encoding with block elements."""
 
-    recent: str
-    pins: str
-    summaries: str
-    found: str
-    free: str
-    left: str
-    right: str
-    bar: str
-    rule: str
-    upright: str
-    corners: tuple[str, str, str, str]  # top left, top right, bottom left, bottom right
-    ellipsis: str
-    dot: str
-    pin: str
-    auto_pin: str
-    summary: str
-    yes: str
-    no: str
+    recent: str = "█"
+    pins: str = "▓"
+    summaries: str = "▒"
+    found: str = "▄"
+    free: str = "·"
+    left: str = "▕"
+    right: str = "▏"
+    bar: str = "▎"
+    rule: str = "─"
+    upright: str = "│"
+    corners: tuple[str, str, str, str] = ("╭", "╮", "╰", "╯")  # top left, top right, bottom left, bottom right
+    ellipsis: str = "…"
+    dot: str = "·"
+    pin: str = "◆"
+    auto_pin: str = "◇"
+    summary: str = "≡"
+    yes: str = "✓"
+    no: str = "✗"
 
 
-BLOCKS: Final = Glyphs(
-    recent="█",
-    pins="▓",
-    summaries="▒",
-    found="▄",
-    free="·",
-    left="▕",
-    right="▏",
-    bar="▎",
-    rule="─",
-    upright="│",
-    corners=("╭", "╮", "╰", "╯"),
-    ellipsis="…",
-    dot="·",
-    pin="◆",
-    auto_pin="◇",
-    summary="≡",
-    yes="✓",
-    no="✗",
-)
+BLOCKS: Final = Glyphs()
 ASCII: Final = Glyphs(
     recent="#",
     pins="@",
