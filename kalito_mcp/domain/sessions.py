@@ -71,20 +71,20 @@ class Session:
     id: str
     agent: str
     state: SessionState
-    model: str | None
-    message_count: int
-    summary_count: int
-    pin_count: int
-    importance_sum: float
-    summarized_seq: int
-    pinned_seq: int
-    observed_seq: int
-    stage: str | None
-    oldest_message_at: int | None
-    newest_message_at: int | None
     created_at: int
     updated_at: int
-    revision: int
+    model: str | None = None
+    message_count: int = 0
+    summary_count: int = 0
+    pin_count: int = 0
+    importance_sum: float = 0.0
+    summarized_seq: int = 0
+    pinned_seq: int = 0
+    observed_seq: int = 0
+    stage: str | None = None
+    oldest_message_at: int | None = None
+    newest_message_at: int | None = None
+    revision: int = 0
     hidden_count: int = 0
 
     def stats(self) -> MemoryStats:
@@ -124,19 +124,6 @@ def unrecorded_session(owner: str, session_id: str, now_ms: int) -> Session:
         id=session_id,
         agent=DEFAULT_AGENT,
         state=SessionState.OPEN,
-        model=None,
-        message_count=0,
-        hidden_count=0,
-        summary_count=0,
-        pin_count=0,
-        importance_sum=0.0,
-        summarized_seq=0,
-        pinned_seq=0,
-        observed_seq=0,
-        stage=None,
-        oldest_message_at=None,
-        newest_message_at=None,
         created_at=now_ms,
         updated_at=now_ms,
-        revision=0,
     )

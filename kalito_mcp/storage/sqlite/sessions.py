@@ -10,9 +10,9 @@ from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
 _COLUMNS: Final = """
-    s.key, s.owner, s.id, a.id, s.state, s.model, s.message_count, s.summary_count, s.pin_count, s.importance_sum,
-    s.summarized_seq, s.pinned_seq, s.observed_seq, s.stage, s.oldest_message_at, s.newest_message_at, s.created_at,
-    s.updated_at, s.revision, s.hidden_count
+    s.key, s.owner, s.id, a.id, s.state, s.created_at, s.updated_at, s.model, s.message_count, s.summary_count,
+    s.pin_count, s.importance_sum, s.summarized_seq, s.pinned_seq, s.observed_seq, s.stage, s.oldest_message_at,
+    s.newest_message_at, s.revision, s.hidden_count
 """
 _STATE_PLACE: Final = 4
 SELECT_SESSION: Final = f"""
