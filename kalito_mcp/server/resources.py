@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from mcp.server import MCPServer
@@ -27,13 +28,13 @@ _MAX_COMPLETIONS: Final = 100
 
 def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     """Add the resources and the completion of ids."""
+    resource = partial(server.resource, mime_type="application/json")
 
-    @server.resource(
+    @resource(
         SESSIONS_URI,
         name="sessions",
         title="Sessions",
         description="The 100 sessions that changed last: id, agent, state, counts.",
-        mime_type="application/json",
     )
     async def sessions() -> str:
         with protocol_errors("resource sessions"):
@@ -42,12 +43,11 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
             {"sessions": [session.to_dict() for session in found], "shown": len(found), "limit": _MAX_SESSIONS}
         )
 
-    @server.resource(
+    @resource(
         STATS_URI,
         name="session-stats",
         title="Session statistics",
         description="One session in numbers: messages, summaries, pins, oldest and newest message, mean importance.",
-        mime_type="application/json",
         # An id is not a path: it may begin with a slash or contain two dots, and is only used as a query parameter.
         security=ResourceSecurity(exempt_params={"session_id"}),
     )
@@ -56,12 +56,11 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
             stats = await (await opened.memory()).session_stats(session_id)
         return _json(stats.to_dict())
 
-    @server.resource(
+    @resource(
         GRAPH_URI,
         name="session-graph",
         title="Session graph",
         description="One session's graph: its size, and the questions and entities that rank highest.",
-        mime_type="application/json",
         security=ResourceSecurity(exempt_params={"session_id"}),
     )
     async def session_graph(session_id: str) -> str:
@@ -69,59 +68,54 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
             found = await (await opened.memory()).graph_overview(session_id=session_id)
         return _json(found)
 
-    @server.resource(
+    @resource(
         AGENT_URI,
         name="agent",
         title="Agent graph",
         description="The default agent's long-term graph: its size, and the questions and entities that rank highest.",
-        mime_type="application/json",
     )
     async def agent() -> str:
         with protocol_errors("resource agent"):
             return _json(await (await opened.memory()).graph_overview())
 
-    @server.resource(
+    @resource(
         SNAPSHOTS_URI,
         name="snapshots",
         title="Snapshots",
         description="The snapshots of agents' long-term graphs: name, size in bytes, time of writing.",
-        mime_type="application/json",
     )
     async def snapshots() -> str:
         with protocol_errors("resource snapshots"):
             found = (await opened.memory()).orchestrator().list_snapshots()
         return _json({"snapshots": [one.to_dict() for one in found]})
 
-    @server.resource(
+    @resource(
         SNAPSHOT_URI,
         name="snapshot",
         title="Snapshot",
         description="One snapshot: its size, and the questions and entities that rank highest.",
-        mime_type="application/json",
     )
     async def snapshot(snapshot_id: str) -> str:
         with _not_found_as_resource_error("snapshot"):
             found = await (await opened.memory()).orchestrator().snapshot_overview(snapshot_id)
         return _json(found)
 
-    @server.resource(
+    @resource(
         RECORD_URI,
         name="record",
         title="Record",
         description="One record with all its fields: a message, thought, document, task, pin or summary.",
-        mime_type="application/json",
     )
     async def record(record_id: str) -> str:
         with _not_found_as_resource_error("record"):
             found = await (await opened.memory()).record(record_id)
         return _json(found.to_dict())
 
-    @server.resource(
+    @resource(
         HISTORY_URI,
         name="record-history",
         title="Record history",
         description="Every edit of one record, oldest first: who changed what and when.",
-        mime_type="application/json",
     )
     async def record_history(record_id: str) -> str:
         with _not_found_as_resource_error("record-history"):
