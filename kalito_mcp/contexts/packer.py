@@ -87,15 +87,7 @@ class Packer:
         # A label is in every context of its session, and costs as much to count as a short message.
         self._label_tokens = lru_cache(maxsize=_MAX_CACHED_LABELS)(counter.count)
         self._newline = counter.count("\n")
-        self._headings = {
-            heading: counter.count(heading) + self._newline
-            for heading in (
-                render.SUMMARIES_HEADING,
-                render.PINS_HEADING,
-                render.HISTORY_HEADING,
-                render.RECENT_HEADING,
-            )
-        }
+        self._headings = {heading: counter.count(heading) + self._newline for heading in render.HEADINGS}
 
     def pack(self, parts: ContextParts, *, max_tokens: int, fence: str) -> MemoryContext:
         """Return the context, at most `max_tokens` tokens by this packer's counter.

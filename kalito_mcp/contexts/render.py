@@ -28,6 +28,7 @@ SUMMARIES_HEADING: Final = "SUMMARIES (background context)"
 PINS_HEADING: Final = "PINS (important facts)"
 HISTORY_HEADING: Final = "HISTORICAL MESSAGES (condensed)"
 RECENT_HEADING: Final = "--- RECENT CONVERSATION ---"
+HEADINGS: Final = (SUMMARIES_HEADING, PINS_HEADING, HISTORY_HEADING, RECENT_HEADING)
 
 _SOURCES: Final = {
     Origin.USER: "the user",
@@ -139,12 +140,7 @@ def assemble(
 ) -> str:
     """Return the whole text. An empty part has no heading."""
     lines = [frame[0]]
-    for heading, pieces in (
-        (SUMMARIES_HEADING, summaries),
-        (PINS_HEADING, pins),
-        (HISTORY_HEADING, hits),
-        (RECENT_HEADING, recent),
-    ):
+    for heading, pieces in zip(HEADINGS, (summaries, pins, hits, recent), strict=True):
         if pieces:
             lines += [heading, *pieces]
     return "\n".join([*lines, frame[1]])
