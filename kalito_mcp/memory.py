@@ -136,6 +136,7 @@ class Memory:
         A session without messages has only what matches the query. The records in the context count as used.
 
         Raises:
+            InvalidInput: `max_tokens` is out of range.
             SessionNotFound: no such session, and no query.
             BudgetTooSmall: even an empty context is larger; says the minimum.
         """
@@ -159,24 +160,21 @@ class Memory:
             ClientKeyReused: a known `client_key` with another text.
             RecordNotFound: `source_message_id` is not a message of the session.
             Conflict: the source message is not in the user's or the assistant's own words, and `is_confirmed` is not
-                set.
+                set; or the same pin was erased.
             SessionFinalized: the session is closed.
         """
         return await self.manager.create_semantic_pin(request)
 
     async def summarize_session(self, session_id: str) -> Sequence[ConversationSummary]:
         """Summarise all messages without a summary, including the newest, and fold what is due; the new summaries.
-
-        Raises:
-            SessionNotFound: no such session.
-        """
+        Raises SessionNotFound."""
         return await self._summaries.summarize_all(self._scope(session_id))
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """Summarise a range of messages: with the caller's text, or else with the session's model or without one.
 
         Raises:
-            InvalidInput: the range is reversed, or does not have `message_count` messages.
+            InvalidInput: the text is blank or too long, the range is reversed, or `message_count` is wrong.
             RecordNotFound: an end of the range is not a message of the session.
             SummaryRangeConflict: the range does not begin right after the last summary; says where that is.
             SessionNotFound: no such session.
@@ -266,7 +264,8 @@ class Memory:
 
         Raises:
             InvalidInput: an unknown type, or a field that is unknown, missing or wrong; nothing was written.
-            Conflict: the session is closed, or the same text was erased for good; nothing was written.
+            Conflict: the session is closed, the document is forgotten, or the same text was erased for good; nothing
+                was written.
             RecordNotFound: `caused_by` names no record; nothing was written.
         """
         kind, given, origin = as_record(
@@ -299,7 +298,8 @@ class Memory:
     async def update_memory(
         self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PROGRAM
     ) -> MemoryRecord:
-        """Change fields of a record; a field set to None is removed. What was derived from it follows.
+        """Change fields of a record; a field set to None is removed. What was derived from it follows. If nothing
+        changes, no edit is made.
 
         Raises:
             RevisionConflict: the record is no longer at `expected_revision`; nothing was written.

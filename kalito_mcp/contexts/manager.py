@@ -116,18 +116,7 @@ class MemoryManager:
         pending_input: bool = False,
         include: Collection[Include] = (),
     ) -> MemoryContext:
-        """Return what the session remembers, in at most `max_tokens` tokens. Default: `context.token_limit`.
-
-        If there is room, a query adds older records of the agent that match it, and the messages around them.
-        With `pending_input`, the newest message is left out if it is the user's: the model gets it anyway.
-        `include` adds kinds of records that are left out by default.
-        For an unknown session, the context contains only what matches the query.
-
-        Raises:
-            InvalidInput: `max_tokens` is out of range.
-            SessionNotFound: the session does not exist, and there is no query.
-            BudgetTooSmall: the smallest context does not fit; the message says the minimum.
-        """
+        """See `Memory.build_context`. Here the records in the context do not count as used."""
         budget = self._context.token_limit if max_tokens is None else max_tokens
         if not 1 <= budget <= MOST_TOKENS:
             raise InvalidInput(
@@ -165,25 +154,11 @@ class MemoryManager:
         return replace(context, left_out=left_out, note=found.note)
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
-        """Summarise a range of messages with the caller's text, with a model, or without one.
-
-        Raises:
-            InvalidInput: the text is too long, the range is reversed, or `message_count` is wrong.
-            RecordNotFound, SessionNotFound: an end of the range is not in the session, or there is no such session.
-            SummaryRangeConflict, SessionFinalized: the range does not follow the last summary; the session is closed.
-        """
+        """See `Memory.create_summary`."""
         return await self._summaries.create(self._scope(request.session_id), request)
 
     async def create_semantic_pin(self, request: CreatePinRequest) -> SemanticPin:
-        """Pin a text to the session, opened if it is new. A known `client_key` returns the pin it made before.
-
-        Raises:
-            InvalidInput: the text, an id or the importance is not acceptable.
-            ClientKeyReused: the `client_key` was used before with other content.
-            RecordNotFound: `source_message_id` is not a message of the session.
-            Conflict: that message is not the user's or assistant's and nobody confirmed; or the pin was erased.
-            SessionFinalized: the session is closed.
-        """
+        """See `Memory.create_pin`."""
         checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
         checked_handle(request.session_id, "session_id")
         key = request.client_key

@@ -69,16 +69,7 @@ class RecordEditor:
         editor: Editor,
         origin: Origin,
     ) -> Sequence[MemoryRecord]:
-        """Store a thought, a document or a task in the scope's session, or for its agent if there is no session.
-
-        A document is stored in parts. If its `source` is known, it replaces that document part by part: equal parts
-        stay unchanged, surplus old parts are forgotten. Parts that were erased for good are left out.
-
-        Raises:
-            InvalidInput: a field is unknown, missing or wrong; nothing was written.
-            Conflict: the session is closed, the document is forgotten, or the same text was erased for good.
-            RecordNotFound: `caused_by` names no record.
-        """
+        """Store a thought, a document or a task; see `Memory.remember`."""
         if record_type not in _REMEMBERED:
             raise InvalidInput(
                 f"type={str(record_type)!r} cannot be created with remember; use thought, document or task"
@@ -119,13 +110,7 @@ class RecordEditor:
     async def update(
         self, scope: Scope, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor
     ) -> MemoryRecord:
-        """Change fields of a record; null removes an optional field. If nothing changes, no edit is made.
-
-        Raises:
-            RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
-            RecordNotFound: no such record. InvalidInput: a field is unknown or wrong.
-            Conflict: it is forgotten, or its state does not allow the change.
-        """
+        """See `Memory.update_memory`."""
         _check_lengths(changes, self._limits.max_text_bytes, "limits.max_text_bytes")
         kept, redacted = await read_aside(len(str(changes)), lambda: cleaned(changes))
 

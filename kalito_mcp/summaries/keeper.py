@@ -114,14 +114,7 @@ class SummaryKeeper:
                 continue
 
     async def create(self, scope: Scope, request: CreateSummaryRequest) -> ConversationSummary:
-        """Summarise the requested range, with the caller's text if there is one.
-
-        Raises:
-            InvalidInput: the text is blank or too long, the range is reversed, or `message_count` is wrong.
-            RecordNotFound, SessionNotFound: an end of the range is not in the session, or there is no such session.
-            SummaryRangeConflict: it does not begin right after the last summary; the message says where to begin.
-            SessionFinalized: the session is closed.
-        """
+        """See `Memory.create_summary`."""
         if request.summary is not None:
             checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
         kept, redacted = cleaned(request)
