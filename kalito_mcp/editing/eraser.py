@@ -4,6 +4,7 @@ The transaction that erases also notes that the files must be swept. So an inter
 next purge, or in the background after the memory is next opened or written to.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,7 +22,8 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import get_record, get_records
 
-_PAUSE_S: Final = 300.0
+_LOOK_PAUSE_S: Final = 1.0
+_SWEEP_PAUSE_S: Final = 300.0
 
 
 class Eraser:
@@ -33,7 +35,7 @@ class Eraser:
         self._snapshots = snapshots
         self._clock = clock
         self._sweeping = anyio.Lock()
-        self._next_try_s = float("-inf")
+        self._next_look_s = -math.inf
 
     async def purge(self, scope: Scope, record_ids: Sequence[str]) -> PurgeReport:
         """Erase the records of these ids and everything derived from them. A document's id erases all its parts; an
@@ -83,16 +85,22 @@ class Eraser:
             swept = await self._store.sweep(0 if snapshots.is_owed else unswept.last)
             return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})
 
-    async def finish(self) -> None:
-        """Sweep if a purge was interrupted. After a failed sweep, the next try is some minutes later.
+    async def finish(self) -> float:
+        """Sweep if a purge was interrupted. Looks at most once a second, and after a sweep once in five minutes.
+
+        Returns the seconds after which to call it again even if nothing is written; infinity if nothing is owed.
 
         Raises:
             StorageError: the files could not be cleaned; the sweep is still owed.
         """
+        now_s = self._clock.steady_s()
+        if now_s < self._next_look_s:
+            return self._next_look_s - now_s
+        self._next_look_s = now_s + _LOOK_PAUSE_S
         async with self._store.read() as view:
             is_owed = (await view.records.unswept()).last > 0
-        if not is_owed:
-            self._next_try_s = float("-inf")
-        elif self._clock.steady_s() >= self._next_try_s and not self._sweeping.locked():
-            self._next_try_s = self._clock.steady_s() + _PAUSE_S
-            await self.sweep()
+        if not is_owed or self._sweeping.locked():
+            return math.inf
+        self._next_look_s = now_s + _SWEEP_PAUSE_S
+        await self.sweep()
+        return _SWEEP_PAUSE_S

@@ -56,15 +56,16 @@ class OwedWorker:
 
     async def run(self) -> None:
         """Work until cancelled, starting with what an earlier process left owed."""
-        await self._finish_erasures()
+        pause_s = await self._finish_erasures()
         await self._find_debts()
         while True:
             while self._pending:
                 await self.pay(self._pending.pop(next(iter(self._pending))))
             self._idle.set()
-            await self._wake.wait()
+            with anyio.move_on_after(pause_s):
+                await self._wake.wait()
             self._wake = anyio.Event()
-            await self._finish_erasures()
+            pause_s = await self._finish_erasures()
 
     async def settled(self) -> None:
         """Wait until the work of all nudged sessions was tried."""
@@ -83,11 +84,12 @@ class OwedWorker:
         except Exception:
             _log.exception("owed work of session %r failed; it stays owed", scope.session)
 
-    async def _finish_erasures(self) -> None:
+    async def _finish_erasures(self) -> float:
         try:
-            await self._eraser.finish()
+            return await self._eraser.finish()
         except Exception:
             _log.exception("the files may still contain erased text; cleaning them is tried again later")
+            return 0.0
 
     async def _find_debts(self) -> None:
         last_key = 0

@@ -14,8 +14,11 @@ import pytest
 
 from kalito_mcp import Memory, open_memory
 from kalito_mcp.crash_points import VARIABLE
+from kalito_mcp.ports.records import Swept
+from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
 from tests.flows.test_erasure import CANARY, TALK, holding
+from tests.scripted import ScriptedClock
 from tests.server.wire import clean_environment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]
@@ -136,13 +139,36 @@ async def test_the_same_purge_again_finishes_it(database: Path, folder: Path, po
 async def test_the_next_write_of_another_process_finishes_it(
     database: Path, folder: Path, write: Callable[[Memory], Awaitable[object]]
 ) -> None:
-    async with open_memory(database) as memory:
+    clock = ScriptedClock()
+    async with open_memory(database, clock=clock) as memory:
         await memory.settled()
         assert is_killed(database, "purge.erased", *SAID)
+        clock.advance(2)
         await write(memory)
         await memory.settled()
         assert holding(folder, CANARY) == []
         assert warnings(database) == []
+
+
+async def test_without_another_write_a_running_server_finishes_it_a_moment_later(
+    database: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_swept = anyio.Event()
+    sweep = SqliteStore.sweep
+
+    async def sweep_and_report(store: SqliteStore, up_to: int = 0) -> Swept:
+        swept = await sweep(store, up_to)
+        is_swept.set()
+        return swept
+
+    async with open_memory(database) as memory:
+        await memory.record_messages("next", TALK[2:3])
+        assert is_killed(database, "purge.erased", *SAID)
+        monkeypatch.setattr(SqliteStore, "sweep", sweep_and_report)
+        await memory.record_messages("next", TALK[3:4])
+        with anyio.fail_after(30):
+            await is_swept.wait()
+        assert holding(folder, CANARY) == []
 
 
 async def test_processes_that_start_together_finish_it_together(database: Path, folder: Path) -> None:
@@ -176,7 +202,7 @@ async def test_before_a_purge_answers_the_cut_of_the_log_is_on_the_disk(database
 async def checkpoint_held(database: Path, killed: str) -> AsyncIterator[tuple[Memory, "subprocess.Popen[bytes]"]]:
     """A memory, and another process that has copied the graph for a checkpoint and dies right before or after its file
     gets its name."""
-    async with open_memory(database) as memory:
+    async with open_memory(database, clock=ScriptedClock()) as memory:
         with subprocess.Popen(  # noqa: ASYNC220 - the test drives both sides, one after the other
             [sys.executable, "-c", CHECKPOINT, str(database), killed],
             cwd=ROOT,
@@ -208,6 +234,8 @@ async def test_a_checkpoint_copied_before_a_purge_that_is_killed_is_cleaned_with
         writer.communicate(b"\n")
         assert writer.returncode == -signal.SIGKILL
         assert holding(folder, CANARY)
+        assert isinstance(memory.clock, ScriptedClock)
+        memory.clock.advance(2)
         await memory.record_messages("next", TALK[2:3])
         await memory.settled()
         assert holding(folder, CANARY) == []
