@@ -78,7 +78,7 @@ class SessionNotFound(NotFound):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"no session {session_id!r}; record a message in it first; search_memory finds what was said in others"
+            f"no session {session_id!r}; check the id, or record a message in it; search_memory searches the others"
         )
 
 
@@ -92,7 +92,7 @@ class RecordErased(RecordNotFound):
     """The record with this id was erased for good."""
 
     def __init__(self, record_id: str, day: str) -> None:
-        super().__init__(f"{record_id} was erased for good on {day}")
+        super().__init__(f"{record_id} was erased for good on {day} and cannot be brought back")
         self.record_id = record_id
 
 
@@ -132,7 +132,7 @@ class RevisionConflict(Conflict):
         super().__init__(
             f"{record_id} is at revision {current}, not {expected}: "
             f"{'it was edited since you read it' if expected < current else 'that revision does not exist yet'}. "
-            f"Read it again, then repeat the edit if still needed with expected_revision={current}"
+            f"Read it again; if your edit is still needed, repeat it with expected_revision={current}"
         )
         self.current = current
 

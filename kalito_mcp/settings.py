@@ -135,7 +135,7 @@ def _database_path(path: Path) -> Path:
     try:
         path.exists()
     except OSError as error:
-        raise ConfigurationError(f"the database {path} cannot be reached: {error.strerror}") from error
+        raise ConfigurationError(f"the database {path} cannot be reached: {error.strerror}; check the path") from error
     return path
 
 
@@ -152,9 +152,9 @@ def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ConfigurationError(f"cannot read the configuration {path}: {error.strerror}") from error
+        raise ConfigurationError(f"cannot read the configuration {path}: {error.strerror}; check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} is not TOML: {error}") from error
+        raise ConfigurationError(f"{path} is not TOML: {error}; correct it") from error
     database = content.pop("database", None)
     if not isinstance(database, str | None):
         raise ConfigurationError(f"{path}: write the database's path in quotes")
@@ -202,7 +202,7 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
         first = error.errors(include_url=False)[0]
         setting = f"setting {section}.{'.'.join(str(part) for part in first['loc'])}"
         if first["type"] == "missing":
-            raise ConfigurationError(f"{setting} is missing") from error
+            raise ConfigurationError(f"{setting} is missing; add it") from error
         wanted = first["msg"].removeprefix("Input should be ")
         raise ConfigurationError(f"{setting} should be {wanted}") from error
     except InvalidInput as error:

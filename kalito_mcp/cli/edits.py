@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
+from kalito_mcp.cli.options import settings_of_one_that_exists, with_assignments, with_settings
 from kalito_mcp.cli.record_lines import indented, redaction_lines
 from kalito_mcp.cli.running import this_person, with_echoes, with_memory
 from kalito_mcp.cli.terminal import tell, typed_fields
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("record_id", metavar="ID")
 @click.option("--text", help="The new text; - reads it from standard input.")
-@click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help="VALUE is JSON, else taken as text.")
+@with_assignments
 @click.option("--unset", multiple=True, metavar="FIELD", help="Remove an optional field.")
 @click.option(
     "--revision", type=click.IntRange(min=1), metavar="N", help="Only if the record is still at this revision."

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from kalito_mcp.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_VALUE: Final = "VALUE is read as JSON, or else as text."
+with_assignments: Final = click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help=_VALUE)
 
 
 def with_settings(command: Command) -> Command:

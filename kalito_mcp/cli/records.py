@@ -30,7 +30,7 @@ with_json = click.option("--json", "is_json", is_flag=True, help="JSON, one obje
 
 @click.command()
 @click.argument("record_id", metavar="ID")
-@click.option("--as-of", metavar="WHEN", help="As it was then: ISO 8601, UTC; a day means its end.")
+@click.option("--as-of", metavar="WHEN", help="As it was then: ISO 8601, UTC; a date means the end of that day.")
 @click.option("--version", type=int, metavar="N", help="As it was in this version; `history` lists them.")
 @with_json
 @with_settings
@@ -62,7 +62,7 @@ def show(
 
 @click.command()
 @click.argument("record_id", metavar="ID")
-@click.option("--diff", "has_diff", is_flag=True, help="What each edit changed, in full.")
+@click.option("--diff", "has_diff", is_flag=True, help="Also show what each edit changed, in full.")
 @with_json
 @with_settings
 def history(database: Path | None, config: Path | None, record_id: str, has_diff: bool, is_json: bool) -> None:
@@ -175,7 +175,7 @@ def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten
             lines += [
                 f"{one.id} {already}" if one.revision == revisions.get(one.id) else f"{did} {one.id}" for one in after
             ]
-            # A restored message says again what its pins were made from.
+            # A restored message agrees with its pins again: there is nothing to report.
             lines += echoes if is_forgotten else []
         return lines
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
+from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_assignments, with_settings
 from kalito_mcp.cli.record_lines import hit_line, nothing_lines, redaction_lines, remembered_line, why_lines
 from kalito_mcp.cli.running import this_person, with_memory
 from kalito_mcp.cli.terminal import tell, tell_json, typed_fields
@@ -41,7 +41,7 @@ with_agent = click.option("--agent", "agent_id", metavar="ID", help="Whose memor
     type=click.Choice(["note", "task", "document", "thought"]),
     help="Default: `note`. A document needs --set source=NAME. A thought is in no context unless asked for.",
 )
-@click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help="VALUE is JSON, else taken as text.")
+@with_assignments
 @with_session
 @with_agent
 @with_settings
@@ -59,14 +59,14 @@ def remember(
     if (text is None) is (path is None):
         raise click.UsageError("give a text (- reads it from standard input) or --file")
     if path is not None and record_type not in (None, "document"):
-        raise click.UsageError("--file keeps a document; leave --type out")
+        raise click.UsageError("--file keeps a document; leave out --type")
     settings = settings_of(database, config)
     is_new = not settings.database.exists()
     kind = record_type or ("note" if path is None else "document")
     fields = typed_fields(text, assignments)
     if path is not None:
         if "text" in fields:
-            raise click.UsageError("the text is that of --file; leave --set text out")
+            raise click.UsageError("--file already gives the text; leave out --set text")
         # The whole path: the same name in another folder is another document.
         fields = {"text": _words(path), "source": str(path.resolve()), **fields}
     kept = with_memory(
@@ -97,7 +97,7 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
     help="Only records of this type. Thoughts are found only with --type thought.",
 )
 @click.option(
-    "--role", "roles", multiple=True, type=click.Choice([str(one) for one in Role]), help="Only what this one said."
+    "--role", "roles", multiple=True, type=click.Choice([str(one) for one in Role]), help="Only what this role said."
 )
 @click.option("--name", "names", multiple=True, metavar="NAME", help="Only what a speaker of this name said.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only records with this tag.")
@@ -116,8 +116,8 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
     help="The least importance: 0 to 1, or low, medium, high or critical.",
 )
 @click.option("--since", metavar="WHEN", help="From then on: 2026-03-04, 7d (days ago), 'last March', 'two weeks ago'.")
-@click.option("--until", metavar="WHEN", help="Until then; a day or a month counts to its end.")
-@click.option("--now", metavar="MOMENT", help="Count from this moment, ISO 8601, instead of the present one.")
+@click.option("--until", metavar="WHEN", help="Up to then; a day or a month counts to its end.")
+@click.option("--now", metavar="MOMENT", help="The moment that `7d` counts from, ISO 8601. Default: now.")
 @click.option("--explain", "is_explained", is_flag=True, help="Say why each hit was found, and the parts of its score.")
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @with_settings
@@ -184,4 +184,4 @@ def _words(path: Path) -> str:
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} is not UTF-8; nothing was written. Convert it to UTF-8 first") from None
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}; nothing was written") from None
+        raise InvalidInput(f"cannot read {path}: {error.strerror}; nothing was written. Make it readable") from None

@@ -49,6 +49,6 @@ async def with_echoes(
     if not _REPEATED & changed_fields(record.content, after.content).keys():
         return result, []
     pins, now = await memory.derived_from(record.id)
-    # Automatic pins have followed the message: they say what it says now.
+    # Automatic pins changed with the message, so they are not among these.
     known = {one.version_id for one in summaries}
     return result, echo_lines(record.id, pins, [one for one in now if one.version_id not in known])

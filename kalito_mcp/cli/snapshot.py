@@ -73,9 +73,10 @@ def show(database: Path | None, config: Path | None, name: str, is_json: bool) -
     click.echo(f"{shown['name']}  {shown['bytes']:,} bytes  {shown['written_at']}")
     for kind in ("nodes", "edges"):
         parts = ", ".join(f"{count} {name}" for name, count in shown[f"{kind}_by_type"].items())
-        click.echo(f"{shown[kind]} {kind}: {parts or 'none'}")
+        click.echo(f"{plural(shown[kind], kind[:-1])}: {parts or 'none'}")
     for node in shown["top_queries"]:
-        click.echo(f"  rank {node['rank']:.2f}  x{node['repeat']:g}  {node['feedback']:+.1f}  {_line(node['text'])}")
+        liked = f"asked {node['repeat']:g}x  feedback {node['feedback']:+.1f}"
+        click.echo(f"  rank {node['rank']:.2f}  {liked}  {_line(node['text'])}")
 
 
 @command.command()
@@ -96,7 +97,7 @@ def restore(database: Path | None, config: Path | None, agent_id: str, name: str
             undone="nothing was restored",
         )
     nodes = _with_agent(settings, agent_id, lambda agent: agent.restore_snapshot(name))
-    click.echo(f"restored {name}: {nodes:,} nodes")
+    click.echo(f"restored {name}: {plural(nodes, 'node')}")
 
 
 @command.command()

@@ -44,7 +44,7 @@ def _standard_input() -> str:
     try:
         return sys.stdin.read().removesuffix("\n")
     except UnicodeDecodeError:
-        raise InvalidInput("standard input is not UTF-8; nothing was written") from None
+        raise InvalidInput("standard input is not UTF-8; nothing was written. Convert it to UTF-8 first") from None
 
 
 def ask(question: str, *, undone: str) -> None:

@@ -193,7 +193,8 @@ class MemoryManager:
                 source = await transaction.conversations.message(scope, number)
                 if source is None:
                     raise RecordNotFound(
-                        f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}"
+                        f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}; "
+                        "leave it out, or use another id"
                     )
                 if source.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
                     raise Conflict(

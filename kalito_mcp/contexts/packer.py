@@ -24,7 +24,7 @@ from kalito_mcp.safety.escaping import as_data
 
 _PINS_SHARE: Final = 0.2
 _MAX_CHARS_PER_TOKEN: Final = 16
-"""No useful text has longer tokens. The search for a shortened message begins here."""
+"""More than any useful text has. It bounds the search for the length of a shortened message."""
 
 _MAX_CACHED_LABELS: Final = 4096
 

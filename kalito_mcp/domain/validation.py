@@ -35,11 +35,11 @@ class Policy:
             least, most, above = one.metadata.get("bounds", (0, MOST, None))
             # Negated comparisons also refuse NaN.
             if above is not None and not value > above:
-                raise InvalidInput(f"{one.name}={value} is not above {above}")
+                raise InvalidInput(f"{one.name}={value} must be above {above}")
             if not value >= least:
-                raise InvalidInput(f"{one.name}={value} is less than {least}")
+                raise InvalidInput(f"{one.name}={value} must be at least {least}")
             if value > most:
-                raise InvalidInput(f"{one.name}={value} is more than {most:,}")
+                raise InvalidInput(f"{one.name}={value} must be at most {most:,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def checked_name(name: str, field: str) -> str:
     if not name or not name.strip():
         raise InvalidInput(f"{field} is empty; give it a name of 1 to {_MAX_NAME_LENGTH} characters")
     if len(name) > _MAX_NAME_LENGTH:
-        raise InvalidInput(f"{field} has {len(name)} characters; the limit is {_MAX_NAME_LENGTH}")
+        raise InvalidInput(f"{field} has {len(name)} characters; send at most {_MAX_NAME_LENGTH}")
     if _CONTROL.search(name) or _SURROGATE.search(name):
         raise InvalidInput(f"{field} contains control characters or unpaired surrogates; use plain text")
     return name
@@ -109,5 +109,5 @@ def message_number(message_id: str | int, field: str = "message id") -> int:
     """
     digits = str(message_id).strip().removeprefix(MESSAGE_ID_PREFIX)
     if not (digits.isascii() and digits.isdigit() and len(digits) < 19):  # noqa: PLR2004 - fits 64 bits
-        raise InvalidInput(f"{field}={str(message_id)[:40]!r} is not a message id; use one that was returned: msg_45")
+        raise InvalidInput(f"{field}={str(message_id)[:40]!r} is not a message id; use one such as msg_45")
     return int(digits)

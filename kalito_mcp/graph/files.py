@@ -114,7 +114,7 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == _NO_SPACE:
-            raise StorageFull(f"no space left to write {path}; free some and try again") from error
+            raise StorageFull(f"no space left to write {path}; free some space and try again") from error
         raise StorageReadOnly(f"cannot write {path}: {error.strerror}; make its folder writable") from error
 
 
@@ -137,9 +137,9 @@ def _read(path: Path) -> Any:
             )
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
+        raise InvalidInput(f"cannot read {path}: {error.strerror}; check its path") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is cut short or not JSON: {error}") from error
+        raise InvalidInput(f"{path} is cut short or not JSON ({error}); give a complete file") from error
 
 
 def _refuse_constant(name: str) -> Any:

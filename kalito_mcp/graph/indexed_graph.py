@@ -33,7 +33,7 @@ MAX_TEXT_BYTES: Final = 524_288
 KEPT_TEXT_CHARS: Final = 1_000
 """A node keeps the beginning of its text, to be recognised and embedded; the records keep the whole text."""
 MAX_SOURCES: Final = 64
-"""A node remembers at most this many source records, and as many merged nodes: the first, and the newest."""
+"""The most source records, and the most merged nodes, that a node remembers: the first and the newest ones."""
 _CROWDED: Final = 0.9
 _RECORDED: Final = (NodeType.QUERY, NodeType.ANSWER)
 
@@ -322,7 +322,7 @@ class IndexedGraph:
         needed = 0
         for from_id, edge_type in linked_from.items():
             if node is not None and node.id == from_id:
-                raise InvalidInput(f"{from_id!r} cannot be linked to itself")
+                raise InvalidInput(f"{from_id!r} cannot be linked to itself; name two nodes")
             needed += node is None or self.network.edge((from_id, edge_type, node.id)) is None
         excess = len(self.network.edges) + needed - self._config.max_edges
         if needed and excess > 0:
@@ -346,7 +346,7 @@ class IndexedGraph:
         victims = nodes_to_evict(self.network, self._config, now_ms=self._now_ms(), keep=kept_ids)
         if len(self.network.nodes) - len(victims) >= self._config.max_nodes:
             raise GraphFull(
-                f"the graph has its {self._config.max_nodes:,} nodes and all are protected; "
+                f"the graph is full: all its {self._config.max_nodes:,} nodes are protected; "
                 "raise max_nodes or unpin some"
             )
         for node_id in victims:
@@ -356,7 +356,7 @@ class IndexedGraph:
 def edges_full(config: GraphConfig) -> GraphFull:
     """The error for an edge that has no room."""
     return GraphFull(
-        f"the graph has its {config.max_edges:,} edges and all are protected; raise max_edges or unpin some nodes"
+        f"the graph is full: all its {config.max_edges:,} edges are protected; raise max_edges or unpin some nodes"
     )
 
 

@@ -87,7 +87,7 @@ class Network:
             if node.id not in self._removed_nodes:
                 self._new_nodes.add(node.id)
         elif known is not node:
-            raise InvalidInput(f"node {node.id!r} exists already")
+            raise InvalidInput(f"node {node.id!r} exists already; give another id")
         self._removed_nodes.pop(node.id, None)
         self._changed_nodes[node.id] = None
         self.version += 1
@@ -105,7 +105,7 @@ class Network:
             for key in linked:
                 edges_of[key[0]][key] = edges_of[key[2]][key] = None
         except KeyError as error:
-            raise RecordNotFound(f"an edge has no node {error} at an end") from error
+            raise RecordNotFound(f"an edge leads to the missing node {error}; add the node first") from error
         for node_id, node in filled.items():
             node.degree = len(edges_of[node_id])
         self._nodes, self._edges, self._edges_of = filled, linked, edges_of

@@ -98,7 +98,7 @@ class GraphStore:
         """
         query = self._graph.get(query_id)
         if query.type is not NodeType.QUERY:
-            raise InvalidInput(f"{query_id!r} is of type {query.type}; answer a query")
+            raise InvalidInput(f"{query_id!r} is of type {query.type}; give the id of a query")
         links = {query.id: EdgeType.RESPONDED_WITH}
         return self._graph.upsert(NodeType.ANSWER, text, record_id=record_id, at_ms=at_ms, linked_from=links).id
 
@@ -171,7 +171,7 @@ class GraphStore:
         if not (math.isfinite(weight) and weight >= 0):
             raise InvalidInput(f"weight={weight} must be a number of at least 0")
         if source is target:
-            raise InvalidInput(f"{from_id!r} cannot be linked to itself")
+            raise InvalidInput(f"{from_id!r} cannot be linked to itself; name two nodes")
         if at_ms is not None:
             checked_moment(at_ms, "at_ms")
         if not self._graph.link(source.id, target.id, EdgeType(type), weight, at_ms=at_ms):

@@ -311,7 +311,7 @@ class HttpModel:
         async for chunk in response.aiter_bytes():
             body += chunk
             if len(body) > self._limits.max_reply_bytes:
-                raise self._invalid(f"its answer is larger than {self._limits.max_reply_bytes} bytes")
+                raise self._invalid(f"its answer is over {self._limits.max_reply_bytes} bytes", "raise max_reply_bytes")
         return bytes(body)
 
     def _decoded(self, body: bytes) -> Any:
@@ -329,8 +329,8 @@ class HttpModel:
     def _unavailable(self, what: str, remedy: str) -> ModelError:
         return ModelUnavailable(f"{self._where} {what}; {remedy}")
 
-    def _invalid(self, what: str) -> ModelError:
-        return ModelReplyInvalid(f"{self._where}: {what}; check that its kind and its url are right")
+    def _invalid(self, what: str, remedy: str = "check its kind, its url and its model") -> ModelError:
+        return ModelReplyInvalid(f"{self._where}: {what}; {remedy}")
 
 
 def _seconds(retry_after: str) -> float:

@@ -164,7 +164,7 @@ async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Seq
     if erased is not None:
         raise RecordErased(erased.record_id, to_iso(erased.purged_at)[:10])
     raise RecordNotFound(
-        f"no record {record_id[:80]!r}; use an id that search_memory or build_context returned: msg_45"
+        f"no record {record_id[:80]!r}; use an id that search_memory or build_context returned, such as msg_45"
     )
 
 

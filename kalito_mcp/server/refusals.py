@@ -24,10 +24,10 @@ from kalito_mcp.errors import (
 _log: Final = logging.getLogger("kalito.server")
 _SHOWN: Final = 5
 _WORDS: Final[Mapping[str, str]] = {
-    "missing": "is missing",
-    "string_too_short": "is empty",
-    "string_too_long": "is longer than {max_length} characters",
-    "string_pattern_mismatch": "contains only white space",
+    "missing": "is missing; send it",
+    "string_too_short": "is empty; send some text",
+    "string_too_long": "is longer than {max_length} characters; shorten it",
+    "string_pattern_mismatch": "contains only white space; send some text",
     "string_unicode": "contains an unpaired surrogate; send valid Unicode",
     "too_short": "is empty; send at least {min_length}",
     "too_long": "has {actual_length} items; send at most {max_length} in one call",

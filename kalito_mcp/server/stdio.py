@@ -146,7 +146,8 @@ async def _read_messages(
 ) -> None:
     async for line in _lines(reader):
         if line is None:
-            await _send(writer, _error(None, INVALID_REQUEST, f"message longer than {_MAX_LINE_BYTES} bytes"))
+            flaw = f"the message is longer than {_MAX_LINE_BYTES:,} bytes; send less at once"
+            await _send(writer, _error(None, INVALID_REQUEST, flaw))
             continue
         if not line.strip():
             continue

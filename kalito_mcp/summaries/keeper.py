@@ -303,7 +303,7 @@ async def _are_unchanged(
 async def _find_message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
     message = await view.conversations.message(scope, message_number(message_id, field))
     if message is None:
-        raise RecordNotFound(f"{field}={message_id!r} is not a message of session {scope.session!r}")
+        raise RecordNotFound(f"{field}={message_id!r} is not a message of session {scope.session!r}; use another id")
     return message
 
 

@@ -89,8 +89,8 @@ def test_what_was_taken_out_of_the_text_is_told(invoke: Invoke, remembered: Path
     [
         (["remember"], 2, "give a text (- reads it from standard input) or --file"),
         (["remember", "x", "--file", "{file}"], 2, "or --file"),
-        (["remember", "--file", "{file}", "--type", "note"], 2, "leave --type out"),
-        (["remember", "--file", "{file}", "--set", "text=x"], 2, "leave --set text out"),
+        (["remember", "--file", "{file}", "--type", "note"], 2, "leave out --type"),
+        (["remember", "--file", "{file}", "--set", "text=x"], 2, "leave out --set text"),
         (["remember", "--file", "{file}.no"], 2, "does not exist"),
         (["remember", "--file", "{file}"], 1, "book.txt is not UTF-8"),
         (["remember", "x", "--type", "pin"], 2, "'pin' is not one of 'note', 'task', 'document', 'thought'"),

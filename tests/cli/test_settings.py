@@ -135,11 +135,13 @@ def test_a_number_holds_its_bounds_however_its_policy_is_made(section: str, key:
     policy = getattr(Settings(), section)
     least, most = BOUNDS.get(f"{section}.{key}", (0, MOST))
     step = NEXT if isinstance(getattr(policy, key), float) else 1
-    for wrong, bound in ((least - step, "(less than|not above)"), (most + step, "more than"), (math.nan, "less|not")):
-        with pytest.raises(InvalidInput, match=f"^{key}={wrong} is {bound}"):
+    for wrong, bound in ((least - step, "at least|above"), (most + step, "at most"), (math.nan, "at least|above")):
+        with pytest.raises(InvalidInput, match=f"^{key}={wrong} must be ({bound})"):
             replace(policy, **{key: wrong})
         if step == 1 and wrong == wrong:  # noqa: PLR0124 - a whole number is not NaN
-            assert f"setting {section}.{key}={wrong} is " in refusal({f"KALITO_{section}_{key}".upper(): str(wrong)})
+            assert f"setting {section}.{key}={wrong} must be " in refusal(
+                {f"KALITO_{section}_{key}".upper(): str(wrong)}
+            )
     for right in (least, most):
         try:
             replace(policy, **{key: right})
@@ -164,10 +166,10 @@ def test_every_bound_is_of_a_number_that_there_is() -> None:
         ("[context]\ntoken_limit = 'many'\n", "setting context.token_limit should be a valid integer"),
         ("[context]\ntoken_limit = 1.5\n", "setting context.token_limit should be a valid integer"),
         ("[context]\ntoken_limit = true\n", "setting context.token_limit should be a number, not true"),
-        ("[context]\ntoken_limit = 0\n", "setting context.token_limit=0 is less than 1"),
-        ("[context]\ntoken_limit = 99999999999\n", "setting context.token_limit=99999999999 is more than 10,000,000"),
-        ("[storage]\nbusy_timeout_s = inf\n", "setting storage.busy_timeout_s=inf is more than 86,400"),
-        ("[storage]\nbusy_timeout_s = nan\n", "setting storage.busy_timeout_s=nan is less than 0"),
+        ("[context]\ntoken_limit = 0\n", "setting context.token_limit=0 must be at least 1"),
+        ("[context]\ntoken_limit = 99999999999\n", "token_limit=99999999999 must be at most 10,000,000"),
+        ("[storage]\nbusy_timeout_s = inf\n", "setting storage.busy_timeout_s=inf must be at most 86,400"),
+        ("[storage]\nbusy_timeout_s = nan\n", "setting storage.busy_timeout_s=nan must be at least 0"),
         ("[vectors]\nembeder = 'minilm'\n", "unknown setting vectors.embeder; did you mean 'embedder'?"),
         ("[pins]\nenabled = 'perhaps'\n", "setting pins.enabled should be a valid boolean"),
         ("[tokens]\ncounter = 5\n", "setting tokens.counter should be a valid string"),
@@ -196,7 +198,7 @@ def test_a_file_that_cannot_be_is_refused_by_the_place(home: Path, text: str, wo
         ("KALITO_QUUX", "x", "unknown environment variable KALITO_QUUX"),
         ("KALITO_CONTEXT_TOKEN_LIMIT", "lots", "setting context.token_limit should be a valid integer"),
         ("KALITO_CONTEXT_TOKEN_LIMIT", "", "setting context.token_limit should be a valid integer"),
-        ("KALITO_CONTEXT_TOKEN_LIMIT", "0", "setting context.token_limit=0 is less than 1"),
+        ("KALITO_CONTEXT_TOKEN_LIMIT", "0", "setting context.token_limit=0 must be at least 1"),
         ("KALITO_PINS_ENABLED", "perhaps", "setting pins.enabled should be a valid boolean"),
     ],
 )

@@ -343,7 +343,7 @@ def test_options_override_the_configured_ones(clock: ScriptedClock) -> None:
         ({"max_inspect": 2.5}, "type int"),
         ({"min_rank": None}, "type float"),
         ({"cooldown_ms": True}, "type int"),
-        ({"similarity_threshold": 1.5}, "is more than 1"),
+        ({"similarity_threshold": 1.5}, "must be at most 1"),
     ],
 )
 def test_unknown_options_are_refused(clock: ScriptedClock, options: dict[str, Any], words: str) -> None:

@@ -343,7 +343,7 @@ def bad_calls() -> dict[str, tuple[type[Exception], str, Callable[[GraphStore, s
         "answer to nothing": (RecordNotFound, "search for it", lambda graph, _: graph.upsert_answer("query_0", "yes")),
         "answer to an entity": (
             InvalidInput,
-            "answer a query",
+            "give the id of a query",
             lambda graph, _: graph.upsert_answer(entity, "no"),
         ),
         "blank answer": (InvalidInput, "blank", lambda graph, node_id: graph.upsert_answer(node_id, " ")),

@@ -204,7 +204,7 @@ async def test_an_answer_without_end_is_cut_off_at_a_size() -> None:
     failure, calls = await failure_of(flood, policy=VectorPolicy("home", "m", batch=2))
 
     assert isinstance(failure, ModelReplyInvalid)
-    assert "larger than" in str(failure)
+    assert "is over" in str(failure)
     assert flood.sent < 16 * MIB
     assert calls == 1
 

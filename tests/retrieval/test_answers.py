@@ -180,7 +180,7 @@ async def test_a_note_says_only_what_is_so(store: SqliteStore) -> None:
     ):
         page = await page_of(store, asked, policy=SearchPolicy())
         assert page.hits == ()
-        assert (page.note or "").startswith('excluded by "-word": ')
+        assert (page.note or "").startswith('your "-word" excluded ')
     ann = SearchFilters(names=frozenset({"Ann"}))
     page = await page_of(store, SearchRequest("yesterday", filters=ann, now_ms=START_MS + DAY_MS))
     assert (page.hits, page.note) == ((), None)
@@ -210,7 +210,7 @@ async def test_a_pin_lifts_the_message_that_it_copies_to_its_place(store: Sqlite
 async def test_what_only_an_exclusion_takes_away_is_said_to_be_left_out(store: SqliteStore) -> None:
     await remember(store, "a boat trip with my mother", "the boat costs 640 euros")
     page = await page_of(store, SearchRequest('"boat trip" -mother'))
-    assert (page.hits, page.note) == ((), 'excluded by "-word": 1 record')
+    assert (page.hits, page.note) == ((), 'your "-word" excluded 1 record; search without it to see more')
     assert [hit.text for hit in (await page_of(store, SearchRequest("boat -mother"))).hits] == [
         "the boat costs 640 euros"
     ]
@@ -261,7 +261,7 @@ async def test_an_embedder_that_fails_or_does_not_answer_leaves_a_search_by_word
     await remember(store, "the ferry")
     page = await page_of(store, SearchRequest("ferry"), embedder=ScriptedEmbedder(before=fail))
     assert [hit.text for hit in page.hits] == ["the ferry"]
-    assert "by words alone: the model is away" in (page.note or "")
+    assert "by words only: the model is away" in (page.note or "")
 
     class Silent(ScriptedEmbedder):
         async def embed(self, texts: Sequence[str], *, is_query: bool = False):  # type: ignore[no-untyped-def]
@@ -270,7 +270,7 @@ async def test_an_embedder_that_fails_or_does_not_answer_leaves_a_search_by_word
     policy = replace(ANYTHING, embedding_timeout_s=0.0)
     page = await page_of(store, SearchRequest("ferry"), policy=policy, embedder=Silent())
     assert [hit.text for hit in page.hits] == ["the ferry"]
-    assert "by words alone" in (page.note or "")
+    assert "by words only" in (page.note or "")
 
 
 async def test_vectors_of_another_embedder_are_not_compared_and_the_note_says_what_to_do(store: SqliteStore) -> None:

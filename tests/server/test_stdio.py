@@ -187,7 +187,7 @@ def test_a_line_of_seventy_megabytes_is_refused_and_not_kept(tmp_path: Path) -> 
         wire.answer(3)
         [refused] = [one for one in wire.parsed() if "error" in one]
         assert refused["id"] is None
-        assert "longer than 67108864 bytes" in refused["error"]["message"]
+        assert "longer than 67,108,864 bytes" in refused["error"]["message"]
         assert memory_of(wire) < before + 32 * 1_048_576
 
 

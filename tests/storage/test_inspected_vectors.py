@@ -95,7 +95,9 @@ def test_vectors_of_no_record_or_another_place_and_missing_ones_are_found(
     assert vectors(embedded) is not None
     deep = vectors(embedded, is_deep=True)
     assert deep == Finding(
-        "vectors' records", Verdict.FAILED, f"record {record}: run `kalito-mcp reindex --vectors --all`"
+        "vectors' records",
+        Verdict.FAILED,
+        f"wrong: record {record}. To repair it, run `kalito-mcp reindex --vectors --all`",
     )
 
 

@@ -187,7 +187,7 @@ def test_a_changed_field_of_a_node_or_an_edge_is_found(copy: Path, change_of: st
 )
 def test_a_graph_whose_revision_or_edges_are_not_its_own_is_found(copy: Path, statement: str) -> None:
     change(copy, statement)
-    assert "graph 2:" in failures(copy)["graphs"]
+    assert "graph 2. To repair it, restore a backup" in failures(copy)["graphs"]
 
 
 def test_an_edge_without_an_end_is_found(copy: Path) -> None:
@@ -271,7 +271,7 @@ def test_a_record_that_is_missing_from_the_index_is_found_and_reindex_repairs_it
         connection.commit()
     anyio.run(reindex, copy)
     change(copy, "INSERT INTO records_text (rowid, terms) VALUES (3, '1:extra')")
-    assert "a rebuilt index: 1;" in failures(copy)["text index"]
+    assert "1 difference from a rebuilt index;" in failures(copy)["text index"]
     anyio.run(reindex, copy)
     assert failures(copy) == {}
 

@@ -106,7 +106,7 @@ def _sentence(cause: BaseException, log_path: Path, *, is_gone: bool) -> str:
         # A server that stopped logs why in its last line; the client only sees that it is gone.
         said = logged[-1].removeprefix("kalito-mcp: ")
     elif isinstance(cause, TimeoutError):
-        said = "it did not answer in time"
+        said = "it did not answer in time; try again"
     else:
         said = draw.one_line(str(cause)) or type(cause).__name__
     return f"the demonstration's server failed: {said}"

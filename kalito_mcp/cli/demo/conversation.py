@@ -24,7 +24,7 @@ _CHARACTERS_PER_MINUTE: Final = 150
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the script. `number` counts from 1; `is_key`: it states a fact that is asked for, or asks."""
+    """One message of the script, numbered from 1. `is_key`: it states a fact that is used later, or asks for one."""
 
     number: int
     role: Speaker

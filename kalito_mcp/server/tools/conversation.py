@@ -172,7 +172,7 @@ class ConversationTools:
         return answer(
             "\n".join(
                 [
-                    f"Made {plural(len(made), 'summary')}; {counts} are summarised.{_last(made)}",
+                    f"Made {plural(len(made), 'summary')}; summarised so far: {counts}.{_last(made)}",
                     *_lines(made),
                     *redaction_lines(redacted),
                 ]

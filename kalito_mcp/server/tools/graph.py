@@ -109,7 +109,7 @@ def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
         yield f"{plural(len(found), 'similar question')} asked before:"
     for past in found:
         shown = past_question(past)
-        liked = f"{past.up} up, {past.down} down, {past.retry} retry"
+        liked = f"{past.up} up, {past.down} down, {plural(past.retry, 'retry')}"
         yield (
             f"{shown.node_id} (in the {shown.source}'s graph, similarity {shown.similarity}, score {shown.score}, "
             f"{liked}, {_messages(past.record_ids)}): {shown.question}"

@@ -233,7 +233,7 @@ class ConversationStatements(ConversationQueries):
         if draft.start_seq != next_seq:
             raise SummaryRangeConflict(
                 f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
-                "summaries may not overlap or leave gaps"
+                "summaries may not overlap or leave gaps; begin there"
             )
         key, agent_key = await self._next_key(), await self._agent_of(session)
         row = rows.summary_row(key, agent_key, session.key, draft)

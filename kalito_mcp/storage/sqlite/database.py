@@ -172,7 +172,7 @@ class SqliteStore:
     async def write(self) -> AsyncIterator[WriteTransactionOfSqlite]:
         """The write transaction: committed when the block ends, rolled back if it raises or is cancelled."""
         if self._writer is None:
-            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
+            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only; open it for writing")
         async with self._on_opened_files():
             try:
                 with explained(self.path):
@@ -214,7 +214,7 @@ class SqliteStore:
     async def sweep(self, up_to: int = 0) -> Swept:
         """Remove erased text from the files. Once begun it is not cancelled."""
         if self._writer is None:
-            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only")
+            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only; open it for writing")
         async with self._on_opened_files() as lock:
             self._files.forget(lock)
             with explained(self.path):
@@ -263,7 +263,7 @@ class SqliteStore:
         if not may_write:
             if not self.path.exists():
                 raise StorageReadOnly(f"{self.path} does not exist yet; `kalito-mcp serve` creates it")
-            await self._open_for_reading(StorageReadOnly(f"{self.path} is open for reading only"))
+            await self._open_for_reading(StorageReadOnly(f"{self.path} cannot be read; make it readable"))
         else:
             try:
                 self._create_private()

@@ -22,7 +22,7 @@ def access(path: Path) -> Finding:
         return Finding(
             "access",
             Verdict.FAILED,
-            f"{path} or its folder is read-only for you: `serve` can read it but refuses to write",
+            f"{path} or its folder is read-only for you: `serve` can read it but not write; make both writable",
         )
     others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
     if others and os.name == "posix":

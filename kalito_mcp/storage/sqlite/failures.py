@@ -33,7 +33,7 @@ def intact_rows() -> Iterator[None]:
     try:
         yield
     except (LookupError, ValueError, TypeError, AttributeError) as error:
-        raise UnreadableRow("a row was changed since it was written") from error
+        raise UnreadableRow("a row is damaged") from error
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
             "end the servers that it lists, move the file aside together with its -wal and -shm, and restore a backup; "
             "nothing was overwritten"
         )
-    return StorageError(f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'no code')})")
+    return StorageError(f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'no code')}); run `kalito-mcp doctor`")
 
 
 def is_read_only(error: sqlite3.Error) -> bool:

@@ -23,6 +23,7 @@ from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_ANALYSIS, 
 from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
 from kalito_mcp.text.analysis import ANALYSIS_VERSION
+from kalito_mcp.text.plurals import plural
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
@@ -154,12 +155,8 @@ def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -
     """Whether this SQLite can corrupt a WAL that two connections write and checkpoint at once."""
     name = ".".join(map(str, version))
     if _WAL_RESET_FIRST <= version < _WAL_RESET_FIXED or version[:2] == (3, 52):
-        return Finding(
-            "sqlite",
-            Verdict.OK,
-            f"{name} has the WAL-reset bug (3.7.0 to 3.51.2); kalito's write mutex prevents it, but other programs "
-            "that write to this file can still cause it",
-        )
+        detail = f"{name} has the WAL-reset bug (3.7.0 to 3.51.2): write to this file with kalito only, which avoids it"
+        return Finding("sqlite", Verdict.OK, detail)
     return Finding("sqlite", Verdict.OK, f"{name} is not affected by the WAL-reset bug")
 
 
@@ -237,7 +234,7 @@ def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
     if application != APPLICATION_ID:
         yield Finding("schema", Verdict.FAILED, "not a kalito database; point KALITO_DATABASE at another file")
     elif version > newest:
-        yield Finding("schema", Verdict.FAILED, f"schema {version} is newer than this kalito's {newest}: upgrade it")
+        yield Finding("schema", Verdict.FAILED, f"schema {version} is newer than {newest}: upgrade kalito-mcp")
     elif version < newest:
         yield Finding("schema", Verdict.WARNING, f"schema {version}; `serve` migrates it to {newest}, with a backup")
     else:
@@ -270,14 +267,14 @@ def _vectors(connection: sqlite3.Connection, fingerprint: str | None) -> Finding
             return None
         return Finding("vectors", Verdict.OK, f"none yet; `serve` makes them with {fingerprint}")
     if fingerprint is None:
-        unused = f"{count} were made by {made_by}, but no embedder is configured: search uses words only"
+        unused = f"{count} made by {made_by}, but no embedder is configured: search uses words only"
         return Finding("vectors", Verdict.WARNING, unused)
     if made_by != fingerprint:
         remedy = "search uses words only until you run `kalito-mcp reindex`"
         detail = f"made by {made_by}, but {fingerprint} is configured: {remedy}"
         return Finding("vectors", Verdict.FAILED, detail)
     if owed:
-        remedy = "`serve` makes them in the background, `kalito-mcp reindex --vectors` does it now"
+        remedy = "`serve` makes them in the background, `kalito-mcp reindex --vectors` makes them now"
         return Finding("vectors", Verdict.WARNING, f"{count} made by {made_by}, {owed} missing: {remedy}")
     return Finding("vectors", Verdict.OK, f"every record has one, made by {made_by}")
 
@@ -296,16 +293,16 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     ]
     if version >= _GRAPHS_SINCE:
         damaged += _damaged_graph_rows(connection)
-    yield _finding("row hashes", damaged, "no record was changed by damage", "restore these records from a backup")
-    counters = [str(row[0]) for row in connection.execute(SELECT_WRONG_COUNTERS)]
+    yield _finding("row hashes", damaged, "no row is damaged", "restore these records from a backup")
+    counters = [f"session {row[0]}" for row in connection.execute(SELECT_WRONG_COUNTERS)]
     counters += [f"agent {row[0]}" for row in connection.execute(SELECT_WRONG_AGENT_COUNTERS)]
     yield _finding("counters", counters, "the counters of every session and agent match the records")
-    gaps = [str(row[0]) for row in connection.execute(SELECT_SUMMARY_GAPS)]
+    gaps = [f"session {row[0]}" for row in connection.execute(SELECT_SUMMARY_GAPS)]
     yield _finding("summaries", gaps, "no level of summaries has a gap or an overlap")
     histories = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_HISTORIES)]
     yield _finding("histories", histories, "every record has all its edits")
     causes = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_CAUSES)]
-    causes += [f"record {row[0]} (agent)" for row in connection.execute(SELECT_WRONG_AGENTS)]
+    causes += [f"record {row[0]} (not its session's agent)" for row in connection.execute(SELECT_WRONG_AGENTS)]
     yield _finding("belonging", causes, "every record belongs to its session's agent, and its cause exists")
     if version >= _GRAPHS_SINCE:
         graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
@@ -323,13 +320,9 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         yield Finding("text index", Verdict.FAILED, f"cannot be read ({error}); run `kalito-mcp reindex`")
         return
-    yield Finding(
-        "text index",
-        Verdict.FAILED if differing else Verdict.OK,
-        f"entries that differ from a rebuilt index: {differing}; run `kalito-mcp reindex`"
-        if differing
-        else "equal to a rebuilt index",
-    )
+    remedy = "; run `kalito-mcp reindex`" if differing else ""
+    detail = f"{plural(differing, 'difference')} from a rebuilt index{remedy}"
+    yield Finding("text index", Verdict.FAILED if differing else Verdict.OK, detail)
 
 
 def _damaged_graph_rows(connection: sqlite3.Connection) -> list[str]:
@@ -389,4 +382,4 @@ def _finding(check: str, faults: list[str], fine: str, remedy: str = "restore a 
     if not faults:
         return Finding(check, Verdict.OK, fine)
     more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    return Finding(check, Verdict.FAILED, f"{'; '.join(faults[:_SHOWN])}{more}: {remedy}")
+    return Finding(check, Verdict.FAILED, f"wrong: {'; '.join(faults[:_SHOWN])}{more}. To repair it, {remedy}")

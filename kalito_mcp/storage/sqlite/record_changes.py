@@ -93,7 +93,7 @@ class RecordStatements(RecordQueries):
         try:
             await self._connection.executemany(INSERT_RECORD, [rows.insert_parameters(row) for row in new])
         except sqlite3.IntegrityError as error:
-            raise Conflict("this id, or this part of the source, is stored already; nothing was written") from error
+            raise Conflict("this id, or this part of the source, is stored already; update that record") from error
         for row in new:
             await self._update_derived(None, row)
         if session_key is not None:
@@ -109,7 +109,7 @@ class RecordStatements(RecordQueries):
         if cause is not None and caused_by is None:
             caused_by = await self._cause(await self._owner(before), cause)
             if await self._all(SELECT_CAUSED_BY_ITSELF, cause=caused_by, key=record.key):
-                raise Conflict(f"{record.id} led to {cause}, so {cause} cannot be its cause; nothing was written")
+                raise Conflict(f"{record.id} led to {cause}, so {cause} cannot be its cause; leave caused_by out")
         version = record.revision + 1
         after = rows.with_content(
             {**before, "revision": version}, edit.content, caused_by=caused_by, tokens=edit.tokens
@@ -190,7 +190,7 @@ class RecordStatements(RecordQueries):
     async def _cause(self, owner: str, record_id: str) -> int:
         cause = await self.record(Scope(owner), record_id)
         if cause is None:
-            raise RecordNotFound(f"caused_by={record_id!r} is no record; nothing was written")
+            raise RecordNotFound(f"no record {record_id!r} for caused_by; send the id of a record")
         return cause.key
 
     async def _owner(self, row: StoredRow) -> str:

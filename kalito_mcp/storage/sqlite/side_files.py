@@ -117,9 +117,9 @@ class SideFiles:
         if now.database != noted.database or (is_comparable and not self._is_continued(noted, now)):
             name = self._path.name
             raise StorageReplaced(
-                f"{self._path} was replaced, and {name}-wal belongs to the database before it; end the servers that "
-                f"`kalito-mcp doctor` lists, then move {name}-wal and {name}-shm aside; if you did not replace it, "
-                f"delete {name}.lock instead"
+                f"{self._path} was replaced: {name}-wal belongs to the database before it. End the servers that "
+                f"`kalito-mcp doctor` lists. Then, if you replaced it, move {name}-wal and {name}-shm aside. "
+                f"If you did not, delete {name}.lock"
             )
 
     def check_names(self) -> None:
@@ -229,7 +229,7 @@ class SideFiles:
             )
         raise StorageReplaced(
             f"{self._path.name}-wal or {self._path.name}-shm was moved, deleted or replaced while this server was "
-            f"running, and belongs to {self._path}; {_RESTART}"
+            f"running, and is part of {self._path}; {_RESTART}"
         )
 
     def _refuse_cut(self, noted: _State | None, now: _State) -> None:
