@@ -63,19 +63,19 @@ def test_a_forgotten_message_tells_the_same_and_a_restored_one_nothing(invoke: I
     assert done(invoke, changed.database, "restore", "1").splitlines() == ["restored msg_1"]
 
 
-def test_a_change_that_is_not_of_words_is_told_of_alone(invoke: Invoke, changed: Changed) -> None:
+def test_a_change_of_other_fields_reports_only_that_change(invoke: Invoke, changed: Changed) -> None:
     out = done(invoke, changed.database, "edit", "msg_1", "--set", "critical=true")
     assert out.splitlines()[1:] == ["msg_1 is now at revision 2"]
 
 
-def test_a_pin_that_the_memory_found_by_itself_follows_and_is_not_told_of(invoke: Invoke, changed: Changed) -> None:
+def test_an_automatic_pin_follows_and_is_not_reported(invoke: Invoke, changed: Changed) -> None:
     text = "Remember: Ella is allergic to hazelnuts."
     out = done(invoke, changed.database, "edit", "msg_1", "--text", text, "--set", "name=Bob")
     assert f"Bob: {text}" in done(invoke, changed.database, "search", "hazelnuts", "--type", "pin")
     assert out.splitlines()[-2:] == [changed.says, changed.rewritten]
 
 
-def test_a_pin_that_is_forgotten_is_no_longer_told_of(invoke: Invoke, changed: Changed) -> None:
+def test_a_forgotten_pin_is_not_reported(invoke: Invoke, changed: Changed) -> None:
     assert done(invoke, changed.database, "forget", changed.pin) == f"forgot {changed.pin}\n"
     out = done(invoke, changed.database, "edit", "msg_1", "--text", "We sail.")
     assert out.splitlines()[-2:] == ["msg_1 is now at revision 2", changed.rewritten]

@@ -90,7 +90,7 @@ def test_a_hit_says_how_many_others_are_like_it() -> None:
     assert hit_line(HIT).endswith("user: Apples.")
 
 
-def test_nothing_is_told_with_what_to_try() -> None:
+def test_an_empty_result_says_what_to_try() -> None:
     assert nothing_lines(None, []) == ["nothing found", "  try other words for it, a name or a date"]
     assert nothing_lines("2 weak hits", ["--tag", "--now"]) == [
         "nothing found",

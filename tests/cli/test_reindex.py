@@ -85,7 +85,7 @@ def test_vectors_alone_leave_the_text_index(
     assert (outcome.code, outcome.out) == (0, "vectors complete: 4 records\n")
 
 
-def test_all_makes_even_those_anew_that_are_there(
+def test_all_rebuilds_existing_vectors_too(
     invoke: Invoke, remembered: Path, config: str, embedder: ScriptedEmbedder
 ) -> None:
     arguments = ("reindex", "--vectors", "--database", str(remembered), "--config", config)

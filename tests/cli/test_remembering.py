@@ -77,7 +77,7 @@ def test_a_file_may_have_another_source(invoke: Invoke, remembered: Path, tmp_pa
     assert shown(invoke, remembered, kept(out))["source"] == "the book"
 
 
-def test_what_was_taken_out_of_the_text_is_told(invoke: Invoke, remembered: Path) -> None:
+def test_removed_secrets_are_reported(invoke: Invoke, remembered: Path) -> None:
     secret = f"Use {TOKEN} or {TOKEN[::-1][:-4]}{TOKEN}, <private>mine</private>."
     first, told = done(invoke, remembered, "remember", secret).splitlines()
     assert told == "removed and not stored: github_token, private"

@@ -59,7 +59,7 @@ def refused(invoke: Invoke, database: Path, *arguments: str) -> str:
     return outcome.err
 
 
-def test_saving_says_where_the_snapshot_lies(invoke: Invoke, learnt: Path) -> None:
+def test_saving_says_where_the_snapshot_is(invoke: Invoke, learnt: Path) -> None:
     path = learnt.with_name("memory.db.snapshots") / "before.json"
     saved = snapshot(invoke, learnt, "save", "before").out
     assert saved == f"before  {path.stat().st_size:,} bytes  {path}\n"
@@ -205,7 +205,7 @@ def test_a_name_that_no_snapshot_can_have_is_refused_by_every_command(invoke: In
     assert sorted(learnt.parent.rglob("*.json")) == before
 
 
-def test_an_unknown_snapshot_is_told_with_those_there_are_and_before_any_question(invoke: Invoke, learnt: Path) -> None:
+def test_an_unknown_snapshot_is_refused_with_a_list_before_any_question(invoke: Invoke, learnt: Path) -> None:
     for arguments in (["show", "nope"], ["restore", "nope"], ["diff", "nope"], ["diff", "default", "nope"]):
         assert "no snapshot 'nope'; there are: default" in refused(invoke, learnt, *arguments)
 

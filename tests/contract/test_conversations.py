@@ -572,7 +572,7 @@ async def candidates_of(store: Store, keys: Sequence[int], filters: SearchFilter
         return sorted(await view.search.candidates(TRIP, keys, filters), key=lambda candidate: candidate.key)
 
 
-async def test_a_place_is_not_told_outside_its_scope(store: Store) -> None:
+async def test_a_place_is_not_shown_outside_its_scope(store: Store) -> None:
     home, gym = Scope(session="home"), Scope(agent="coach", session="gym")
     [here] = await append(store, [drafts.message("here")], home)
     [there] = await append(store, [drafts.message("there")], gym)
@@ -588,7 +588,7 @@ async def test_a_place_is_not_told_outside_its_scope(store: Store) -> None:
         assert set(await places(store, scope, keys=range(50), centres=[here.id, there.id])) == expected, scope
 
 
-async def test_what_is_forgotten_has_no_place_and_those_beside_it_keep_theirs(store: Store) -> None:
+async def test_a_forgotten_message_has_no_place_and_its_neighbours_keep_theirs(store: Store) -> None:
     ids = [a.id for a in await append(store, [drafts.message(text) for text in ("one", "two", "three")])]
     async with store.write() as transaction:
         record = await transaction.records.record(TRIP, f"msg_{ids[1]}")

@@ -294,7 +294,7 @@ async def test_a_removed_graph_is_gone_and_its_session_is_not(store: Store) -> N
         assert await view.sessions.get(TRIP) is not None
 
 
-async def test_who_held_a_graph_that_was_removed_and_made_anew_learns_that_all_of_it_is_new(store: Store) -> None:
+async def test_a_graph_that_was_removed_and_made_again_is_loaded_whole(store: Store) -> None:
     for number in range(5):
         held = await save(store, nodes=[node(f"old{number}")])
     async with store.write() as transaction:

@@ -348,7 +348,7 @@ async def test_a_change_gives_the_new_content_and_keeps_what_was_before(
 
 
 @pytest.mark.parametrize("kind", OWN_TYPES)
-async def test_every_version_of_a_record_can_be_told_from_its_edits(store: Store, kind: RecordType) -> None:
+async def test_every_version_of_a_record_follows_from_its_edits(store: Store, kind: RecordType) -> None:
     [record] = await add(store, drafts.record(kind, "v1", **FIELDS[kind]))
     contents = [record.content]
     for number in range(2, 7):
@@ -383,7 +383,7 @@ async def test_a_change_of_a_stale_revision_writes_nothing(store: Store) -> None
     assert await found(store, "stay") == []
 
 
-async def test_of_two_stores_that_change_one_record_at_once_one_is_told(backend: Backend) -> None:
+async def test_of_two_stores_that_change_one_record_at_once_one_is_refused(backend: Backend) -> None:
     stores = [await backend.open(), await backend.open()]
     record = await message(stores[0], "We fly to Oslo.")
     outcomes: list[str] = []
@@ -510,7 +510,7 @@ async def test_new_importance_is_an_edit_by_the_memory_itself_and_passes_over_th
 # Causes
 
 
-async def test_a_cause_is_told_by_both_ends(store: Store) -> None:
+async def test_both_ends_show_a_cause(store: Store) -> None:
     cause = await message(store, "The bridge is closed.")
     effects = await add(
         store,
@@ -544,7 +544,7 @@ async def test_a_cause_that_the_owner_does_not_have_or_that_closes_a_circle_is_r
     assert await found(store, "never") == []
 
 
-async def test_at_most_a_hundred_effects_are_told(store: Store) -> None:
+async def test_at_most_a_hundred_effects_are_shown(store: Store) -> None:
     cause = await message(store, "cause")
     await add(store, *[drafts.record(RecordType.TASK, f"t{n}", caused_by=cause.id) for n in range(120)])
     assert (await read(store, cause.id)).led_to == tuple(f"task_t{n}" for n in range(100))

@@ -72,7 +72,7 @@ async def test_one_name_of_two_owners_is_two_sessions(store: Store) -> None:
     assert (await found(store, Scope(owner="ann", session="trip"))).agent == "default"
 
 
-async def test_an_unknown_session_or_one_of_another_agent_or_owner_is_none(store: Store) -> None:
+async def test_a_session_that_is_unknown_or_of_another_agent_or_owner_is_not_returned(store: Store) -> None:
     await opened(store, Scope(owner="ann", agent="coach", session="trip"))
     async with store.read() as view:
         for scope in (

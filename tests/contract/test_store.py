@@ -139,7 +139,7 @@ async def test_a_write_sees_its_own_changes_and_others_do_not_until_it_commits(s
         assert await seen(store, "abandon") == (0, 0, 0)
 
 
-async def test_views_run_beside_each_other_more_than_there_are_readers(store: Store) -> None:
+async def test_more_views_than_readers_take_turns(store: Store) -> None:
     counts: list[int] = []
     async with store.write() as transaction:
         await write_everything(transaction)

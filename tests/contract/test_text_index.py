@@ -153,7 +153,7 @@ async def test_the_speaker_is_found_too(store: Store) -> None:
     assert await holding(store, Scope(), "zoe") == [appended.id]
 
 
-async def test_a_session_finds_its_own_records_however_few_they_are_beside_the_others(store: Store) -> None:
+async def test_a_session_finds_its_own_few_records_among_many_others(store: Store) -> None:
     few = await append(store, Scope(session="few"), "pear", "plum")
     many = await append(store, Scope(session="many"), *["pear"] * 40)
     assert await holding(store, Scope(session="few"), "pear", cap=5) == few[:1]
@@ -206,7 +206,7 @@ async def test_every_term_of_a_text_leads_to_it(store: Store, text: str) -> None
 
 
 @pytest.mark.parametrize("term", ["t", "s", "1", "message", "pin", "summari"])
-async def test_what_the_index_keeps_beside_the_terms_is_no_term(store: Store, term: str) -> None:
+async def test_the_index_returns_no_internal_entry_as_a_term(store: Store, term: str) -> None:
     await append(store, Scope(session="trip"), "pear")
     assert await holding(store, Scope(), term) == []
 

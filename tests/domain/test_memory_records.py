@@ -107,7 +107,7 @@ AUTOMATIC: Final = {
         ({"method": "caller"}, {"type": RecordType.SUMMARY}, Editor(EditorType.AGENT, "a host")),
     ],
 )
-def test_who_made_a_record_is_told_by_whose_words_it_has(
+def test_the_origin_of_a_record_says_who_made_it(
     content: dict[str, Any], noted: dict[str, Any], editor: Editor
 ) -> None:
     [(creation, _)] = versions(record(content, **noted), [])

@@ -311,7 +311,7 @@ async def test_an_importance_is_clamped(tmp_path: Path, era: str) -> None:
             assert facts["pin"]["importance_score"] == stored
 
 
-async def test_a_name_that_is_none_is_refused_by_every_tool(tmp_path: Path, era: str) -> None:
+async def test_every_tool_refuses_an_invalid_name(tmp_path: Path, era: str) -> None:
     calls: dict[str, dict[str, Any]] = {
         "record_messages": {"messages": said("x")},
         "build_context": {},

@@ -44,7 +44,7 @@ async def test_the_agents_graph_grows_as_sessions_are_finalized(database: Path, 
         assert "session_id" not in agent
 
 
-async def test_snapshots_are_listed_newest_first_and_each_tells_what_it_holds(database: Path, era: str) -> None:
+async def test_snapshots_are_listed_newest_first_and_each_shows_its_content(database: Path, era: str) -> None:
     async with served(database, era) as h:
         assert await h.resource("memory://snapshots") == {"snapshots": []}
         await remember(h, "a", PRINTER)

@@ -46,7 +46,7 @@ async def test_a_memory_that_is_cancelled_closes_and_opens_again(tmp_path: Path)
         assert (await memory.session_stats("s")).total_messages == 2
 
 
-async def test_the_current_session_is_searched_beside_the_agents_graph(tmp_path: Path) -> None:
+async def test_the_current_session_and_the_agents_graph_are_both_searched(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as memory:
         await recorded(memory, "now")
         assert await memory.past_answers(AGAIN) == []

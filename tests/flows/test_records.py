@@ -45,7 +45,7 @@ async def test_what_is_remembered_can_be_found_corrected_and_taken_back(tmp_path
         assert history["edits"][0]["editor_type"] == "agent"
 
 
-async def test_a_record_is_told_as_it_was_in_a_version_or_at_a_time_but_not_by_both(tmp_path: Path, era: str) -> None:
+async def test_a_record_is_shown_as_of_a_version_or_a_time_but_not_both(tmp_path: Path, era: str) -> None:
     async with served(tmp_path / "memory.db", era) as h:
         recorded = await h.facts("record_messages", session_id="s", messages=said("The key hangs in the shed."))
         [record_id] = recorded["message_ids"]
@@ -247,7 +247,7 @@ async def test_no_client_key_makes_a_record_the_memorys_own(tmp_path: Path, era:
         assert "client_key 'auto:mine' begins with 'auto:'" in refusal
 
 
-async def test_a_text_that_decayed_on_the_disk_is_not_told_as_it_was_said(tmp_path: Path, era: str) -> None:
+async def test_a_text_that_decayed_on_the_disk_is_not_shown(tmp_path: Path, era: str) -> None:
     path = tmp_path / "memory.db"
     async with served(path, era) as h:
         texts = "The ferry leaves at seven.", "Then the ferry leaves at nine.", "The ferry to Oslo is blue."

@@ -126,7 +126,7 @@ async def test_a_wrong_argument_is_refused_in_words_that_name_it(database: Path,
             assert not NOISE.search(answer)
 
 
-async def test_many_faults_are_told_together_and_not_endlessly(database: Path, era: str) -> None:
+async def test_several_faults_are_reported_together_up_to_a_limit(database: Path, era: str) -> None:
     async with served(database, era) as h:
         answer = await h.refusal("record_messages", messages=[{"role": "robot"}] * 500)
         assert "messages[0].text is missing" in answer

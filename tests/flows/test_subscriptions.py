@@ -30,7 +30,7 @@ async def test_a_listening_host_hears_of_the_session_it_asked_for(server: Kalito
 
 
 @pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")  # what older hosts still do
-async def test_a_subscribed_older_host_is_told_until_it_unsubscribes(server: KalitoServer) -> None:
+async def test_a_subscribed_older_host_is_notified_until_it_unsubscribes(server: KalitoServer) -> None:
     told: list[Any] = []
     heard = anyio.Event()
 

@@ -152,7 +152,7 @@ def test_a_record_that_nobody_names_changes_nothing(graph: GraphStore) -> None:
         assert graph.detach_records(["msg_77"], text_of={}, erased_keys=keys("never said")) == 0
 
 
-def test_what_was_removed_is_told_to_the_storage(graph: GraphStore) -> None:
+def test_the_storage_learns_what_was_removed(graph: GraphStore) -> None:
     asked, answered = turn(graph, TRAIN, NOON)
     graph.drain_changes()
     graph.detach_records(["msg_1"], text_of={})

@@ -96,7 +96,7 @@ def test_a_file_an_address_a_tag_or_code_is_kept_as_written(text: str, expected:
         "wait... what?! http:// www. @ # ` ``",
     ],
 )
-def test_what_only_looks_like_a_file_a_tag_or_code_is_none(text: str) -> None:
+def test_text_that_only_looks_like_a_file_a_tag_or_code_is_no_entity(text: str) -> None:
     assert entities(text) == ()
 
 

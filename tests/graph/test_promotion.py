@@ -126,7 +126,7 @@ def test_feedback_that_was_already_counted_is_not_counted_again(label: str) -> N
     assert agent.node(feedback_id).weights.feedback == 0
 
 
-def test_feedback_told_to_the_anchor_of_a_question_is_not_told_again() -> None:
+def test_feedback_already_given_to_the_anchor_is_not_counted_again() -> None:
     session, agent = graph(GraphConfig(diffusion=0)), graph(GraphConfig(diffusion=0))
     texts = [f"What does ticket {number} from Oslo to Bergen cost today?" for number in range(3)]
     answered(agent, *texts)
@@ -141,7 +141,7 @@ def test_feedback_told_to_the_anchor_of_a_question_is_not_told_again() -> None:
     assert (feedback.weights.repeat, feedback.weights.feedback) == (3, 0)
 
 
-def test_feedback_of_which_the_agent_was_told_a_part_brings_the_rest() -> None:
+def test_feedback_that_was_partly_promoted_adds_only_the_rest() -> None:
     session, agent = graph(), graph()
     [query_id] = answered(session, "Where is Ann?")
     session.record_feedback(query_id, "up")
@@ -154,7 +154,7 @@ def test_feedback_of_which_the_agent_was_told_a_part_brings_the_rest() -> None:
     assert agent.node(feedback_id).weights.repeat == 2
 
 
-def test_similarities_are_found_anew_in_the_agents_graph() -> None:
+def test_similarities_are_computed_again_in_the_agents_graph() -> None:
     session, agent = graph(), graph()
     [known] = answered(agent, "Where is Ann Keller staying in Oslo?")
     [new] = answered(session, "Where is Ann Keller staying in Oslo now?")

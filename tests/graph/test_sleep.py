@@ -303,7 +303,7 @@ def test_only_queries_are_merged(clock: ScriptedClock) -> None:
     assert {*answers, entity} <= {node.id for node in graph.nodes()}
 
 
-def test_summary_max_length_is_told_and_held(clock: ScriptedClock) -> None:
+def test_summary_max_length_is_passed_on_and_enforced(clock: ScriptedClock) -> None:
     graph, listening = asleep_graph(clock, reply="one two three four")
     report = graph.run_sleep_cycle(summary_max_length=10)
     assert report is not None

@@ -24,7 +24,7 @@ def write(folder: SnapshotFolder, name: str, *, at_s: int, text: str = "{}") -> 
 
 
 @pytest.mark.parametrize("name", ["a", "trip-2", "2026.03.04_end", "a%20b", "x" * 100, "console", "nullable"])
-def test_a_plain_name_lies_in_the_folder(folder: SnapshotFolder, name: str) -> None:
+def test_a_plain_name_is_a_file_in_the_folder(folder: SnapshotFolder, name: str) -> None:
     assert folder.path(name) == folder.folder / f"{name}.json"
 
 

@@ -176,7 +176,7 @@ async def test_an_answer_that_is_not_one_vector_a_text_is_refused_and_not_asked_
         json_body({"error": "no"}),
     ],
 )
-async def test_vectors_that_cannot_be_told_apart_are_refused(reply: Reply) -> None:
+async def test_vectors_without_distinct_numbers_are_refused(reply: Reply) -> None:
     failure, _ = await failure_of(reply, kind=OpenAIEmbedder)
 
     assert isinstance(failure, ModelReplyInvalid)

@@ -112,7 +112,7 @@ async def test_a_sleep_that_merged_nothing_is_known_to_the_other_process(one: Pr
         assert graph.is_rested()
 
 
-async def test_a_graph_that_was_removed_is_empty_and_may_begin_anew(one: Process, other: Process) -> None:
+async def test_a_removed_graph_is_empty_and_can_be_filled_again(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?", "Who is Bob?")
     assert len(await other.asked()) == 2
     async with one.store.write() as transaction:

@@ -261,7 +261,7 @@ async def test_feedback_that_both_know_of_counts_once_in_the_end(setup: Setup) -
 # sleep
 
 
-async def test_sleep_is_told_to_emit_with_whose_it_was_once_it_is_stored(setup: Setup) -> None:
+async def test_emit_gets_a_sleep_report_with_its_owner_once_it_is_stored(setup: Setup) -> None:
     heard = Heard()
     agent = setup.orchestrator(emit=heard)
     for text in ALIKE:
@@ -275,7 +275,7 @@ async def test_sleep_is_told_to_emit_with_whose_it_was_once_it_is_stored(setup: 
     assert len(heard.reports) == 2
 
 
-async def test_nobody_is_told_of_what_did_not_happen(setup: Setup) -> None:
+async def test_nothing_is_emitted_for_a_sleep_that_did_not_happen(setup: Setup) -> None:
     heard = Heard()
     agent = setup.orchestrator(emit=heard, agent_graph=GraphConfig(max_nodes=5))
     for text in ALIKE:

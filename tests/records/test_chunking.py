@@ -51,7 +51,7 @@ def test_a_small_text_is_one_chunk_and_an_empty_one_none(text: str) -> None:
 
 
 @given(MARKDOWN, MARKDOWN, MARKDOWN)
-def test_what_stands_far_enough_before_an_edit_keeps_its_chunks(prefix: str, one: str, other: str) -> None:
+def test_text_far_enough_before_an_edit_keeps_its_chunks(prefix: str, one: str, other: str) -> None:
     safe = len(prefix) - 2 * SMALL.max_chars
     first, second = chunks(prefix + one, SMALL), chunks(prefix + other, SMALL)
     start = 0
@@ -112,7 +112,7 @@ def test_a_paragraph_or_a_code_block_that_fits_is_whole() -> None:
     assert any(paragraph in part for part in chunks(before + paragraph + after * 3))
 
 
-def test_what_is_too_long_beside_its_neighbour_is_whole_in_a_chunk_of_its_own() -> None:
+def test_a_part_too_long_to_share_a_chunk_gets_its_own() -> None:
     code = "~~~\n" + "value = 1\n" * 395 + "~~~\n"
     assert code in chunks(f"{prose(1, 30)}\n\n{code}\n{prose(2, 300)}")[1]
 

@@ -109,7 +109,7 @@ async def test_a_message_is_found_by_its_number_alone(historian: Historian, stor
     assert await historian.record(ALL, str(appended.id)) == await historian.record(ALL, f"msg_{appended.id}")
 
 
-async def test_an_unknown_id_is_cut_short_and_told(historian: Historian) -> None:
+async def test_an_unknown_id_is_shown_shortened(historian: Historian) -> None:
     with pytest.raises(
         RecordNotFound, match=r"no record 'x{80}'; use an id that search_memory or build_context returned"
     ):

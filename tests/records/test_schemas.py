@@ -127,7 +127,7 @@ def test_the_level_that_a_record_has_already_leaves_its_score() -> None:
     assert checked_changes(pin, {"importance_score": None}, now_ms=LATER)["importance_score"] == 0.8
 
 
-def test_a_flag_is_compared_with_what_is_sent_beside_it_and_not_with_what_was() -> None:
+def test_a_flag_is_compared_with_what_is_sent_with_it_not_with_what_was() -> None:
     message = record(MESSAGE)
     hidden = replace(message, content=checked_changes(message, {"notForChat": True}, now_ms=LATER))
     assert hidden.content["visibility"] == "internal"

@@ -28,7 +28,7 @@ async def pin(store: SqliteStore, *contents: str) -> None:
         await transaction.conversations.add_pins(session, [drafts.pin(content) for content in contents])
 
 
-async def test_what_says_the_same_is_told_once_with_the_ids_of_the_others(store: SqliteStore) -> None:
+async def test_equal_texts_are_one_hit_with_the_ids_of_the_others(store: SqliteStore) -> None:
     keys = await remember(
         store, "The ferry leaves at seven.", "the FERRY leaves, at seven", "The ferry!", "seven: the ferry leaves at"
     )
@@ -49,7 +49,7 @@ async def test_the_same_words_of_another_speaker_are_something_new(store: Sqlite
     assert sorted(hit.name or "" for hit in await hits(store, "Who takes the ferry?")) == ["", "Ann", "Bob"]
 
 
-async def test_of_a_message_and_its_pin_the_message_is_told_whoever_said_it(store: SqliteStore) -> None:
+async def test_of_a_message_and_its_pin_the_message_is_the_hit(store: SqliteStore) -> None:
     said = ("My ferry leaves Moss at seven.", "Ann's ferry to Oslo leaves at eight.")
     keys = await remember(store, drafts.message(said[0]), drafts.message(said[1], name="Ann"), "No ferry at nine.")
     await pin(store, *said, "The ferry is late.")
@@ -60,7 +60,7 @@ async def test_of_a_message_and_its_pin_the_message_is_told_whoever_said_it(stor
     assert len(found) == 4
 
 
-async def test_a_pin_is_told_where_its_message_says_less_of_what_is_asked_for_or_is_not_sought(
+async def test_a_pin_is_the_hit_if_its_message_matches_less_or_is_filtered_out(
     store: SqliteStore,
 ) -> None:
     words = " ".join(f"word{n}" for n in range(20))
@@ -72,7 +72,7 @@ async def test_a_pin_is_told_where_its_message_says_less_of_what_is_asked_for_or
     assert found.text == f"{words} ferry Moss"
 
 
-async def test_a_pin_of_a_message_that_was_said_twice_is_among_the_ids_of_the_one_that_is_told(
+async def test_a_pin_of_a_repeated_message_is_among_the_ids_of_the_hit(
     store: SqliteStore,
 ) -> None:
     keys = await remember(store, "The ferry leaves at seven.", "the ferry leaves at SEVEN")
@@ -140,7 +140,7 @@ async def test_age_takes_a_tenth_of_a_score_at_most(store: SqliteStore) -> None:
     assert 0.9 * fresh.score - 0.0001 <= aged.score < fresh.score
 
 
-async def test_where_nothing_reaches_the_least_score_nothing_is_told_and_the_note_says_so(store: SqliteStore) -> None:
+async def test_if_no_hit_reaches_the_least_score_none_is_returned_and_a_note_says_so(store: SqliteStore) -> None:
     await remember(store, "the ferry and the quince", "a ferry of them")
     request = SearchRequest("ferry moss oslo tickets harbour crossing")
     found = await page_of(store, request)
@@ -152,7 +152,7 @@ async def test_where_nothing_reaches_the_least_score_nothing_is_told_and_the_not
     assert none.note == f"nothing matches this query; not found: {words}"
 
 
-async def test_where_the_best_reaches_the_least_score_the_others_are_told_too(store: SqliteStore) -> None:
+async def test_if_the_best_hit_reaches_the_least_score_the_others_are_returned_too(store: SqliteStore) -> None:
     await remember(store, "the ferry to Moss at seven", "a ferry " + "filler " * 40)
     both = (await page_of(store, SearchRequest("ferry Moss seven"))).hits
     policy = SearchPolicy(min_score=(both[0].score + both[1].score) / 2)
@@ -186,7 +186,7 @@ async def test_a_note_says_only_what_is_so(store: SqliteStore) -> None:
     assert (page.hits, page.note) == ((), None)
 
 
-async def test_of_a_script_without_spaces_no_parts_of_words_are_told(store: SqliteStore) -> None:
+async def test_a_note_names_no_parts_of_words_of_a_script_without_spaces(store: SqliteStore) -> None:
     await remember(store, "the ferry")
     assert (await page_of(store, SearchRequest("渡船几点出发"))).note == "nothing matches this query"
 

@@ -64,7 +64,7 @@ def test_a_mistyped_word_says_what_it_was_taken_for() -> None:
     assert "for" not in explain(scored("ferry", candidate("The ferries leave"), {"lexical": 0.3}))
 
 
-def test_the_kind_is_told_with_what_was_said_of_it() -> None:
+def test_an_explanation_names_the_kind_and_its_instance() -> None:
     why = explain(scored("Which pets?", candidate("a puppy, the puppy and kittens"), {"hyponym": 0.3}))
     assert 'pets: "puppy", "kittens"' in why
 

@@ -97,7 +97,7 @@ def test_what_is_read_together_is_read_as_it_is_alone() -> None:
     assert together == [(read.counts, read.hyponyms, read.matched_words, read.hyponym_words) for read in apart]
 
 
-def test_more_instances_of_a_kind_are_more_and_the_kind_itself_is_none() -> None:
+def test_more_instances_of_a_kind_count_more_and_the_kind_itself_does_not_count() -> None:
     weights = {"pet": 1.0}
     found = [
         hyponym(analyzed_text("pets", text), weights, 1.0) for text in ("pets here", "kitten here", "kitten puppy")

@@ -77,7 +77,7 @@ def test_what_is_left_to_look_for_has_the_words_of_phrases_and_not_what_is_left_
 
 
 @pytest.mark.parametrize("query", ["-ferry", '-"night train" -moss', "-ferry …", "", " ", "-"])
-def test_a_query_with_nothing_to_look_for_beside_what_it_leaves_out_is_words_alone(query: str) -> None:
+def test_a_query_of_exclusions_only_is_read_as_plain_words(query: str) -> None:
     assert parse_query(query) == Query(words=query)
 
 

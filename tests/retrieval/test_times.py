@@ -35,7 +35,7 @@ async def diary(store: SqliteStore) -> SqliteStore:
         ("yesterday", [], []),
     ],
 )
-async def test_where_only_a_time_is_asked_about_all_of_it_is_told_and_then_what_tells_of_it(
+async def test_a_query_of_a_time_only_finds_what_was_said_then_and_then_mentions_of_it(
     diary: SqliteStore, query: str, days: list[str], telling: list[str]
 ) -> None:
     page = await page_of(diary, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
@@ -44,7 +44,7 @@ async def test_where_only_a_time_is_asked_about_all_of_it_is_told_and_then_what_
     assert page.note == (None if found else "nothing was said at that time, and nothing mentions it")
 
 
-async def test_what_is_told_of_a_day_on_which_nothing_was_said_is_found(store: SqliteStore) -> None:
+async def test_mentions_of_a_day_on_which_nothing_was_said_are_found(store: SqliteStore) -> None:
     await remember(
         store, "My passport runs out on 3 August 2027.", "The dentist is on Tuesday.", "I passed it in August."
     )

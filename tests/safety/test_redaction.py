@@ -191,7 +191,7 @@ def test_what_has_a_shape_or_a_cue_of_its_own_is_taken_out(seed: int) -> None:
     assert [text for text, secret in shaped(Maker(seed)) if secret in redact(text).text] == []
 
 
-def test_kinds_are_told_in_the_order_of_the_text() -> None:
+def test_kinds_are_listed_in_the_order_of_the_text() -> None:
     result = redact(f"{CARD}, then <private>{TOKEN}</private>, then {TOKEN}.")
     assert result.text == "[redacted: payment card], then [private], then [redacted: github token]."
     assert result.kinds == ("payment_card", "private", "github_token")
@@ -306,7 +306,7 @@ def test_names_in_the_values_of_names_are_not_judged_over_and_over(unit: str, mo
     assert 0 < sum(judged) <= 6 * len(text)
 
 
-def test_a_header_of_a_web_token_that_is_none_does_no_harm() -> None:
+def test_an_invalid_header_of_a_web_token_does_no_harm() -> None:
     for header in ('{"a":' + "[" * 100_000, '{"typ":"x"}', '{"\\u12'):
         text = base64.urlsafe_b64encode(header.encode()).decode().rstrip("=") + ".e30.c2ln"
         assert redact(text).text is text

@@ -358,7 +358,7 @@ def ends(descriptor: int) -> bool:
     return bool(readable)
 
 
-def test_a_database_that_cannot_be_opened_is_told_at_every_call_and_once_on_stderr(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_opened_is_reported_per_call_and_once_on_stderr(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     database.mkdir()
     why = f"{database} is a folder; name a file in it, such as {database}/memory.db"

@@ -54,7 +54,7 @@ def test_every_section_has_its_rows_in_order(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_row_names_a_test_or_says_why_there_is_none(document: str) -> None:
+def test_every_row_names_a_test_or_says_why_it_has_no_test(document: str) -> None:
     for row in rows(document):
         section, item, shown = row
         assert section and item, row

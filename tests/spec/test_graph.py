@@ -329,7 +329,7 @@ def test_a_summary_is_no_longer_than_its_bound(clock: ScriptedClock) -> None:
     assert cluster.summary == "what the ni…"
 
 
-def test_within_the_cooldown_a_cycle_is_none_unless_it_is_forced(clock: ScriptedClock) -> None:
+def test_within_the_cooldown_there_is_no_cycle_unless_it_is_forced(clock: ScriptedClock) -> None:
     """graph-memory-api, Types, SleepCycleBaseOptions and SleepCycleRunOptions: cooldownMs, force."""
     graph = graph_of(clock, TRAIN)
     graph.configure_sleep_cycle(SleepCycleConfig(FirstWords()))

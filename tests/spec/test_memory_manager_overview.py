@@ -214,7 +214,7 @@ async def test_summaries_come_by_themselves(memory: Memory) -> None:
     assert (await memory.session_stats(SESSION)).total_summaries == 1
 
 
-async def test_a_pin_is_manual_and_has_eight_tenths_unless_told(memory: Memory) -> None:
+async def test_a_pin_is_manual_and_has_importance_eight_tenths_by_default(memory: Memory) -> None:
     """memory-manager-overview, Pin Creation Methods, manual pins: `createSemanticPin`, 0.8, 'manual'."""
     pin = await memory.manager.create_semantic_pin(CreatePinRequest(SESSION, "text"))
     assert (pin.importance_score, pin.pin_type) == (0.8, PinType.MANUAL)
@@ -282,7 +282,7 @@ async def test_the_smallest_context_is_named_and_still_holds_the_newest_message(
     assert context.total_tokens <= refused.value.minimum
 
 
-async def test_messages_are_scored_anew_on_request(memory: Memory) -> None:
+async def test_messages_are_scored_again_on_request(memory: Memory) -> None:
     """memory-manager-overview, Memory Router Integration: `score-messages`."""
     [first, second] = await say(memory, [NewMessage(Role.USER, "How?"), NewMessage(Role.USER, "So.")])
     await memory.manager.update_message_importance(first, 0.1)

@@ -81,7 +81,7 @@ def test_every_record_has_the_base_structure(record_type: RecordType) -> None:
     assert fields["is_deleted"] is False
 
 
-def test_metadata_is_no_object_but_fields_beside_the_text() -> None:
+def test_metadata_is_fields_next_to_the_text_and_no_object() -> None:
     """memory-schemas, Base Memory Record Structure, `metadata`: flat, and refused as an object."""
     assert shown(TASK, {"assigned_to": "planner"})["assigned_to"] == "planner"
     assert "metadata" not in shown(TASK)

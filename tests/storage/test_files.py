@@ -78,7 +78,7 @@ def written(sample: bytes) -> set[str]:
         return {row[0] for row in rows}
 
 
-async def test_the_file_and_what_stands_beside_it_are_for_their_owner_alone(tmp_path: Path) -> None:
+async def test_only_the_owner_can_read_the_database_and_its_side_files(tmp_path: Path) -> None:
     umask = os.umask(0)
     path = tmp_path / "new" / "folder" / "memory.db"
     try:
@@ -100,7 +100,7 @@ async def test_a_folder_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
     assert mode(tmp_path) == 0o755
 
 
-async def test_a_closed_database_leaves_nothing_beside_it_but_the_lock(copy: Path) -> None:
+async def test_a_closed_database_leaves_only_its_lock_file(copy: Path) -> None:
     await use(copy)
     assert sorted(found.name for found in copy.parent.iterdir()) == ["memory.db", "memory.db.lock"]
 

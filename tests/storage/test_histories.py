@@ -59,7 +59,7 @@ async def _replayed(path: Path, changes: list[Mapping[str, Any]]) -> None:
 
 @settings(max_examples=15)
 @given(st.lists(CHANGES, max_size=6))
-def test_every_version_is_told_as_it_was_whatever_was_changed(
+def test_every_version_is_shown_as_it_was_whatever_was_changed(
     tmp_path_factory: pytest.TempPathFactory, changes: list[Mapping[str, Any]]
 ) -> None:
     anyio.run(_replayed, tmp_path_factory.mktemp("history") / "memory.db", changes)

@@ -101,7 +101,7 @@ def test_vectors_of_no_record_or_another_place_and_missing_ones_are_found(
     )
 
 
-def test_an_embedder_that_cannot_be_had_is_told_and_the_rest_is_looked_at(embedded: Path) -> None:
+def test_an_unusable_embedder_is_reported_and_the_rest_is_inspected(embedded: Path) -> None:
     settings = Settings(database=embedded, vectors=VectorPolicy("nobody"))
     found = {finding.check: finding for finding in diagnose(settings, is_deep=False)}
     assert found["models"].verdict is Verdict.FAILED

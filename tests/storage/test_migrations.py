@@ -191,7 +191,7 @@ async def test_a_newer_schema_is_refused_and_the_file_stays_as_it_is(copy: Path)
     assert digest(copy) == before
 
 
-async def test_a_newer_schema_beside_unfinished_work_is_refused_and_both_stay_as_they_are(copy: Path) -> None:
+async def test_a_newer_schema_with_unfinished_work_is_refused_and_not_changed(copy: Path) -> None:
     await open_and_close(copy, [*migrations(), ADDS_A_TABLE])
     wal = leave_a_wal_behind(copy)
     before = digest(copy), digest(wal)

@@ -110,7 +110,7 @@ async def append(store: SqliteStore, text: str = "mine") -> None:
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 
-async def test_the_lock_is_a_private_file_beside_the_database(store: SqliteStore, database: Path) -> None:
+async def test_the_lock_is_a_private_file_next_to_the_database(store: SqliteStore, database: Path) -> None:
     await append(store)
     lock = database.with_name("memory.db.lock")
     assert stat.S_IMODE(lock.stat().st_mode) == 0o600

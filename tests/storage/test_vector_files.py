@@ -113,7 +113,7 @@ async def test_what_came_after_the_file_is_found_and_what_went_is_not(database: 
 
 @with_library
 @pytest.mark.parametrize("most", [100, 20_000])
-async def test_agents_and_sessions_find_their_own_however_few_they_are_beside_the_others(
+async def test_agents_and_sessions_find_their_own_few_vectors_among_many(
     database: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(vectors, "_MOST_SUGGESTED", most)
@@ -201,7 +201,7 @@ async def test_a_sweep_while_a_file_is_built_leaves_nothing_of_it(
 
 @with_library
 @pytest.mark.parametrize("content", [b"", b"no index at all" * 1_000])
-async def test_a_file_that_is_none_is_passed_over(database: Path, content: bytes) -> None:
+async def test_an_invalid_vector_file_is_ignored(database: Path, content: bytes) -> None:
     store = await SqliteStore.open(database, exact_vectors=50)
     keys = await remember(store, *texts(60))
     file_of(database, 1, 60).write_bytes(content)

@@ -178,7 +178,7 @@ async def test_what_is_forgotten_while_the_model_writes_is_not_in_what_it_wrote(
     assert len(model.asked) == 2
 
 
-async def test_nor_where_the_summary_was_asked_for(store: SqliteStore) -> None:
+async def test_a_requested_summary_omits_what_was_forgotten_meanwhile(store: SqliteStore) -> None:
     model = Model()
     await record(store, FACTS)
 
@@ -212,7 +212,7 @@ async def test_a_summary_that_is_forgotten_while_it_is_folded_is_not_in_the_fold
     assert "customer A" not in fold.summary
 
 
-async def test_a_summary_is_written_anew_at_every_level_without_a_model(store: SqliteStore) -> None:
+async def test_summaries_of_every_level_are_rewritten_without_a_model(store: SqliteStore) -> None:
     await record(store, [*FACTS, *(fact.replace("customer", "buyer") for fact in FACTS)])
     keeping = keeper(store, window=3, summaries=3, models=Model())
     await keeping.summarize_all(TRIP)

@@ -118,7 +118,7 @@ def test_any_text_has_clean_terms(text: str) -> None:
 
 
 @given(st.text(st.characters(max_codepoint=127), max_size=80))
-def test_an_ascii_text_has_the_same_words_beside_a_word_of_another_script(text: str) -> None:
+def test_an_ascii_text_has_the_same_words_next_to_another_script(text: str) -> None:
     assert words(f"{text} Ω") == [*words(text), "ω"]
 
 

@@ -74,7 +74,7 @@ def spans(text: str, now: int | None = WEDNESDAY) -> list[str]:
         ("9999-12-31", "9999-12-31"),
     ],
 )
-def test_a_date_stands_for_itself(text: str, expected: str) -> None:
+def test_a_date_means_itself(text: str, expected: str) -> None:
     assert spans(text, None) == spans(text) == [expected]
 
 
