@@ -80,8 +80,8 @@ class Historian:
         known = [edit.version for edit, _ in made if edit.edited_at <= moment_ms]
         if not known:
             raise RecordNotFound(
-                f"{record.id} was not remembered yet on {to_iso(moment_ms)}; it was recorded on "
-                f"{to_iso(record.recorded_at)}"
+                f"{record.id} did not exist on {to_iso(moment_ms)}: "
+                f"it was recorded on {to_iso(record.recorded_at)}; ask for that time or later"
             )
         return at_version(record, made, known[-1])
 

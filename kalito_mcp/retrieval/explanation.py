@@ -56,7 +56,7 @@ def _unmatched(scored: ScoredCandidate) -> list[str]:
 
 def _spelling(scored: ScoredCandidate) -> str:
     unmatched = _quoted(_unmatched(scored))
-    return f"some letters of {unmatched}" if unmatched else ""
+    return f"has some letters of {unmatched}" if unmatched else ""
 
 
 def _lexical(scored: ScoredCandidate) -> str:
@@ -75,7 +75,7 @@ def _neighbours(scored: ScoredCandidate) -> str:
 
 
 def _hyponym(scored: ScoredCandidate) -> str:
-    return "tells of " + _joined(
+    return "mentions " + _joined(
         f"{scored.question.surface[kind]}: {_quoted(found)}" for kind, found in scored.analyzed.hyponym_words.items()
     )
 

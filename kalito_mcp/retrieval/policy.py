@@ -19,7 +19,7 @@ class SearchPolicy(Policy):
 
     A page is empty if its best hit does not reach `min_score` as an answer (`retrieval.answerability`). With vectors it
     is enough that one of the first hits gets `min_score_by_meaning` of its score from its similarity. An embedder has
-    `embedding_timeout_s` to answer; after that the search uses words alone.
+    `embedding_timeout_s` to answer; after that the search uses words only.
     """
 
     max_k: int = bounded(100, least=1)

@@ -59,7 +59,7 @@ class Query:
 
 
 def parse_query(query: str) -> Query:
-    """The query in its parts. Without any syntax, or with nothing else to look for, it is words alone."""
+    """The query in its parts. Without any syntax, or with nothing else to look for, it is words only."""
     phrases: list[str] = []
     excluded: list[str] = []
     excluded_phrases: list[str] = []

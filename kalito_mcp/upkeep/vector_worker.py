@@ -197,7 +197,7 @@ class VectorWorker:
                 found.append(None)
         lengths = [len(vector) for vector in found if vector is not None]
         if not lengths:
-            raise refusal or ModelReplyInvalid("the embedder returned no vector")
+            raise refusal or ModelReplyInvalid("the embedder returned no vector; check its model")
         zeros = np.zeros(lengths[0], np.float32)
         return np.stack([zeros if vector is None else vector for vector in found])
 

@@ -145,7 +145,7 @@ def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, databa
     assert len(longer) > len(first)
     assert len(done(invoke, database, "show", name, "--json", "--as-of", moment).splitlines()) == len(first)
     assert len(done(invoke, database, "show", name, "--json").splitlines()) == len(longer)
-    assert "was not remembered yet" in refused(invoke, database, "show", name, "--as-of", "2001-01-01")
+    assert "did not exist on" in refused(invoke, database, "show", name, "--as-of", "2001-01-01")
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def update(record_id: str, changes: Mapping[str, Any], revision: int = 1) -> Cal
         (lambda memory: memory.revert(NOTE, 0), InvalidInput, "has versions 1 to 2, not 0; see its history"),
         (lambda memory: memory.revert(NOTE, 3), InvalidInput, "has versions 1 to 2, not 3; see its history"),
         (lambda memory: memory.diff(NOTE, 1, 9), InvalidInput, "has versions 1 to 2, not 9"),
-        (lambda memory: memory.record_as_of(NOTE, START_MS - 1), RecordNotFound, "was not remembered yet on 2026"),
+        (lambda memory: memory.record_as_of(NOTE, START_MS - 1), RecordNotFound, "did not exist on 2026"),
         (lambda memory: memory.purge([TASK, "task_9"]), RecordNotFound, "no record 'task_9'; use an id that"),
         (remember("thought", {"visibility": "chat"}), InvalidInput, "always 'internal'; leave it out, or remember a"),
         (remember("thought", {"notForChat": False}), InvalidInput, "always 'internal'"),

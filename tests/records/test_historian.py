@@ -80,7 +80,9 @@ async def test_a_moment_has_the_last_version_until_then(historian: Historian, mo
 
 
 async def test_before_it_was_recorded_there_is_no_record(historian: Historian) -> None:
-    words = r"task_1 was not remembered yet on 2026-03-04T05:06:07.088Z; it was recorded on 2026-03-04T05:06:07.089Z"
+    words = (
+        r"task_1 did not exist on 2026-03-04T05:06:07.088Z: it was recorded on 2026-03-04T05:06:07.089Z; ask for that"
+    )
     with pytest.raises(RecordNotFound, match=words):
         await historian.as_of(ALL, "task_1", START_MS - 1)
 

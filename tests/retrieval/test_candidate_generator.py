@@ -29,7 +29,7 @@ async def test_an_instance_of_a_kind_is_found_without_a_word_of_the_query(
     await remember(store, "nothing of that sort", said, "something else entirely")
     [hit] = await hits(store, query)
     assert hit.text == said
-    assert "tells of" in (hit.why or "")
+    assert "mentions" in (hit.why or "")
 
 
 async def test_a_mistyped_word_finds_what_was_meant_and_says_so(store: SqliteStore) -> None:

@@ -100,7 +100,7 @@ def test_the_reason_for_a_said_term_includes_its_context_and_its_letters() -> No
 
 def test_letters_are_those_of_words_that_are_not_said() -> None:
     why = explain(scored("ferry postgress", candidate("the ferry, postgres"), {"lexical": 0.3, "spelling": 0.1}))
-    assert why == 'says "ferry" (+0.30); some letters of "postgress" (+0.10)'
+    assert why == 'says "ferry" (+0.30); has some letters of "postgress" (+0.10)'
 
 
 def test_a_long_query_is_not_repeated_as_a_whole() -> None:
