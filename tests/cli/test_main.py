@@ -109,7 +109,7 @@ def test_a_path_that_cannot_be_one_is_said_so_in_one_line(
 
 @pytest.mark.parametrize("command", ["stats", "reindex"])
 @pytest.mark.parametrize("kind", ["a folder", "no database", "cut short", "below a file"])
-def test_a_file_that_is_no_database_is_said_so_in_one_line_and_left_alone(
+def test_a_file_that_is_no_database_is_refused_in_one_line_and_not_changed(
     invoke: Invoke, remembered: Path, command: str, kind: str
 ) -> None:
     path = remembered.with_name("other.db")

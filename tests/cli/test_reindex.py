@@ -57,13 +57,13 @@ def count(database: Path) -> list[tuple[str, bool, int]]:
     return anyio.run(counted)
 
 
-def test_without_an_embedder_it_builds_the_text_index_alone(invoke: Invoke, remembered: Path) -> None:
+def test_without_an_embedder_only_the_text_index_is_built(invoke: Invoke, remembered: Path) -> None:
     outcome = invoke("reindex", "--database", str(remembered))
     assert (outcome.code, outcome.out, outcome.err) == (0, "indexed 4 records\n", "")
     assert count(remembered) == []
 
 
-def test_vectors_alone_without_an_embedder_are_refused(invoke: Invoke, remembered: Path) -> None:
+def test_the_option_vectors_without_an_embedder_is_refused(invoke: Invoke, remembered: Path) -> None:
     outcome = invoke("reindex", "--vectors", "--database", str(remembered))
     assert (outcome.code, outcome.out) == (1, "")
     assert "vectors.embedder" in outcome.err
@@ -78,7 +78,7 @@ def test_with_an_embedder_it_builds_both_and_is_quiet_without_a_terminal(
     assert count(remembered) == [(embedder.fingerprint, True, 4)]
 
 
-def test_vectors_alone_leave_the_text_index(
+def test_the_option_vectors_leaves_the_text_index(
     invoke: Invoke, remembered: Path, config: str, embedder: ScriptedEmbedder
 ) -> None:
     outcome = invoke("reindex", "--vectors", "--database", str(remembered), "--config", config)

@@ -43,7 +43,7 @@ def test_a_task_or_a_thought_is_kept_where_it_belongs(invoke: Invoke, remembered
     assert (record["type"], record["session_id"], record["critical"]) == (record_type, "tax", True)
 
 
-def test_what_is_remembered_for_another_agent_is_found_there_alone(invoke: Invoke, remembered: Path) -> None:
+def test_a_note_for_another_agent_is_found_only_there(invoke: Invoke, remembered: Path) -> None:
     out = done(invoke, remembered, "remember", "The shed is locked.", "--agent", "home")
     assert kept(out) in done(invoke, remembered, "search", "shed", "--agent", "home")
     assert done(invoke, remembered, "search", "shed").startswith("nothing found\n")

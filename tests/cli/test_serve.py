@@ -125,7 +125,7 @@ def test_stdout_that_is_a_file_is_served_too(tmp_path: Path) -> None:
     assert b'"resume_session"' in (tmp_path / "answers").read_bytes()
 
 
-def test_what_the_log_says_holds_no_words_of_the_conversation(tmp_path: Path) -> None:
+def test_the_log_contains_no_words_of_the_conversation(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     with served(database, KALITO_LOG="debug") as wire:
         wire.send(

@@ -291,7 +291,7 @@ async def test_the_neighbours_of_all_sessions_are_read_in_one_view(
     assert len(reads) == 3, "the session, the search, the neighbours"
 
 
-async def test_that_nothing_was_found_is_said_in_the_structured_context_alone(here: Process) -> None:
+async def test_only_the_structured_context_says_that_nothing_was_found(here: Process) -> None:
     await here.say("The ferry leaves at seven.")
     nothing = await here.manager.build_context("trip", query="zeppelin")
     assert nothing.to_dict()["note"] == nothing.note == "nothing matches this query"

@@ -264,7 +264,7 @@ def test_a_part_with_nothing_in_it_has_no_heading_and_costs_nothing() -> None:
         assert heading not in context.text
 
 
-def test_a_session_without_anything_is_the_frame_alone() -> None:
+def test_an_empty_session_gives_only_the_frame() -> None:
     counter = CharacterCounter()
     context = pack(ContextParts("s", []), 1_000, counter)
     assert context.text == f"{render.opening('s', FENCE)}\n{render.closing(FENCE)}"

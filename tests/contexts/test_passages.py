@@ -82,7 +82,7 @@ def test_an_excerpt_begins_with_the_sentence_that_has_most_of_what_is_asked(text
     assert ("ferry leaves" in shown) == ("ferry" in text)
 
 
-def test_a_hit_stands_between_the_turns_before_and_after_it() -> None:
+def test_a_hit_is_between_the_turns_before_and_after_it() -> None:
     kept = turns([hit(5, 5)], [message(6, 6), message(4, 4), message(7, 7)], "")
     assert [turn.said.seq for turn in kept] == [5, 4, 6]
     assert [turn.is_hit for turn in kept] == [True, False, False]

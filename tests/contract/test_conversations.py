@@ -505,7 +505,7 @@ async def places(
     return {place.key: place for place in found}
 
 
-async def test_a_place_says_where_a_record_stands_and_has_no_text(store: Store) -> None:
+async def test_a_place_says_where_a_record_is_and_has_no_text(store: Store) -> None:
     [message] = await append(store, [drafts.message("hello there", name="Ann", role=Role.ASSISTANT)])
     await add_pins(store, [drafts.pin("pinned")])
     await add_summaries(store, drafts.summary(1, 1, text="what was said"))

@@ -141,7 +141,7 @@ async def test_what_is_new_comes_before_what_is_old(store: Store) -> None:
     assert await owed_keys(store, index) == [*newest, *old[1::-1]]
 
 
-async def test_a_name_stands_before_the_text(store: Store) -> None:
+async def test_the_name_comes_before_the_text(store: Store) -> None:
     await append(store, "hello", name="Zoë")
     await append(store, "hello", name="")
     assert [one.text for one in await owed(store, None)] == ["hello", "Zoë: hello"]

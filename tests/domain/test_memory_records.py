@@ -73,7 +73,7 @@ def test_none_and_nothing_are_the_same() -> None:
     assert changed_fields({"b": 1}, {"a": 2}) == {"a": None, "b": 1}
 
 
-def test_a_record_that_nobody_edited_has_its_creation_alone() -> None:
+def test_an_unedited_record_has_only_its_creation() -> None:
     [(creation, content)] = versions(record(), [])
     assert (creation.version, creation.type, creation.before) == (1, EditType.CREATE, {})
     assert creation.edited_at == START_MS + 1

@@ -202,7 +202,7 @@ async def test_no_query_is_read_as_a_language(tmp_path: Path, era: str) -> None:
             await h.text("build_context", session_id="kept", query=query)
 
 
-async def test_a_query_of_stop_words_alone_looks_for_them(tmp_path: Path, era: str) -> None:
+async def test_a_query_of_only_stop_words_looks_for_them(tmp_path: Path, era: str) -> None:
     async with keeping(tmp_path / "memory.db", era) as h:
         await h.facts("record_messages", session_id="s", messages=said("To be or not to be"))
         hits = (await h.facts("search_memory", query="to be or not"))["hits"]

@@ -28,7 +28,7 @@ async def test_a_question_asked_again_in_a_later_session_finds_its_answer(databa
         assert 0.3 <= past["similarity"] < 1
 
 
-async def test_before_it_is_finalized_a_session_alone_knows_its_answers(database: Path, era: str) -> None:
+async def test_only_the_session_knows_its_answers_until_it_is_finalized(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await remember(h, "monday", PRINTER)
         [past] = (await h.facts("search_memory", query=AGAIN, session_id="monday"))["past_answers"]

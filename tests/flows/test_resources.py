@@ -40,7 +40,7 @@ STRANGE_IDS = (
 )  # fmt: skip
 
 
-async def test_a_session_is_found_by_its_id_whatever_that_holds(database: Path, era: str) -> None:
+async def test_a_session_is_found_by_any_valid_id(database: Path, era: str) -> None:
     async with served(database, era) as h:
         for session_id in STRANGE_IDS:
             await h.facts("record_messages", session_id=session_id, messages=said("z"))

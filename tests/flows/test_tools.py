@@ -54,7 +54,7 @@ async def test_without_any_session_a_tool_says_where_to_take_it_from(database: P
         )
 
 
-async def test_build_context_gives_text_alone_by_default(database: Path, era: str) -> None:
+async def test_build_context_returns_only_text_by_default(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await h.facts("record_messages", session_id="s", messages=said("The code is 4711."))
         result = await h.call("build_context", session_id="s")

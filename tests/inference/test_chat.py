@@ -72,7 +72,7 @@ async def failure_of(
         return caught.value, len(server.calls)
 
 
-async def test_ollama_is_asked_as_its_api_wants() -> None:
+async def test_ollama_is_asked_in_the_form_of_its_api() -> None:
     async with ScriptedServer(scripted.ollama_says("  A greeting. \n")) as server:
         model = chat(server.url + "/")
         assert await model.complete(REQUEST) == "A greeting."

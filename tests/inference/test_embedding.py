@@ -59,7 +59,7 @@ async def failure_of(*replies: Reply, kind: Kind = OllamaEmbedder, **options: An
         return caught.value, len(server.calls)
 
 
-async def test_ollama_is_asked_as_its_api_wants() -> None:
+async def test_ollama_is_asked_in_the_form_of_its_api() -> None:
     async with ScriptedServer(vectors_of([3, 4.0], [0, -2])) as server:
         model = embedder(server.url)
         rows = await model.embed(TEXTS)

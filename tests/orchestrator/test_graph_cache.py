@@ -283,7 +283,7 @@ async def test_an_unknown_session_has_an_empty_graph_that_cannot_be_changed(one:
         await one.cache.copy(TRIP)
 
 
-async def test_a_session_belongs_to_its_agent_alone(one: Process) -> None:
+async def test_a_session_belongs_only_to_its_agent(one: Process) -> None:
     await one.open_session("trip", agent="travel")
     await one.ask("Where is Ann?", scope=Scope(agent="travel", session="trip"))
     assert await one.asked(TRIP) == ["Where is Ann?"]

@@ -102,7 +102,7 @@ async def test_the_history_tells_each_edit_and_marks_the_current_one(historian: 
     assert [one["current"] for one in history] == [False, False, True]
 
 
-async def test_a_message_is_found_by_its_number_alone(historian: Historian, store: SqliteStore) -> None:
+async def test_a_message_is_found_by_its_bare_number(historian: Historian, store: SqliteStore) -> None:
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         [appended] = await transaction.conversations.append_messages(

@@ -246,7 +246,7 @@ def test_anything_is_either_refused_in_words_or_kept_as_json_that_checks_to_itse
 
 
 @given(st.sampled_from(RecordType), st.dictionaries(NAMES, VALUES, max_size=3))
-def test_a_change_changes_the_fields_that_it_names_alone(record_type: RecordType, changes: dict[str, Any]) -> None:
+def test_a_change_changes_only_the_fields_that_it_names(record_type: RecordType, changes: dict[str, Any]) -> None:
     before = record(record_type)
     try:
         content = checked_changes(before, changes, now_ms=LATER)

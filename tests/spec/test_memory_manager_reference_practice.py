@@ -37,7 +37,7 @@ async def test_messages_are_scored_when_they_are_recorded(memory: Memory) -> Non
     assert [memory.manager.score_message_importance(message) for message in messages] == [0.8, 0.55]
 
 
-async def test_scoring_a_message_looks_at_its_text_and_role_alone(memory: Memory) -> None:
+async def test_scoring_a_message_looks_only_at_its_text_and_role(memory: Memory) -> None:
     """memory-manager-reference, scoreMessageImportance: of a message, by content; what is stored does not count."""
     await say(memory, turns(1))
     [message] = (await memory.build_context(SESSION)).recent_messages

@@ -154,7 +154,7 @@ async def test_a_summary_request_names_the_session_both_ends_and_the_count(memor
     assert (await memory.create_summary(CreateSummaryRequest(SESSION, "4", "4"))).message_count == 1
 
 
-async def test_a_pin_request_needs_a_session_and_a_content_alone(memory: Memory) -> None:
+async def test_a_pin_request_needs_only_a_session_and_a_content(memory: Memory) -> None:
     """memory-types, CreatePinRequest: two fields are required, three have defaults."""
     pin = await memory.create_pin(CreatePinRequest(session_id=SESSION, content="text"))
     assert (pin.session_id, pin.content) == (SESSION, "text")

@@ -107,7 +107,7 @@ def test_the_head_line_counts_the_messages_and_names_the_topics() -> None:
     assert body == ["user: I have some code that reads a database table. There is a bug in the importer."]
 
 
-def test_without_topics_the_head_line_has_the_counts_alone() -> None:
+def test_without_topics_the_head_line_has_only_the_counts() -> None:
     """memory-manager-reference, Fallback Summary System, Example Outputs, without topics.
 
     Departure: the sentences that follow replace the two samples of thirty characters.

@@ -327,7 +327,7 @@ def test_the_same_words_never_end_before_they_begin(text: str, now: int) -> None
 
 
 @given(st.sampled_from(["today", "Monday", "last week", "two weeks ago", "30d", "now", "yesterday"]), MOMENTS)
-def test_what_lies_behind_never_begins_after_now(text: str, now: int) -> None:
+def test_a_time_in_the_past_never_begins_after_now(text: str, now: int) -> None:
     assert moment_in_words(text, "since", now, is_last=False) <= now
 
 
