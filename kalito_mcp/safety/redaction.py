@@ -21,6 +21,7 @@ from kalito_mcp.safety.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, n
 from kalito_mcp.safety.secret_shapes import Found, shaped_secrets
 
 # Only a text with one of these, in lower case, or a long run of characters, or groups of digits, is examined closely.
+# Some of them only matter in a text with a number.
 _SIGNS: Final = (
     "private",
     "auth",
@@ -28,15 +29,12 @@ _SIGNS: Final = (
     "://",
     "curl ",
     "cookie",
-    "pin",
-    "code",
-    "cvv",
-    "cvc",
-    "words",
-    "phrase",
     "mnemonic",
+    *(f"{kind} {words}" for kind in ("seed", "recovery", "backup") for words in ("phrase", "words")),
     *STEMS,
 )
+_SIGNS_OF_CODES: Final = ("pin", "code", "cvv", "cvc")
+_NUMBER: Final = re.compile(r"[0-9]{3}")
 _LONG_RUN: Final = re.compile(r"[!-~]{16}")
 _DIGIT_GROUPS: Final = re.compile(r"[0-9]{4}[ -]?[0-9]{4}")
 
@@ -103,7 +101,8 @@ def _cleaned(value: Any, field: str, found: list[str]) -> Any:
         return [_cleaned(one, field, found) for one in value]
     if names := _field_names(value.__class__):
         count = len(found)
-        read = {name: _cleaned(getattr(value, name), field or _shown(name), found) for name in names}
+        given = ((name, shown, getattr(value, name)) for name, shown in names)
+        read = {name: _cleaned(one, field or shown, found) for name, shown, one in given if one is not None}
         return replace(value, **read) if len(found) > count else value
     if isinstance(value, Mapping):
         return {
@@ -114,9 +113,10 @@ def _cleaned(value: Any, field: str, found: list[str]) -> Any:
 
 
 @cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass that are read; none of another type."""
-    return tuple(one.name for one in fields(kind) if one.name not in _HANDLES) if is_dataclass(kind) else ()
+def _field_names(kind: type) -> tuple[tuple[str, str], ...]:
+    """The fields of a dataclass that are read, and what reports call them; none of another type."""
+    names = [one.name for one in fields(kind) if one.name not in _HANDLES] if is_dataclass(kind) else []
+    return tuple((name, _shown(name)) for name in names)
 
 
 def _cleaned_field(name: object, value: Any, field: str, found: list[str]) -> Any:
@@ -154,6 +154,8 @@ def _may_contain_any(text: str) -> bool:
         if sign in lowered:
             return True
     if _LONG_RUN.search(text) or _DIGIT_GROUPS.search(text):
+        return True
+    if any(sign in lowered for sign in _SIGNS_OF_CODES) and _NUMBER.search(text):
         return True
     return not text.isascii() and any(sign in lowered for sign in FOREIGN_STEMS)
 

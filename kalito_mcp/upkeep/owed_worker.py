@@ -6,6 +6,8 @@ look first. A failure is logged and retried at the next nudge or the next start.
 """
 
 import logging
+import math
+from contextlib import nullcontext
 from typing import Final
 
 import anyio
@@ -62,7 +64,7 @@ class OwedWorker:
             while self._pending:
                 await self.pay(self._pending.pop(next(iter(self._pending))))
             self._idle.set()
-            with anyio.move_on_after(pause_s):
+            with anyio.move_on_after(pause_s) if pause_s < math.inf else nullcontext():
                 await self._wake.wait()
             self._wake = anyio.Event()
             pause_s = await self._finish_erasures()

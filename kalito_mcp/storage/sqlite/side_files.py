@@ -35,6 +35,7 @@ WAL_LIMIT_BYTES: Final = 67_108_864
 """SQLite itself cuts a -wal that has grown longer."""
 
 _FIRST_PAGE: Final = (1).to_bytes(4)
+_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 _DESCRIPTORS: Final = Path("/dev/fd")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _RESTART: Final = "nothing of this call was stored; restart the server (quit its host)"
@@ -95,7 +96,7 @@ class SideFiles:
         now = self._look()
         self._opened = now._replace(device=self._found.device, database=self._found.database)
         self._refuse_replaced(self._opened, now)
-        self._write_note(lock, _read_note(lock), now)
+        self._write_note(lock, _read_note(lock), now, is_wal_whole=not self._has_hole(now.wal_size))
 
     def refuse_foreign_wal(self) -> None:
         """Refuse a database whose -wal belongs to another one. Call before the first connection.
@@ -169,6 +170,7 @@ class SideFiles:
             StorageReplaced: a file was moved, deleted, replaced or cut short since `check`.
         """
         noted, now = _read_note(lock), self._look()
+        is_wal_known = False
         if self._opened is not None:
             self._refuse_replaced(self._opened, now)
             if noted is not None and noted[:2] == now[:2]:
@@ -176,14 +178,15 @@ class SideFiles:
                     raise StorageReplaced(_CUT.format(self._path))
                 if self._was_wal_cut(noted, now):
                     raise StorageReplaced(_CUT.format(self._path.name + "-wal"))
-        self._write_note(lock, noted, now)
+                # What was whole before this write is whole after it.
+                is_wal_known = noted.wal == now.wal and 0 < noted.wal_size <= now.wal_size
+        self._write_note(lock, noted, now, is_wal_whole=is_wal_known or not self._has_hole(now.wal_size))
 
-    def _write_note(self, lock: int, noted: _State | None, now: _State) -> None:
+    def _write_note(self, lock: int, noted: _State | None, now: _State, *, is_wal_whole: bool) -> None:
         """Write the note. The head is read only if the database changed since the last one."""
         is_same = noted is not None and (noted.modified, noted.size) == (now.modified, now.size)
         head = noted.head if noted is not None and is_same else _digest(self._head(now))
-        wal_size = 0 if self._has_hole(now.wal_size) else now.wal_size
-        note = now._replace(head=head, wal_size=wal_size, boot=_boot_id())
+        note = now._replace(head=head, wal_size=now.wal_size if is_wal_whole else 0, boot=_boot_id())
         if note != noted:
             with suppress(OSError):  # a full disk: the note before still serves
                 os.lseek(lock, 0, os.SEEK_SET)
@@ -272,14 +275,17 @@ class SideFiles:
         """Whether the header or the last whole frame of a -wal of this size is zeros. A power cut may leave that."""
         if wal_size <= _WAL_HEADER_BYTES:
             return False
-        with open(self._names[1], "rb", buffering=0) as wal:  # noqa: PTH123 - SQLite has no locks on this one
-            header = wal.read(_WAL_HEADER_BYTES)
+        wal = os.open(self._names[1], os.O_RDONLY | _BINARY)  # SQLite has no locks on this one
+        try:
+            header = os.read(wal, _WAL_HEADER_BYTES)
             frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
             # A full disk may leave half a frame.
             whole_frames = (wal_size - _WAL_HEADER_BYTES) // frame_bytes
-            wal.seek(_WAL_HEADER_BYTES + max(0, whole_frames - 1) * frame_bytes)
+            os.lseek(wal, _WAL_HEADER_BYTES + max(0, whole_frames - 1) * frame_bytes, os.SEEK_SET)
             # A frame begins with the number of its page, and there is no page 0.
-            return not any(header) or (whole_frames > 0 and not any(wal.read(_FRAME_HEADER_BYTES)))
+            return not any(header) or (whole_frames > 0 and not any(os.read(wal, _FRAME_HEADER_BYTES)))
+        finally:
+            os.close(wal)
 
     def _head(self, now: _State) -> bytes | None:
         """The database's first bytes, or None. Reads through SQLite's own descriptor: closing another one would drop
