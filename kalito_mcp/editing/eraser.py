@@ -86,7 +86,7 @@ class Eraser:
             return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})
 
     async def finish(self) -> float:
-        """Sweep if a purge was interrupted. Looks at most once a second, and after a sweep once in five minutes.
+        """Sweep if a purge was interrupted. Looks at most once a second, and five minutes after a sweep that failed.
 
         Returns the seconds after which to call it again even if nothing is written; infinity if nothing is owed.
 
@@ -97,10 +97,15 @@ class Eraser:
         if now_s < self._next_look_s:
             return self._next_look_s - now_s
         self._next_look_s = now_s + _LOOK_PAUSE_S
-        async with self._store.read() as view:
-            is_owed = (await view.records.unswept()).last > 0
-        if not is_owed or self._sweeping.locked():
+        if self._sweeping.locked() or not await self._is_sweep_owed():
             return math.inf
         self._next_look_s = now_s + _SWEEP_PAUSE_S
         await self.sweep()
-        return _SWEEP_PAUSE_S
+        if await self._is_sweep_owed():
+            return _SWEEP_PAUSE_S
+        self._next_look_s = now_s + _LOOK_PAUSE_S
+        return math.inf
+
+    async def _is_sweep_owed(self) -> bool:
+        async with self._store.read() as view:
+            return (await view.records.unswept()).last > 0

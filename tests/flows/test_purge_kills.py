@@ -150,6 +150,20 @@ async def test_the_next_write_of_another_process_finishes_it(
         assert warnings(database) == []
 
 
+async def test_one_server_finishes_one_interrupted_purge_after_another(database: Path, folder: Path) -> None:
+    clock = ScriptedClock()
+    async with open_memory(database, clock=clock) as memory:
+        await memory.settled()
+        for record_id in SAID:
+            assert is_killed(database, "purge.erased", record_id)
+            assert warnings(database)
+            clock.advance(2)
+            await memory.record_messages("next", TALK[2:3])
+            await memory.settled()
+            assert warnings(database) == []
+    assert holding(folder, CANARY) == []
+
+
 async def test_without_another_write_a_running_server_finishes_it_a_moment_later(
     database: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
