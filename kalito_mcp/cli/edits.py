@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.options import settings_of_one_that_exists, with_assignments, with_settings
+from kalito_mcp.cli.options import settings_of_existing, with_assignments, with_settings
 from kalito_mcp.cli.record_lines import indented, redaction_lines
-from kalito_mcp.cli.running import this_person, with_echoes, with_memory
+from kalito_mcp.cli.running import this_person, with_derived, with_memory
 from kalito_mcp.cli.terminal import tell, typed_fields
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.errors import ConfigurationError, Conflict, KalitoError, RevisionConflict
@@ -41,7 +41,7 @@ def edit(
 
     The earlier version stays in its history. Nothing is written if somebody else edited the record meanwhile.
     """
-    settings = settings_of_one_that_exists(database, config)
+    settings = settings_of_existing(database, config)
     changes = typed_fields(text, assignments, unset)
     record = with_memory(settings, lambda memory: memory.record(record_id))
     if revision is not None and revision > record.revision:
@@ -56,22 +56,22 @@ def edit(
         changes = {"text": typed}
 
     async def write(memory: "Memory") -> tuple[MemoryRecord, list[str], list[str]]:
-        after, echoes = await with_echoes(
+        after, derived = await with_derived(
             memory,
             record,
             lambda: memory.update_memory(record.id, changes, expected_revision=record.revision, editor=this_person()),
         )
-        return after, await memory.diff(record.id, record.revision, after.revision), echoes
+        return after, await memory.diff(record.id, record.revision, after.revision), derived
 
     try:
-        changed, difference, echoes = with_memory(settings, write) if changes else (record, [], [])
+        changed, difference, derived = with_memory(settings, write) if changes else (record, [], [])
     except KalitoError as error:
         if is_typed:
             tell(["Not stored. You wrote:", *indented(changes["text"].split("\n"))])
         if isinstance(error, RevisionConflict):
             raise _edited_meanwhile(record.id, error.current) from None
         raise
-    _tell_change(record, changed, difference, echoes)
+    _tell_change(record, changed, difference, derived)
     tell(redaction_lines(changed.redacted))
 
 
@@ -84,12 +84,12 @@ def revert(database: Path | None, config: Path | None, record_id: str, version: 
 
     async def act(memory: "Memory") -> tuple[MemoryRecord, MemoryRecord, list[str], list[str]]:
         before = await memory.record(record_id)
-        after, echoes = await with_echoes(
+        after, derived = await with_derived(
             memory, before, lambda: memory.revert(record_id, version, editor=this_person())
         )
-        return before, after, await memory.diff(after.id, before.revision, after.revision), echoes
+        return before, after, await memory.diff(after.id, before.revision, after.revision), derived
 
-    _tell_change(*with_memory(settings_of_one_that_exists(database, config), act))
+    _tell_change(*with_memory(settings_of_existing(database, config), act))
 
 
 def _from_editor(text: str) -> str | None:
@@ -116,7 +116,7 @@ def _edited_meanwhile(record_id: str, current: int) -> Conflict:
     )
 
 
-def _tell_change(before: MemoryRecord, after: MemoryRecord, difference: Iterable[str], echoes: Iterable[str]) -> None:
+def _tell_change(before: MemoryRecord, after: MemoryRecord, difference: Iterable[str], derived: Iterable[str]) -> None:
     is_same = before.revision == after.revision
     state = f"nothing changed; {after.id} is still" if is_same else f"{after.id} is now"
-    tell([*difference, f"{state} at revision {after.revision}", *echoes])
+    tell([*difference, f"{state} at revision {after.revision}", *derived])

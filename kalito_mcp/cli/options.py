@@ -39,7 +39,7 @@ def settings_of(database: Path | None, config: Path | None) -> "Settings":
     return load_settings(os.environ, config=config, database=database)
 
 
-def settings_of_one_that_exists(database: Path | None, config: Path | None) -> "Settings":
+def settings_of_existing(database: Path | None, config: Path | None) -> "Settings":
     """Settings whose database must exist. Raises ConfigurationError if it does not; nothing is created."""
     settings = settings_of(database, config)
     if not settings.database.exists():

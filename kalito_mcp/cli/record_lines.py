@@ -94,7 +94,7 @@ def nothing_lines(note: str | None, given: Sequence[str]) -> list[str]:
     return ["nothing found", *indented([note, tip] if note else [tip])]
 
 
-def echo_lines(record_id: str, pins: Sequence[MemoryRecord], summaries: Sequence[MemoryRecord]) -> list[str]:
+def derived_lines(record_id: str, pins: Sequence[MemoryRecord], summaries: Sequence[MemoryRecord]) -> list[str]:
     """The pins that still repeat a changed message, and the summaries that were rewritten with it."""
     lines = [f"{pin.id} came from {record_id} and still says: {one_line(pin.text)}" for pin in pins]
     if summaries:

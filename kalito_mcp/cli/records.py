@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kalito_mcp.cli.options import settings_of_one_that_exists, with_settings
+from kalito_mcp.cli.options import settings_of_existing, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
-from kalito_mcp.cli.running import this_person, with_echoes, with_memory
+from kalito_mcp.cli.running import this_person, with_derived, with_memory
 from kalito_mcp.cli.terminal import ask, tell, tell_json
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.time import last_moment
@@ -52,7 +52,7 @@ def show(
         then = [one for one in records if one.recorded_at <= moment_ms] or records[:1]
         return [await memory.record_as_of(one.id, moment_ms) for one in then]
 
-    records = with_memory(settings_of_one_that_exists(database, config), found)
+    records = with_memory(settings_of_existing(database, config), found)
     if is_json:
         tell_json(one.to_dict() for one in records)
         return
@@ -75,7 +75,7 @@ def history(database: Path | None, config: Path | None, record_id: str, has_diff
                 after["diff"] = await memory.diff(record_id, before["version"], after["version"])
         return edits
 
-    edits = with_memory(settings_of_one_that_exists(database, config), found)
+    edits = with_memory(settings_of_existing(database, config), found)
     if is_json:
         tell_json(edits)
         return
@@ -88,7 +88,7 @@ def history(database: Path | None, config: Path | None, record_id: str, has_diff
 @with_settings
 def forget(database: Path | None, config: Path | None, record_ids: tuple[str, ...]) -> None:
     """Hide records, or all parts of documents, from every context and search. `restore` brings them back."""
-    _change_all(settings_of_one_that_exists(database, config), record_ids, is_forgotten=True)
+    _change_all(settings_of_existing(database, config), record_ids, is_forgotten=True)
 
 
 @click.command()
@@ -96,7 +96,7 @@ def forget(database: Path | None, config: Path | None, record_ids: tuple[str, ..
 @with_settings
 def restore(database: Path | None, config: Path | None, record_ids: tuple[str, ...]) -> None:
     """Bring forgotten records back."""
-    _change_all(settings_of_one_that_exists(database, config), record_ids, is_forgotten=False)
+    _change_all(settings_of_existing(database, config), record_ids, is_forgotten=False)
 
 
 @click.command()
@@ -108,7 +108,7 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
 
     Without an ID, no record is erased; the files are cleaned of what was erased earlier.
     """
-    settings = settings_of_one_that_exists(database, config)
+    settings = settings_of_existing(database, config)
     given = list(dict.fromkeys(record_ids))
 
     async def found(memory: "Memory") -> list[str]:
@@ -152,7 +152,7 @@ def tasks(
     async def read(memory: "Memory") -> tuple[int, list[MemoryRecord]]:
         return memory.clock.now_ms(), await memory.tasks(agent_id=agent_id, is_done=None if is_all else is_done)
 
-    now_ms, found = with_memory(settings_of_one_that_exists(database, config), read)
+    now_ms, found = with_memory(settings_of_existing(database, config), read)
     if is_json:
         tell_json(one.to_dict() for one in found)
     elif found:
@@ -170,13 +170,13 @@ def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten
         change = memory.forget if is_forgotten else memory.restore
         lines: list[str] = []
         for given, before in found.items():
-            after, echoes = await with_echoes(memory, before[0], partial(change, given, editor=this_person()))
+            after, derived = await with_derived(memory, before[0], partial(change, given, editor=this_person()))
             revisions = {one.id: one.revision for one in before}
             lines += [
                 f"{one.id} {already}" if one.revision == revisions.get(one.id) else f"{did} {one.id}" for one in after
             ]
             # A restored message agrees with its pins again: there is nothing to report.
-            lines += echoes if is_forgotten else []
+            lines += derived if is_forgotten else []
         return lines
 
     tell(with_memory(settings, act))

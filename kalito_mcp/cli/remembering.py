@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_assignments, with_settings
+from kalito_mcp.cli.options import settings_of, settings_of_existing, with_assignments, with_settings
 from kalito_mcp.cli.record_lines import hit_line, nothing_lines, redaction_lines, remembered_line, why_lines
 from kalito_mcp.cli.running import this_person, with_memory
 from kalito_mcp.cli.terminal import tell, tell_json, typed_fields
@@ -162,7 +162,7 @@ def search(
         request = SearchRequest(" ".join(words), limit, filters, explain=is_explained, now_ms=now_ms)
         return await memory.search_memory(request, session_id=session_id, agent_id=agent_id)
 
-    page = with_memory(settings_of_one_that_exists(database, config), found)
+    page = with_memory(settings_of_existing(database, config), found)
     if page.note and (page.hits or is_json):
         click.echo(as_data(page.note), err=True)  # on stderr, so that no program takes it for a hit
     if is_json:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 
-from kalito_mcp.cli.record_lines import echo_lines
+from kalito_mcp.cli.record_lines import derived_lines
 from kalito_mcp.domain.memory_records import DELETED_AT, Editor, EditorType, MemoryRecord, changed_fields
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def this_person() -> Editor:
         return Editor(EditorType.HUMAN)
 
 
-async def with_echoes(
+async def with_derived(
     memory: "Memory", record: MemoryRecord, change: Callable[[], Awaitable[Result]]
 ) -> tuple[Result, list[str]]:
     """Make the change. Returns its result and, if the record's words changed, lines about its pins and summaries."""
@@ -48,7 +48,7 @@ async def with_echoes(
     after = await memory.record(record.id)
     if not _REPEATED & changed_fields(record.content, after.content).keys():
         return result, []
-    pins, now = await memory.derived_from(record.id)
+    pins, current = await memory.derived_from(record.id)
     # Automatic pins changed with the message, so they are not among these.
     known = {one.version_id for one in summaries}
-    return result, echo_lines(record.id, pins, [one for one in now if one.version_id not in known])
+    return result, derived_lines(record.id, pins, [one for one in current if one.version_id not in known])

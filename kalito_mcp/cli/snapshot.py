@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kalito_mcp.cli.options import settings_of, settings_of_one_that_exists, with_settings
+from kalito_mcp.cli.options import settings_of, settings_of_existing, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import ask
 from kalito_mcp.text.plurals import plural
@@ -37,7 +37,7 @@ def command() -> None:
 @with_settings
 def save(database: Path | None, config: Path | None, agent_id: str, name: str | None) -> None:
     """Write the agent's graph to the snapshot NAME. Without NAME, replace the agent's own snapshot."""
-    settings = settings_of_one_that_exists(database, config)
+    settings = settings_of_existing(database, config)
     if name is not None:
         # Also checks an empty name, from an unset variable in a script: it must not replace the agent's own.
         _folder(settings).path(name)
@@ -65,7 +65,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 def show(database: Path | None, config: Path | None, name: str, is_json: bool) -> None:
     """Show the snapshot NAME: its size, and the questions that rank highest."""
     shown = _with_agent(
-        settings_of_one_that_exists(database, config), None, lambda agent: agent.snapshot_overview(name)
+        settings_of_existing(database, config), None, lambda agent: agent.snapshot_overview(name)
     )
     if is_json:
         click.echo(json.dumps(shown, ensure_ascii=False))
@@ -113,7 +113,7 @@ def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str
         before = await agent.read_snapshot(earlier)
         return before, await _as_it_would_be_saved(agent) if later is None else await agent.read_snapshot(later)
 
-    found = compare(*_with_agent(settings_of_one_that_exists(database, config), agent_id, both))
+    found = compare(*_with_agent(settings_of_existing(database, config), agent_id, both))
     click.echo(
         f"{plural(len(found.added), 'node')} added, {len(found.removed)} removed, {len(found.changed)} changed; "
         f"{plural(found.added_edges, 'edge')} added, {found.removed_edges} removed"

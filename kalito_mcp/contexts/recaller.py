@@ -53,19 +53,19 @@ class Recaller:
                 include_internal=include_internal,
             ),
         )
-        older = [hit for hit in found.hits if hit.record_id not in already_shown]
-        trusted = [hit for hit in older if _is_shown(hit, include)]
+        unshown = [hit for hit in found.hits if hit.record_id not in already_shown]
+        trusted = [hit for hit in unshown if _is_shown(hit, include)]
         hits = trusted[: self._wanted]
         neighbours = await self._neighbours(scope, hits, include_internal=include_internal)
         return Recalled(
             hits=hits,
             neighbours=[one for one in neighbours if one.record_id not in already_shown and _is_shown(one, include)],
-            withheld=len(older) - len(trusted),
+            withheld=len(unshown) - len(trusted),
             note=found.note or (None if found.hits else _NOTHING),
         )
 
     async def _neighbours(self, scope: Scope, hits: Sequence[Hit], *, include_internal: bool) -> Sequence[Candidate]:
-        """The messages directly before and after the hits, excluding the hits. Two statements for all sessions."""
+        """The messages directly before and after the hits, excluding the hits. Two SQL queries in all."""
         centres = [hit.key for hit in hits if hit.seq is not None]
         if not centres:
             return ()

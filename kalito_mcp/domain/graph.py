@@ -235,7 +235,7 @@ class PromotionPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class PromotionReport:
-    """`query_ids` are those in the agent's graph, best first. `merged` counts those it had already."""
+    """`query_ids` are in the agent's graph, best first; `merged` were before. `answers` and `entities` count links."""
 
     query_ids: tuple[str, ...]
     merged: int = 0

@@ -32,7 +32,7 @@ _USUAL: Final[Mapping[ImportanceLevel, float]] = {
 
 
 def clamp_importance(value: float) -> float:
-    """The nearest number in [0, 1], also of an infinity.
+    """The nearest number in [0, 1], also for infinities.
 
     Raises:
         InvalidInput: the score is NaN.

@@ -80,7 +80,7 @@ class MemoryRecord:
     last_used: int | None = None
     led_to: tuple[str, ...] = ()
     redacted: tuple[str, ...] = field(default=(), compare=False)
-    """What the call that returns this removed from its input: kinds of secrets, and `private`. Empty after a read."""
+    """What the call removed from its input: kinds of secrets, and `private`. Empty after a read."""
 
     @property
     def text(self) -> str:

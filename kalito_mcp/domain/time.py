@@ -10,7 +10,7 @@ DAY_MS: Final = 86_400_000
 # The groups are what may follow the hour: minute, second, fraction. The zone is not captured.
 _CLOCK: Final = re.compile(r"\D\d\d(:?\d\d)?(:?\d\d)?([.,]\d+)?(?:Z|[+-][\d:.]+)?$")
 _LENGTHS_MS: Final = (3_600_000, 60_000, 1_000, 1)
-"""How long a text lasts that ends with its hour, minute, second or fraction, in this order."""
+"""Length of a time written to the hour, minute, second or fraction."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -58,7 +58,7 @@ def last_moment(text: str, field: str) -> int:
 
 
 def _length_ms(text: str) -> int:
-    """How long the day, hour, minute, second or moment lasts that the text names."""
+    """The length of the day, hour, minute, second or moment that the text names."""
     try:
         date.fromisoformat(text)
     except ValueError:

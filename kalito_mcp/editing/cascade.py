@@ -72,7 +72,7 @@ class CascadeResult:
 class _Change:
     """One change being applied. `after` is None if the record is about to be erased."""
 
-    step: CascadeTransaction
+    within: CascadeTransaction
     session: Session
     before: MemoryRecord
     after: MemoryRecord | None
@@ -82,7 +82,7 @@ class _Change:
 
     @property
     def records(self) -> RecordWriter:
-        return self.step.records
+        return self.within.records
 
     @property
     def editor(self) -> Editor:
@@ -132,28 +132,28 @@ class Cascade:
                     transaction, graphs = await stack.enter_async_context(self._cache.changing(*kept))
                 else:
                     transaction, graphs = await stack.enter_async_context(self._store.write()), []
-                now = [scope for scope in scopes if (await transaction.graphs.state(scope)).revision]
-                if now != kept:
+                current = [scope for scope in scopes if (await transaction.graphs.state(scope)).revision]
+                if current != kept:
                     continue  # a graph was created or removed in between
                 yield CascadeTransaction(owner, transaction, tuple(zip(kept, graphs, strict=True)))
                 return
 
     async def apply(
-        self, step: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None
+        self, within: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None
     ) -> CascadeResult:
         """Update what was derived from the record. Call it after `after` is written; None means about to be erased.
 
         A message's automatic pins are forgotten if its text no longer contains them, and restored if it does again.
         Erasing a message erases all its pins. Summaries that cover the record are rewritten, and graph nodes take its
-        new text. A change of neither text nor visibility updates nothing.
+        new text. Without a change of text or visibility, it does nothing.
         """
         if before.session_id is None or before.type not in _HAS_DERIVED:
             return CascadeResult()
         if after is not None and _visible_words(before) == _visible_words(after):
             return CascadeResult()
-        session = await step.transaction.sessions.get(_session_scope(step.owner, before))
+        session = await within.transaction.sessions.get(_session_scope(within.owner, before))
         assert session is not None  # noqa: S101 - the record belongs to it, and sessions stay
-        change = _Change(step, session, before, after, self._clock.now_ms())
+        change = _Change(within, session, before, after, self._clock.now_ms())
         erased: list[str] = []
         change.detached.append(before.id)
         if after is None:
@@ -164,7 +164,7 @@ class Cascade:
         rewritten: list[str] = []
         if before.type is not RecordType.PIN:
             rewritten = await self._summaries.rewrite(
-                step.transaction,
+                within.transaction,
                 session,
                 before,
                 editor=change.editor,
@@ -205,14 +205,14 @@ class Cascade:
         known = {pin.client_key for pin in pins}
         new = [draft for key, draft in wanted.items() if key not in known]
         if new:
-            await change.step.transaction.conversations.add_pins(change.session, new)
+            await change.within.transaction.conversations.add_pins(change.session, new)
 
     async def _wanted(self, change: _Change) -> dict[str | None, PinDraft]:
         """The automatic pins that the message's new text yields, by key. Empty if owed work has yet to search it."""
         seq = change.before.seq
         if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
-        conversations = change.step.transaction.conversations
+        conversations = change.within.transaction.conversations
         messages = await conversations.messages(change.session, first_seq=seq, last_seq=seq)
         return {draft.client_key: draft for draft in self._pins.drafts(messages)}
 
@@ -227,8 +227,8 @@ class Cascade:
         return list(dict.fromkeys(canonical_key(str(content["text"])) for _, content in made[::-1]))
 
     async def _change_graphs(self, change: _Change) -> None:
-        for scope, graph in change.step.graphs:
-            owner = Scope(owner=change.step.owner)
+        for scope, graph in change.within.graphs:
+            owner = Scope(owner=change.within.owner)
             was_in_graph = await detach_records(graph, change.detached, change.erased_keys, change.records, owner)
             if self._policy.enabled and change.is_visible and change.before.type is RecordType.MESSAGE:
                 is_back = change.is_back and (scope.session is not None or change.session.stage in _PROMOTED)
@@ -239,7 +239,7 @@ class Cascade:
         seq, session = change.before.seq, change.session
         if seq is None or seq > session.observed_seq:
             return  # owed work will add it
-        messages = await change.step.transaction.conversations.messages(
+        messages = await change.within.transaction.conversations.messages(
             session, first_seq=seq - LOOK_BACK, last_seq=min(seq + LOOK_BACK, session.observed_seq)
         )
         observe_again(graph, messages, seq, self._policy)

@@ -194,15 +194,15 @@ class RecordEditor:
     ) -> MemoryRecord:
         async with self._store.read() as view:
             seen = await get_record(view.records, scope, record_id)
-        async with self._cascade.changing(scope.owner, seen) as step:
-            record = await get_record(step.records, scope, record_id)
+        async with self._cascade.changing(scope.owner, seen) as transaction:
+            record = await get_record(transaction.records, scope, record_id)
             if expected_revision is not None and record.revision != expected_revision:
                 raise RevisionConflict(record.id, expected_revision, record.revision)
             content = change(record)
             if content == record.content:
                 return record
-            changed = await step.records.change(record, self._draft(content, edit_type, editor))
-            await self._cascade.apply(step, before=record, after=changed)
+            changed = await transaction.records.change(record, self._draft(content, edit_type, editor))
+            await self._cascade.apply(transaction, before=record, after=changed)
         return changed
 
     def _draft(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor) -> EditDraft:

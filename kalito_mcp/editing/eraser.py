@@ -60,11 +60,11 @@ class Eraser:
         for target in found:
             if target.id in erased:
                 continue
-            async with self._cascade.changing(scope.owner, target) as step:
-                record = await get_record(step.records, scope, target.id)
-                derived = await self._cascade.apply(step, before=record, after=None)
+            async with self._cascade.changing(scope.owner, target) as transaction:
+                record = await get_record(transaction.records, scope, target.id)
+                derived = await self._cascade.apply(transaction, before=record, after=None)
                 text_keys = derived.erased_keys or (canonical_key(record.text),)
-                await step.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys)
+                await transaction.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys)
             erased += [record.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")

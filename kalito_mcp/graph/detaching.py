@@ -89,7 +89,7 @@ def _rederive(graph: IndexedGraph, node: GraphNode, left: Mapping[str, str], era
         texts.setdefault(canonical_key(text), text)
     key = node.canonical_key if node.canonical_key in texts else next(iter(texts))
     gone = {f"{node.type}_{one}" for one in erased_keys if one not in texts}
-    now = replace(
+    replacement = replace(
         _with_sources(node, left),
         id=f"{node.type}_{key}",
         text=node_text(texts[key]),
@@ -98,25 +98,25 @@ def _rederive(graph: IndexedGraph, node: GraphNode, left: Mapping[str, str], era
         summary=None,
         source_node_ids=tuple(one for one in node.source_node_ids if one not in gone),
     )
-    if now.id != node.id:
-        now = _replace_node(graph, node, now)
+    if replacement.id != node.id:
+        replacement = _replace_node(graph, node, replacement)
     else:
-        graph.put(now)
-        if now.type is NodeType.QUERY and now.text != node.text:
-            graph.relink_similar(now)
-    for edge in tuple(graph.network.edges_of(now.id)):
-        if edge.type is EdgeType.REFERS_TO_ENTITY and edge.from_id == now.id:
+        graph.put(replacement)
+        if replacement.type is NodeType.QUERY and replacement.text != node.text:
+            graph.relink_similar(replacement)
+    for edge in tuple(graph.network.edges_of(replacement.id)):
+        if edge.type is EdgeType.REFERS_TO_ENTITY and edge.from_id == replacement.id:
             entity = graph.network.nodes[edge.to_id]
             if not any(_supports(text, entity) for text in left.values()):
                 graph.network.remove_edge(edge.key)
                 _drop_orphans(graph, [edge.to_id])
 
 
-def _replace_node(graph: IndexedGraph, node: GraphNode, now: GraphNode) -> GraphNode:
-    """Replace a node by one of another id and move its edges. Similarity edges are computed again."""
+def _replace_node(graph: IndexedGraph, node: GraphNode, replacement: GraphNode) -> GraphNode:
+    """Replace a node with one of another id and move its edges. Similarity edges are computed again."""
     edges = [edge for edge in graph.network.edges_of(node.id) if edge.type is not EdgeType.SIMILAR_TO]
     graph.drop(node.id)
-    placed = graph.merge(now, carry_weights=True, keep=())
+    placed = graph.merge(replacement, carry_weights=True, keep=())
     for edge in edges:
         from_id, to_id = (placed.id if end == node.id else end for end in (edge.from_id, edge.to_id))
         if from_id != to_id and graph.link(from_id, to_id, edge.type, edge.weight, at_ms=edge.created_at):

@@ -62,7 +62,7 @@ def is_instruction_like(text: str) -> bool:
 def instruction_signs(text: str) -> tuple[str, ...]:
     """The names of the signs that the text tells an assistant what to do; empty if they are not enough.
 
-    The names are for people: heaviest first, until they are enough. The text is also read with look-alikes,
+    The names are for people: heaviest first, as many as needed. The text is also read with look-alikes,
     spacing, digits for letters and base64 undone.
     """
     if not text.isascii() and _INVISIBLE().search(_FLAG().sub("", text)):

@@ -34,7 +34,7 @@ class WatchedStore:
         return await self._store.build_ann_index()
 
     async def sweep(self, up_to: int = 0) -> Swept:
-        """As the store's. Also reported: it removes the file that makes vector search fast, which must be rebuilt."""
+        """As the store's. Also reported: it removes the vector index file, to be rebuilt."""
         swept = await self._store.sweep(up_to)
         self._report()
         return swept
