@@ -191,10 +191,15 @@ async def test_who_corrects_a_message_hears_what_else_speaks_of_it(tmp_path: Pat
         assert "still says: Ella: no hazelnuts!" in told
         assert "Updated with msg_1: summary_" in told
         nothing = await h.text("update_memory", record_id="msg_1", changes={}, expected_revision=2)
-        assert nothing.startswith("Nothing to change in msg_1")
+        assert nothing == "Nothing to change in msg_1, still at revision 2: Ella may not eat walnuts."
+        for version in ({}, {"version": 2}):
+            nothing = await h.text("restore", record_id="msg_1", **version)
+            assert nothing == "Nothing to restore in msg_1, still at revision 2: Ella may not eat walnuts."
         assert "text is blank" in await h.refusal(
             "update_memory", record_id="msg_1", changes={"text": "  "}, expected_revision=2
         )
+        back = await h.text("restore", record_id="msg_1", version=1)
+        assert back.startswith("Restored revision 1 of msg_1, now at revision 3: Ella may not eat hazelnuts.\nUpdated")
 
 
 async def test_tasks_are_listed_by_their_due_dates_and_say_where_they_stand(tmp_path: Path, era: str) -> None:

@@ -152,8 +152,8 @@ class RecordTools:
             record_id, changes, expected_revision=expected_revision, editor=editor_of(context)
         )
         if record.revision == expected_revision:
-            return await self._changed("Nothing to change in", [record], has_echoes=False)
-        return await self._changed("Updated", [record], has_echoes=bool(_REPEATED & set(changes)))
+            return await self._changed("Nothing to change in", [record], is_changed=False)
+        return await self._changed("Updated", [record], has_derived=bool(_REPEATED & set(changes)))
 
     async def forget(
         self,
@@ -180,7 +180,7 @@ class RecordTools:
             await self._notify_sessions(forgotten)
             ids = [one.id for one in forgotten]
             return answer(
-                "\n".join([f"Forgot {_listed(ids)}. `restore` brings them back.", *await self._echoes(forgotten)]),
+                "\n".join([f"Forgot {_listed(ids)}. `restore` brings them back.", *await self._derived(forgotten)]),
                 ForgottenRecords(forgotten=ids),
             )
         if not isinstance(confirmation, AcceptedElicitation) or not confirmation.data.erase:
@@ -215,11 +215,13 @@ class RecordTools:
         """Bring back a forgotten record, or return an edited one to an earlier version. Its history stays."""
         memory = await self._opened.memory()
         if version is None:
-            is_needed = any(one.is_deleted for one in await memory.records(record_id))
-            restored = await memory.restore(record_id, editor=editor_of(context))
-            return await self._changed("Restored" if is_needed else "Nothing to restore in", restored)
-        reverted = await memory.revert(record_id, version, editor=editor_of(context))
-        return await self._changed(f"Back at version {version}:", [reverted])
+            is_changed = any(one.is_deleted for one in await memory.records(record_id))
+            did, restored = "Restored", await memory.restore(record_id, editor=editor_of(context))
+        else:
+            before = await memory.record(record_id)
+            restored = [await memory.revert(record_id, version, editor=editor_of(context))]
+            did, is_changed = f"Restored revision {version} of", restored[0].revision != before.revision
+        return await self._changed(did if is_changed else "Nothing to restore in", restored, is_changed=is_changed)
 
     async def memory_history(
         self,
@@ -261,16 +263,20 @@ class RecordTools:
         found = escape_json({"tasks": [{name: one[name] for name in _TASK_FIELDS if name in one} for one in tasks]})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), TaskList(**found))
 
-    async def _changed(self, did: str, records: Sequence[MemoryRecord], *, has_echoes: bool = True) -> CallToolResult:
+    async def _changed(
+        self, did: str, records: Sequence[MemoryRecord], *, is_changed: bool = True, has_derived: bool = True
+    ) -> CallToolResult:
         await self._notify_sessions(records)
         ids = [one.id for one in records]
         revision = records[0].revision
-        text = f"{did} {_listed(ids)}, now at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
+        state = "now" if is_changed else "still"
+        text = f"{did} {_listed(ids)}, {state} at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
+        derived = await self._derived(records) if is_changed and has_derived else []
         redacted = list(records[0].redacted)
-        lines = [text, *redaction_lines(redacted), *(await self._echoes(records) if has_echoes else ())]
+        lines = [text, *redaction_lines(redacted), *derived]
         return answer("\n".join(lines), ChangedRecords(record_ids=ids, revision=revision, redacted=redacted or None))
 
-    async def _echoes(self, records: Sequence[MemoryRecord]) -> list[str]:
+    async def _derived(self, records: Sequence[MemoryRecord]) -> list[str]:
         """Lines that name the summaries that changed with these records, and the pins that did not."""
         memory, lines = await self._opened.memory(), []
         for record in records[:_SHOWN]:
