@@ -20,6 +20,7 @@ from kalito_mcp.ports.store import Store
 
 _ID: Final = re.compile(rb'"([a-z]+_[0-9A-Za-z_.-]{1,100})(?=")')
 """A JSON string that is, or looks like, an id of a record or of a node."""
+_DELETE: Final = "delete it if it may contain what was erased"
 
 
 class SnapshotEraser:
@@ -45,15 +46,15 @@ class SnapshotEraser:
             unfinished = await anyio.to_thread.run_sync(folder.unfinished)
             await anyio.to_thread.run_sync(remove_files, unfinished)
             for path in await anyio.to_thread.run_sync(folder.others):
-                remaining[str(path)] = "is not a snapshot; delete it if it may contain what was erased"
+                remaining[str(path)] = f"not a snapshot; {_DELETE}"
             # Listed only after that removal: an unfinished snapshot may have been finished in between.
             for file in await anyio.to_thread.run_sync(folder.all):
                 try:
                     if await self._erase_from(file.path, Scope(owner=owner), text_keys):
-                        rewritten.append(file.name)
+                        rewritten.append(f"snapshot {file.name}")
                 except (InvalidInput, StorageError, Conflict) as error:
                     is_owed = is_owed or not isinstance(error, InvalidInput)
-                    remaining[str(file.path)] = f"was not cleaned: {error}; delete it if it may contain what was erased"
+                    remaining[str(file.path)] = f"{str(error).partition('; give ')[0]}; {_DELETE}"
         return PurgeReport((), tuple(rewritten), remaining, is_owed)
 
     async def _erase_from(self, path: Path, scope: Scope, text_keys: Collection[str]) -> bool:

@@ -47,7 +47,7 @@ async def agents(memory: Memory, kind: str = "query") -> list[str]:
 async def test_a_purge_rewrites_every_snapshot_that_held_it(memory: Memory, folder: Path) -> None:
     await memory.orchestrator().save_snapshot("kept")
     report = await memory.purge(["msg_3"])
-    assert {"default", "kept"} <= set(report.rewritten)
+    assert {"snapshot default", "snapshot kept"} <= set(report.rewritten)
     assert not report.remaining
     for path in folder.iterdir():
         text = path.read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ async def test_a_purge_rewrites_every_snapshot_that_held_it(memory: Memory, fold
 async def test_a_snapshot_that_did_not_hold_it_stays_as_it_is(memory: Memory, folder: Path) -> None:
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
     [number] = (await memory.record_messages("other", said("Hello there."))).message_ids
-    assert "default" not in (await memory.purge([number])).rewritten
+    assert "snapshot default" not in (await memory.purge([number])).rewritten
     assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
 
 
@@ -71,7 +71,8 @@ async def test_a_file_that_is_not_a_snapshot_is_reported_and_left_alone(memory: 
     (folder / "default.json.bak").write_text("Quahog", encoding="utf-8")
     report = await memory.purge(["msg_3"])
     assert {Path(path).name for path in report.remaining} == {"cut.json", "default.json.bak"}
-    assert all("delete it" in why for why in report.remaining.values())
+    assert report.remaining[str(folder / "default.json.bak")].startswith("not a snapshot; delete it if")
+    assert report.remaining[str(folder / "cut.json")].endswith("); delete it if it may contain what was erased")
     assert (folder / "cut.json").read_text(encoding="utf-8") == cut
 
 
@@ -111,7 +112,7 @@ async def test_an_erasure_that_was_interrupted_is_finished_by_the_next(
     await memory.purge(["msg_3"])
     shutil.copy(tmp_path / "old.json", folder / "default.json")
     eraser = SnapshotEraser(memory.orchestrator()._snapshots, memory._store)
-    assert (await eraser.erase()).rewritten == ("default",)
+    assert (await eraser.erase()).rewritten == ("snapshot default",)
     assert "Quahog" not in (folder / "default.json").read_text(encoding="utf-8")
     assert (await eraser.erase()).rewritten == ()
 
