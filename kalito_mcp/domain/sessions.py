@@ -100,7 +100,7 @@ class Session:
             oldest_message=self.oldest_message_at,
             newest_message=self.newest_message_at,
             average_importance_score=round(self.importance_sum / count, 4) if count else None,
-            summarized_messages=self.summarized_seq,
+            summarized_messages=min(self.summarized_seq, count),
         )
 
     def to_dict(self) -> dict[str, Any]:

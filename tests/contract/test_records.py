@@ -455,7 +455,7 @@ async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_resto
     stats = session.stats()
     assert (stats.total_messages, stats.total_pins, stats.total_summaries) == (1, 0, 0)
     assert stats.average_importance_score == 0.2
-    assert stats.summarized_messages == 2
+    assert stats.summarized_messages == 1
     for record in hidden:
         assert record.is_deleted
         await change(store, record, RESTORE, edit_type=EditType.RESTORE)

@@ -166,8 +166,7 @@ class ConversationTools:
             made = await memory.summarize_session(session)
         await self._subscriptions.session_changed(session)
         stats = await memory.session_stats(session)
-        summarized = min(stats.summarized_messages, stats.total_messages)
-        counts = f"{summarized} of {plural(stats.total_messages, 'message')} of session {session}"
+        counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
         redacted = [one for summary in made for one in summary.redacted]
         return answer(
             "\n".join(
@@ -181,7 +180,7 @@ class ConversationTools:
                 session_id=session,
                 summaries_made=len(made),
                 summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
-                summarized_messages=summarized,
+                summarized_messages=stats.summarized_messages,
                 total_messages=stats.total_messages,
                 redacted=redacted or None,
             ),
@@ -291,6 +290,6 @@ def _line(summary: ConversationSummary) -> str:
     author = f"{fields['method']} {summary.model_id}" if summary.model_id else fields["method"]
     return (
         f"{summary.id} (level {summary.level}, messages {summary.start_seq}-{summary.end_seq}, "
-        f"{summary.message_count} of them, {summary.start_message_id} to {summary.end_message_id}, by {author}, "
+        f"{summary.start_message_id} to {summary.end_message_id}, by {author}, "
         f"importance {summary.importance_score}, {fields['created_at']}): {summary.summary}"
     )
