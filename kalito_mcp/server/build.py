@@ -31,7 +31,7 @@ kalito is the long-term memory of this assistant. It keeps the conversation on t
 - At the start of a turn, or after the conversation was compacted, call build_context with what the user asks as \
 `query` and a budget in tokens. It returns summaries, pinned facts, matching older messages and the newest messages.
 - After each turn, call record_messages with the user's message and your answer, word for word. Give each a \
-client_key: sending it again then stores nothing twice.
+client_key: a resend is then not stored twice.
 - When the user asks about something said before, in this or another conversation, call search_memory. It also \
 returns how similar questions were answered, and the feedback on those answers.
 - When the user states a lasting fact, a preference or a decision, or says "remember this", call create_pin.

@@ -58,7 +58,7 @@ class GraphTools:
         ] = None,
         session_id: Annotated[
             str | None,
-            Field(description="The conversation of a node_id of source `session`; else leave it out.", max_length=200),
+            Field(description="Only for a node_id of source `session`: its conversation.", max_length=200),
         ] = None,
         agent_id: AgentId = None,
     ) -> Annotated[CallToolResult, RecordedFeedback]:

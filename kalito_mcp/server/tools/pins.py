@@ -15,7 +15,7 @@ from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeN
 
 
 class PinTools:
-    """The tool that keeps one fact in every context."""
+    """The tool that pins one fact."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
@@ -36,18 +36,18 @@ class PinTools:
         source_message_id: MessageRef = None,
         importance_score: Annotated[
             float | None,
-            Field(description="0 to 1; default: 0.8. The most important pins are in every context."),
+            Field(description="0 to 1; default: 0.8."),
         ] = None,
         pin_type: Annotated[PinTypeName, Field(description="`manual` when the user asked for it.")] = "manual",
         client_key: Annotated[
             str | None,
-            Field(description="Your own id of this pin. Sending it again adds no pin.", min_length=1, max_length=200),
+            Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
         ] = None,
         confirmed: Annotated[
             bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
         ] = False,
     ) -> Annotated[CallToolResult, CreatedPin]:
-        """Pin one important fact, so that every context of this conversation contains it. Returns the pin. To store
+        """Pin one important fact; contexts of this conversation show the most important pins. Returns the pin. To store
         messages word for word, use record_messages."""
         pin = await (await self._opened.memory()).create_pin(
             CreatePinRequest(

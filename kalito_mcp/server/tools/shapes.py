@@ -71,7 +71,7 @@ class MessageInput(BaseModel):
     client_key: Annotated[
         str | None,
         Field(
-            description="Your own id of this message. Sending it again stores nothing twice.",
+            description="Your own id for it; a resend is not stored twice.",
             min_length=1,
             max_length=200,
         ),
@@ -171,7 +171,7 @@ class SleepReport(Output):
 
 
 class Promoted(Output):
-    """What went into the agent's long-term graph."""
+    """What went into the agent's long-term graph. `answers` and `entities` count links to them."""
 
     questions: int
     merged_with_known: int
