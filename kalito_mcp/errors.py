@@ -77,9 +77,7 @@ class SessionNotFound(NotFound):
     code = "session_not_found"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(
-            f"no session {session_id!r}; check the id, or record a message in it; search_memory searches the others"
-        )
+        super().__init__(f"no session {session_id!r}; check the id, record a message in it, or search all sessions")
 
 
 class RecordNotFound(NotFound):
@@ -92,7 +90,7 @@ class RecordErased(RecordNotFound):
     """The record with this id was erased for good."""
 
     def __init__(self, record_id: str, day: str) -> None:
-        super().__init__(f"{record_id} was erased for good on {day} and cannot be brought back")
+        super().__init__(f"{record_id} was erased for good on {day} and cannot be brought back; use another id")
         self.record_id = record_id
 
 
@@ -156,7 +154,7 @@ class ConfigurationError(KalitoError):
 
 
 class StorageError(KalitoError):
-    """The database could not do what was asked; nothing of the failed call was written."""
+    """The database could not do what was asked. Nothing of the failed call was written, unless it was a purge."""
 
     code = "storage"
 

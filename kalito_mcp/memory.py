@@ -357,10 +357,10 @@ class Memory:
 
         Raises:
             RecordNotFound: an id is unknown; nothing was erased.
-            InvalidInput: `record_ids` is a text, not a list.
+            InvalidInput: `record_ids` is a string, not a list.
         """
         if isinstance(record_ids, str):
-            raise InvalidInput("record_ids is one text; send a list of ids")
+            raise InvalidInput("record_ids is a string; send a list of ids")
         return await self._eraser.purge(self._scope(None), record_ids)
 
     async def finalize_session(

@@ -203,7 +203,8 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
         setting = f"setting {section}.{'.'.join(str(part) for part in first['loc'])}"
         if first["type"] == "missing":
             raise ConfigurationError(f"{setting} is missing; add it") from error
-        wanted = first["msg"].removeprefix("Input should be ")
+        wanted = first["msg"].removeprefix("Input should be ").partition(", unable")[0].partition(", got")[0]
+        wanted = wanted.replace("a valid integer", "a whole number").replace("a valid boolean", "true or false")
         raise ConfigurationError(f"{setting} should be {wanted}") from error
     except InvalidInput as error:
         raise ConfigurationError(f"setting {section}.{error}") from error

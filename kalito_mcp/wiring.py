@@ -315,7 +315,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
 
 async def _open_existing_store(settings: Settings) -> SqliteStore:
     if not settings.database.exists():
-        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
+        raise ConfigurationError(f"{settings.database} does not exist; check --database")
     return await SqliteStore.open(settings.database, settings.storage, exact_vectors=settings.vectors.exact_up_to)
 
 

@@ -43,5 +43,5 @@ def settings_of_existing(database: Path | None, config: Path | None) -> "Setting
     """Settings whose database must exist. Raises ConfigurationError if it does not; nothing is created."""
     settings = settings_of(database, config)
     if not settings.database.exists():
-        raise ConfigurationError(f"{settings.database} does not exist; name the database with --database")
+        raise ConfigurationError(f"{settings.database} does not exist; check --database")
     return settings

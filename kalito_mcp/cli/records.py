@@ -117,7 +117,7 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
             try:
                 records = await memory.records(one)
             except RecordErased as error:
-                lines.append(str(error))
+                lines.append(str(error).partition(";")[0])
                 continue
             lines.append(erasure_line(one, records))
             lines += [f"with it {erasure_line(pin.id, [pin])}" for pin in (await memory.derived_from(records[0].id))[0]]

@@ -144,7 +144,7 @@ def search(
 
     --type, --role, --name, --tag and --origin can be repeated: a record has to match one of the values.
 
-    '"leaves at seven" -moss' requires a phrase and excludes a word. Quote it for the shell, or put it after --.
+    '"leaves at seven" -moss' requires a phrase and excludes a word. Quote it; if it begins with -, put it after --.
     """
 
     async def found(memory: "Memory") -> SearchPage:

@@ -64,9 +64,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 @with_settings
 def show(database: Path | None, config: Path | None, name: str, is_json: bool) -> None:
     """Show the snapshot NAME: its size, and the questions that rank highest."""
-    shown = _with_agent(
-        settings_of_existing(database, config), None, lambda agent: agent.snapshot_overview(name)
-    )
+    shown = _with_agent(settings_of_existing(database, config), None, lambda agent: agent.snapshot_overview(name))
     if is_json:
         click.echo(json.dumps(shown, ensure_ascii=False))
         return
@@ -93,7 +91,7 @@ def restore(database: Path | None, config: Path | None, agent_id: str, name: str
     _folder(settings).existing(name)
     if not yes:
         ask(
-            f"Replace the long-term graph of agent {agent_id!r} by snapshot {name!r}?",
+            f"Replace the long-term graph of agent {agent_id!r} with snapshot {name!r}?",
             undone="nothing was restored",
         )
     nodes = _with_agent(settings, agent_id, lambda agent: agent.restore_snapshot(name))

@@ -16,9 +16,9 @@ def shown(value: Any) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'?` with the most similar known name, or `; known are ...` with all of them."""
+    """`; did you mean 'x'?` with the most similar known name, or `; use one of ...` with all of them."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+    return f"; did you mean {near[0]!r}?" if near else f"; use one of {', '.join(known)}"
 
 
 def camel_case(name: str) -> str:

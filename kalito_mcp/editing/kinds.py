@@ -27,6 +27,6 @@ def as_record(
         sourced = fields if "source" in fields else {**fields, "source": new_source()}
         return RecordType.DOCUMENT, sourced, own_words
     if kind not in set(RecordType):
-        raise InvalidInput(f"type={kind[:40]!r} is unknown; known are note, task, document, thought")
+        raise InvalidInput(f"type={kind[:40]!r} is unknown; use note, task, document or thought")
     record_type = RecordType(kind)
     return record_type, fields, Origin.DOCUMENT if record_type is RecordType.DOCUMENT else own_words

@@ -131,7 +131,7 @@ class Network:
         """
         source, target = self.node(edge.from_id), self.node(edge.to_id)
         if source is target:
-            raise InvalidInput(f"{edge.id} would link a node to itself")
+            raise InvalidInput(f"{edge.id} would link a node to itself; link two nodes")
         key = edge.key
         if key not in self._edges:
             for end in (source, target):

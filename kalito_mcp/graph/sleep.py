@@ -55,7 +55,7 @@ def override_options(defaults: SleepCycleOptions, given: Mapping[str, Any]) -> S
     known = {one.name: type(one.default) for one in fields(SleepCycleOptions)}
     for name, value in given.items():
         if name not in known:
-            raise InvalidInput(f"unknown sleep cycle option {name!r}; known are {', '.join(known)}")
+            raise InvalidInput(f"unknown sleep cycle option {name!r}; use one of {', '.join(known)}")
         if isinstance(value, bool) or not isinstance(value, (int, known[name])):
             raise InvalidInput(f"{name}={value!r} should be of type {known[name].__name__}")
     return replace(defaults, **given)

@@ -75,24 +75,30 @@ def parse(data: Mapping[str, Any], embedder: SparseEmbedder) -> GraphContents:
             f"the snapshot was written with other key settings: {meta}, this release has {canonical_meta()}; "
             "read it with the release that wrote it"
         )
-    graph = _Part(data.get("graph"), "graph")
+    try:
+        nodes, edges = _graph(data.get("graph"), embedder.export_state().get("dim"))
+    except InvalidInput as error:
+        raise InvalidInput(f"the snapshot's {error}; give a file that kalito wrote") from error
+    return GraphContents(nodes, edges, GraphState(embedder=embedder.fingerprint))
+
+
+def _graph(data: Any, dim: Any) -> tuple[list[GraphNode], list[GraphEdge]]:
+    graph = _Part(data, "graph")
     nodes: dict[str, GraphNode] = {}
     edges: dict[str, GraphEdge] = {}
-    dim = embedder.export_state().get("dim")
     for place, one in enumerate(graph.take("nodes", list)):
         node = _node_in(one, f"graph.nodes[{place}]", dim)
         if nodes.setdefault(node.id, node) is not node:
-            raise InvalidInput(f"the snapshot has node {node.id!r} twice")
+            raise InvalidInput(f"node {node.id!r} is there twice")
     for place, one in enumerate(graph.take("edges", list)):
         edge = _edge_in(one, f"graph.edges[{place}]")
         if edges.setdefault(edge.id, edge) is not edge:
-            raise InvalidInput(f"the snapshot has edge {edge.id!r} twice")
+            raise InvalidInput(f"edge {edge.id!r} is there twice")
         for end in (edge.from_id, edge.to_id):
             if end not in nodes:
-                raise InvalidInput(f"the snapshot's edge {edge.id!r} leads to the missing node {end!r}")
+                raise InvalidInput(f"edge {edge.id!r} leads to the missing node {end!r}")
     graph.done()
-    state = GraphState(embedder=embedder.fingerprint)
-    return GraphContents(nodes=list(nodes.values()), edges=list(edges.values()), state=state)
+    return list(nodes.values()), list(edges.values())
 
 
 def _node_out(node: GraphNode) -> dict[str, Any]:
@@ -148,11 +154,9 @@ def _node_in(data: Any, where: str, dim: Any) -> GraphNode:
     part.done()
     weights.done()
     if not node.id:
-        raise InvalidInput(f"the snapshot's {where}.id is empty")
+        raise InvalidInput(f"{where}.id is empty")
     if not (1 <= node.weights.repeat <= MAX_WEIGHT and abs(node.weights.feedback) <= MAX_WEIGHT):
-        raise InvalidInput(
-            f"the snapshot's {where}.weights: repeat must be at least 1, and neither may exceed {MAX_WEIGHT:,.0f}"
-        )
+        raise InvalidInput(f"{where}.weights: repeat must be at least 1, and neither may exceed {MAX_WEIGHT:,.0f}")
     return node
 
 
@@ -169,9 +173,7 @@ def _edge_in(data: Any, where: str) -> GraphEdge:
     stated = part.take("id", str, edge.id)
     part.done()
     if stated != edge.id or edge.from_id == edge.to_id or edge.weight < 0:
-        raise InvalidInput(
-            f"the snapshot's {where}: an edge has the id from::type::to, two different ends and a weight of at least 0"
-        )
+        raise InvalidInput(f"{where}: an edge has the id from::type::to, two different ends and a weight of at least 0")
     if edge.type is EdgeType.SIMILAR_TO and edge.to_id < edge.from_id:
         # It has no direction; it is kept as running from the lesser id.
         return replace(edge, from_id=edge.to_id, to_id=edge.from_id)
@@ -183,7 +185,7 @@ class _Part:
 
     def __init__(self, data: Any, where: str) -> None:
         if not isinstance(data, Mapping):
-            raise InvalidInput(f"the snapshot's {where} is not an object")
+            raise InvalidInput(f"{where} is not an object")
         self.where = where
         self._data = snake_keys(data)
 
@@ -193,44 +195,42 @@ class _Part:
         if value is None and default:
             return default[0]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise InvalidInput(f"the snapshot's {self.where}.{name} should be of type {kind.__name__}")
+            raise InvalidInput(f"{self.where}.{name} should be of type {kind.__name__}")
         return self._unicode(name, value) if isinstance(value, str) else value
 
     def number(self, name: str) -> float:
         """The value, a finite number."""
         value = self._data.pop(name, None)
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= float_info.max:
-            raise InvalidInput(f"the snapshot's {self.where}.{name} should be a finite number")
+            raise InvalidInput(f"{self.where}.{name} should be a finite number")
         return float(value)
 
     def moment(self, name: str) -> int:
         """The value, milliseconds since 1970."""
-        return checked_moment(self.take(name, int), f"the snapshot's {self.where}.{name}")
+        return checked_moment(self.take(name, int), f"{self.where}.{name}")
 
     def one_of(self, name: str, known: Iterable[str]) -> str:
         """The value, one of those."""
         value: str = self.take(name, str)
         if value not in tuple(known):
-            raise InvalidInput(f"the snapshot's {self.where}.{name}={value!r} is not one of {', '.join(known)}")
+            raise InvalidInput(f"{self.where}.{name}={value!r} is not one of {', '.join(known)}")
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The value, a list of texts; empty if it is missing."""
+        """The value, a list of strings; empty if it is missing."""
         values = self.take(name, list, [])
         if not all(isinstance(value, str) for value in values):
-            raise InvalidInput(f"the snapshot's {self.where}.{name} should be a list of texts")
+            raise InvalidInput(f"{self.where}.{name} should be a list of strings")
         return tuple(self._unicode(name, value) for value in values)
 
     def done(self) -> None:
         """Refuse keys that were not read."""
         if self._data:
-            raise InvalidInput(f"the snapshot's {self.where} has an unknown key {next(iter(self._data))!r}")
+            raise InvalidInput(f"{self.where} has an unknown key {next(iter(self._data))!r}")
 
     def _unicode(self, name: str, value: str) -> str:
         if _SURROGATE.search(value):
-            raise InvalidInput(
-                f"the snapshot's {self.where}.{name} has an unpaired surrogate, which is not valid Unicode"
-            )
+            raise InvalidInput(f"{self.where}.{name} has an unpaired surrogate, which is not valid Unicode")
         return value
 
 
@@ -247,14 +247,12 @@ def _vector(pairs: list[Any], where: str, dim: Any) -> SparseVector:
     except ValueError:
         table = np.empty(0)
     if table.ndim != _PAIRS_NDIM or table.shape[1] != 2 or table.dtype.kind not in "iuf":  # noqa: PLR2004 - a pair
-        raise InvalidInput(f"the snapshot's {where}.embedding should be [[index, value], ...]")
+        raise InvalidInput(f"{where}.embedding should be [[index, value], ...]")
     limit = dim if isinstance(dim, int) else _MAX_DIM
     indices = table[:, 0]
     if not ((indices >= 0) & (indices < limit) & (indices == np.floor(indices))).all():
-        raise InvalidInput(
-            f"the snapshot's {where}.embedding has an index that is not a whole number in 0..{limit - 1:,}"
-        )
+        raise InvalidInput(f"{where}.embedding has an index that is not a whole number in 0..{limit - 1:,}")
     try:
         return SparseVector.of(zip(indices.astype(np.int64).tolist(), table[:, 1].tolist(), strict=True))
     except InvalidInput as error:
-        raise InvalidInput(f"the snapshot's {where}.embedding: {error}") from error
+        raise InvalidInput(f"{where}.embedding: {error}") from error

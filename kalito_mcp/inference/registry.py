@@ -185,8 +185,8 @@ class ModelRegistry:
 
         servers = {server.name: server for server, _ in self._servers}
         if policy.embedder not in servers:
-            known = ", ".join(repr(name) for name in (_MINILM, *servers))
-            raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is not a model server; known are {known}")
+            names = ", ".join(repr(name) for name in (_MINILM, *servers))
+            raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is not a model server; use one of {names}")
         server = servers[policy.embedder]
         if not policy.model:
             raise ConfigurationError(

@@ -19,8 +19,8 @@ def refuse(faults: Sequence[str]) -> None:
         raise InvalidInput("; ".join(listed))
 
 
-def unknown_field(name: object, known: Collection[str], of: str) -> str:
+def unknown_field(name: object, known: Collection[str]) -> str:
     """The fault of a field that does not exist. It names the nearest known field, or all of them."""
     near = difflib.get_close_matches(str(name)[:100].lower(), known, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"a {of} has {', '.join(known)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
     return f"unknown field {shown(name)}; {hint}"

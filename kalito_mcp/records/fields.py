@@ -59,7 +59,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
 
 _MOST_MESSAGES: Final = 10**18
 _WORDS: Final[Mapping[str, str]] = {
-    "missing": "is missing; send it",
+    "missing": "is missing; it is required",
     "string_type": "must be a string, not {given}",
     "string_unicode": "has an unpaired surrogate; send valid Unicode",
     "int_type": "must be a whole number, not {given}",

@@ -124,8 +124,7 @@ def at_version(record: MemoryRecord, made: Versions, number: int) -> MemoryRecor
     """The record with the content of one of its versions. Raises InvalidInput if there is no such version."""
     content = next((content for edit, content in made if edit.version == number), None)
     if content is None:
-        first, last = made[0][0].version, made[-1][0].version
-        raise InvalidInput(f"{record.id} has versions {first} to {last}, not {number}; see its history")
+        raise InvalidInput(f"{record.id} has no version {number}; its newest is {made[-1][0].version}")
     return replace(record, content=content, revision=number)
 
 
@@ -163,9 +162,7 @@ async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Seq
     erased = await reader.tombstone(scope, record_id) or await reader.tombstone(scope, f"{record_id}.0")
     if erased is not None:
         raise RecordErased(erased.record_id, to_iso(erased.purged_at)[:10])
-    raise RecordNotFound(
-        f"no record {record_id[:80]!r}; use an id that search_memory or build_context returned, such as msg_45"
-    )
+    raise RecordNotFound(f"no record {record_id[:80]!r}; use an id that a search returned, such as msg_45")
 
 
 def current_parts(parts: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:

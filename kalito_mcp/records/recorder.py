@@ -26,7 +26,7 @@ from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.text.analysis import index_terms
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
-_NO_DETAILS_INSTEAD: Final = "send these next to details; set caused_by with update_memory after recording"
+_NO_DETAILS_INSTEAD: Final = "send them next to details, except caused_by: set it with update_memory later"
 _LONG_CHARS: Final = 100_000
 _Made = TypeVar("_Made")
 

@@ -23,6 +23,7 @@ MEMORY_EDITS: Final = "memory_edits"
 
 _HIDING: Final = ("is_internal_message", "not_for_chat")
 _INPUT_ONLY: Final = ("importance", *_HIDING)
+_NEVER_SENT: Final = ("chunk_index", "total_chunks")
 _TEXT_ALIASES: Final[Mapping[RecordType, str]] = {RecordType.PIN: "content", RecordType.SUMMARY: "summary"}
 
 _RULED: Final = ("status", "priority", "completed_at")
@@ -180,7 +181,7 @@ def _named(
     for sent, value in fields.items():
         name = names.get(sent)
         if name is None:
-            faults.append(unknown_field(sent, [one for one in writable if one not in read_only], record_type))
+            faults.append(unknown_field(sent, [one for one in writable if one not in (*read_only, *_NEVER_SENT)]))
         elif name in read_only:
             faults.append(f"{name} cannot be set: {read_only[name]}")
         elif name in given and given[name] != value:

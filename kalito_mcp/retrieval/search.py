@@ -185,7 +185,7 @@ class Searcher:
 
     def _check(self, request: SearchRequest) -> None:
         if not 1 <= request.k <= self._policy.max_k:
-            raise InvalidInput(f"k={request.k} is outside 1 to {self._policy.max_k}; use next_cursor for more")
+            raise InvalidInput(f"k={request.k} is outside 1 to {self._policy.max_k}; for more, tools have next_cursor")
         if not request.query.strip():
             raise InvalidInput("query is empty; say in a few words what to look for")
         if len(request.query) > self._policy.max_query_chars:

@@ -216,7 +216,9 @@ def _refusal(line: bytes) -> bytes:
         return _error(asked, INVALID_REQUEST, "the message contains an unpaired surrogate; send valid Unicode")
     if is_readable and fields.get("jsonrpc") == "2.0" and isinstance(fields.get("method"), str):
         return _error(
-            asked, INVALID_REQUEST, "params is not an object, is nested too deeply, or has a number that is too long"
+            asked,
+            INVALID_REQUEST,
+            "params is not an object, is nested too deeply, or has a number that is too long; send plainer params",
         )
     return _error(
         asked,

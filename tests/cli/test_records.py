@@ -152,11 +152,11 @@ def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, databa
     ("arguments", "code", "words"),
     [
         (["show", "msg_9"], 1, "no record 'msg_9'"),
-        (["show", "msg_1", "--version", "7"], 1, "msg_1 has versions 1 to 1, not 7"),
+        (["show", "msg_1", "--version", "7"], 1, "msg_1 has no version 7; its newest is 1"),
         (["show", "msg_1", "--as-of", "yesterday"], 1, "--as-of='yesterday' is not an ISO 8601 time"),
         (["show", "msg_1", "--as-of", "2026-01-01", "--version", "1"], 2, "not both"),
         (["history", "msg_9"], 1, "no record 'msg_9'"),
-        (["revert", "msg_1", "2"], 1, "msg_1 has versions 1 to 1, not 2"),
+        (["revert", "msg_1", "2"], 1, "msg_1 has no version 2; its newest is 1"),
         (["revert", "msg_1", "first"], 2, "is not a valid integer"),
         (["edit", "msg_9", "--text", "x"], 1, "no record 'msg_9'"),
         (["edit", "msg_1", "--set", "tgas=[]"], 1, "unknown field 'tgas'; did you mean 'tags'?"),
@@ -188,7 +188,7 @@ def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
 
 def test_a_database_that_is_not_there_is_not_made(invoke: Invoke, tmp_path: Path) -> None:
     for arguments in (["show", "1"], ["edit", "1", "--text", "x"], ["forget", "1"], ["purge"], ["tasks"]):
-        assert "does not exist; name the database with --database" in refused(invoke, tmp_path / "no.db", *arguments)
+        assert "does not exist; check --database" in refused(invoke, tmp_path / "no.db", *arguments)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -362,7 +362,11 @@ def test_a_purge_of_nothing_only_cleans_the_files_and_names_what_it_cannot(invok
     assert done(invoke, database, "purge") == "no erased text remains in the memory's files\n"
     backup = database.with_name(f"{database.name}.before-1.backup")
     backup.write_bytes(b"")
+    stray = database.with_name(f"{database.name}.snapshots") / "notes.txt"
+    stray.parent.mkdir()
+    stray.write_bytes(b"")
     assert done(invoke, database, "purge") == (
+        f"could not clean {stray}: not a snapshot; delete it if it may contain what was erased\n"
         f"could not clean {backup.name}: a backup: delete it if it may contain the erased text\n"
     )
 

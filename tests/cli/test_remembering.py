@@ -221,7 +221,7 @@ def test_a_hit_never_has_what_a_terminal_would_obey(invoke: Invoke, remembered: 
 
 
 def test_a_search_makes_no_database(invoke: Invoke, tmp_path: Path) -> None:
-    assert "does not exist; name the database with --database" in refused(invoke, tmp_path / "no.db", "search", "x")
+    assert "does not exist; check --database" in refused(invoke, tmp_path / "no.db", "search", "x")
     assert list(tmp_path.iterdir()) == []
 
 

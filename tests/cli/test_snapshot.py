@@ -112,7 +112,7 @@ def test_restoring_asks_first_and_no_changes_nothing(
         monkeypatch.setattr(sys, "stdin", Terminal(answer))
         outcome = invoke("snapshot", "restore", "before", KALITO_DATABASE=str(learnt))
         assert outcome.code == 130
-        assert "Replace the long-term graph of agent 'default' by snapshot 'before'?" in outcome.out + outcome.err
+        assert "Replace the long-term graph of agent 'default' with snapshot 'before'?" in outcome.out + outcome.err
     assert sorted(known(invoke, learnt)) == sorted([QUESTION, OTHER])
 
 
@@ -176,9 +176,7 @@ def test_each_agent_has_a_graph_of_its_own(invoke: Invoke, learnt: Path) -> None
 
 @pytest.mark.parametrize("arguments", [["save"], ["show", "default"], ["diff", "default"]])
 def test_a_missing_database_is_not_created(invoke: Invoke, tmp_path: Path, arguments: list[str]) -> None:
-    assert "none.db does not exist; name the database with --database" in refused(
-        invoke, tmp_path / "none.db", *arguments
-    )
+    assert "none.db does not exist; check --database" in refused(invoke, tmp_path / "none.db", *arguments)
     assert list(tmp_path.iterdir()) == []
 
 

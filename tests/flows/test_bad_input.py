@@ -238,7 +238,7 @@ async def test_an_unknown_session_is_refused_and_not_opened(tmp_path: Path, era:
             for session_id in ("nobody", "KEPT", "kept ", "' OR 1=1--"):
                 refusal = await h.refusal(tool, session_id=session_id)
                 assert refusal.startswith("session_not_found: no session ")
-                assert "search_memory searches the others" in refusal
+                assert "search all sessions" in refusal
         assert [one["session_id"] for one in (await h.resource("memory://sessions"))["sessions"]] == ["kept"]
 
 

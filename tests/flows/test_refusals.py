@@ -41,7 +41,7 @@ async def test_a_tool_unlike_any_is_answered_with_those_there_are(database: Path
     async with served(database, era) as h:
         with pytest.raises(MCPError) as caught:
             await h.client.call_tool("quux" * 100_000, {})
-        assert "known are record_messages, build_context, search_memory" in caught.value.error.message
+        assert "use one of record_messages, build_context, search_memory" in caught.value.error.message
         assert len(caught.value.error.message) < 300
 
 

@@ -338,7 +338,7 @@ def test_options_override_the_configured_ones(clock: ScriptedClock) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_cluster": 3}, "known are max_clusters, max_inspect"),
+        ({"max_cluster": 3}, "use one of max_clusters, max_inspect"),
         ({"max_clusters": "3"}, "type int"),
         ({"max_inspect": 2.5}, "type int"),
         ({"min_rank": None}, "type float"),

@@ -66,7 +66,7 @@ WRONG_LINES = {
     "version 1": (b'{"jsonrpc":"1.0","id":7,"method":"tools/list"}', 7, -32600, "it needs jsonrpc"),
     "no method": (b'{"jsonrpc":"2.0","id":7}', 7, -32600, "a method"),
     "method a number": (b'{"jsonrpc":"2.0","id":7,"method":5}', 7, -32600, "a method"),
-    "params a list": (b'{"jsonrpc":"2.0","id":7,"method":"x","params":[]}', 7, -32600, "params is not an object"),
+    "params a list": (b'{"jsonrpc":"2.0","id":7,"method":"x","params":[]}', 7, -32600, "send plainer params"),
     "a lone surrogate": (
         b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"text":"a\\ud800b"}}',
         7,

@@ -187,7 +187,7 @@ class _Show:
                 await self.pace.rest(_STOP_WEIGHT)
         for summary in seen.records("summaries"):
             if self._is_new(summary):
-                kind = "summaries folded into one, of" if summary.get("level") else "summary of"
+                kind = "summaries merged, of" if summary.get("level") else "summary of"
                 title = f"{kind} messages {summary.get('first_message')} to {summary.get('last_message')}:"
                 text = str(summary.get("summary"))
                 self.say(draw.notice(self.screen, glyphs.summary, title, text, Tone.SUMMARY, max_lines=3))
@@ -217,11 +217,11 @@ class _Show:
         distance = question.turn - question.answered_by
         glyphs = self.screen.glyphs
         if evidence is None:
-            title = f"said {distance} messages back, and not in this context"
+            title = f"said {distance} messages back; not in this context"
             self.say(draw.notice(self.screen, glyphs.no, title, "", Tone.BAD))
         else:
             place, sentence = evidence
-            title = f"said {distance} messages back, and here {place}:"
+            title = f"said {distance} messages back; here {place}:"
             self.say(draw.notice(self.screen, glyphs.yes, title, sentence, Tone.FOUND))
             self.answered.append(distance)
         self.say(draw.budget_bar(self.screen, context.shares(self.budget)))

@@ -34,9 +34,9 @@ def users(path: Path) -> Finding:
     """Which processes have the database open. Several may. Fails if one uses files that were moved or replaced."""
     found = _from_proc(path) if _PROC.joinpath("self", "fd").exists() else _from_lsof(path)
     if found is None:
-        return Finding("open in", Verdict.OK, "unknown: this system has neither /proc nor lsof")
+        return Finding("opened by", Verdict.OK, "unknown: this system has neither /proc nor lsof")
     verdict = Verdict.FAILED if any(one.endswith(_STRAY) for one in found) else Verdict.OK
-    return Finding("open in", verdict, ", ".join(sorted(set(found))) or "no process")
+    return Finding("opened by", verdict, ", ".join(sorted(set(found))) or "no process")
 
 
 def _from_proc(path: Path) -> list[str]:

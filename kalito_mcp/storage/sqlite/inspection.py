@@ -28,7 +28,7 @@ from kalito_mcp.text.plurals import plural
 _WAL_RESET_FIRST: Final = (3, 7, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
 _SHOWN: Final = 5
-_MOVE_ASIDE: Final = "end the servers listed under `open in`, move the file aside together with its -wal and -shm"
+_MOVE_ASIDE: Final = "end the servers listed under `opened by`, move the file aside together with its -wal and -shm"
 
 SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records ORDER BY key"
 SELECT_EDIT_ROWS: Final = f"SELECT e.hash, {EDIT_COLUMNS} FROM memory_edits e ORDER BY e.record_key, e.version"
@@ -155,7 +155,7 @@ def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -
     """Whether this SQLite can corrupt a WAL that two connections write and checkpoint at once."""
     name = ".".join(map(str, version))
     if _WAL_RESET_FIRST <= version < _WAL_RESET_FIXED or version[:2] == (3, 52):
-        detail = f"{name} has the WAL-reset bug (3.7.0 to 3.51.2): write to this file with kalito only, which avoids it"
+        detail = f"{name} has the WAL-reset bug. kalito avoids it: let no other program write to this file"
         return Finding("sqlite", Verdict.OK, detail)
     return Finding("sqlite", Verdict.OK, f"{name} is not affected by the WAL-reset bug")
 
@@ -303,7 +303,7 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     yield _finding("histories", histories, "every record has all its edits")
     causes = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_CAUSES)]
     causes += [f"record {row[0]} (not its session's agent)" for row in connection.execute(SELECT_WRONG_AGENTS)]
-    yield _finding("belonging", causes, "every record belongs to its session's agent, and its cause exists")
+    yield _finding("ownership", causes, "every record belongs to its session's agent, and its cause exists")
     if version >= _GRAPHS_SINCE:
         graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
         yield _finding("graphs", graphs, "no graph has a wrong revision or another graph's edges")

@@ -39,7 +39,8 @@ _BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 _DESCRIPTORS: Final = Path("/dev/fd")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _RESTART: Final = "nothing of this call was stored; restart the server (quit its host)"
-_CUT: Final = f"{{}} was cut short or written over by another program while this server was running; {_RESTART}"
+_CUT: Final = f"{{}} was cut short or written over by another program while this server ran; {_RESTART}"
+_MOVED: Final = f"{{}} was moved, deleted or replaced while this server ran; {_RESTART}"
 
 
 class _State(NamedTuple):
@@ -118,9 +119,8 @@ class SideFiles:
         if now.database != noted.database or (is_comparable and not self._is_continued(noted, now)):
             name = self._path.name
             raise StorageReplaced(
-                f"{self._path} was replaced: {name}-wal belongs to the database before it. End the servers that "
-                f"`kalito-mcp doctor` lists. Then, if you replaced it, move {name}-wal and {name}-shm aside. "
-                f"If you did not, delete {name}.lock"
+                f"{self._path}-wal belongs to another database. End the servers that `kalito-mcp doctor` lists. "
+                f"If you replaced {name}, move {name}-wal and {name}-shm aside; else delete {name}.lock"
             )
 
     def check_names(self) -> None:
@@ -227,13 +227,9 @@ class SideFiles:
         if now[:4] == opened[:4]:
             return
         if now[:2] != opened[:2]:
-            raise StorageReplaced(
-                f"{self._path} was moved, deleted or replaced while this server was running; {_RESTART}"
-            )
-        raise StorageReplaced(
-            f"{self._path.name}-wal or {self._path.name}-shm was moved, deleted or replaced while this server was "
-            f"running, and is part of {self._path}; {_RESTART}"
-        )
+            raise StorageReplaced(_MOVED.format(self._path))
+        name = self._path.name
+        raise StorageReplaced(_MOVED.format(f"{name}-wal or {name}-shm, part of {self._path},"))
 
     def _refuse_cut(self, noted: _State | None, now: _State) -> None:
         """Raise StorageReplaced if a file is shorter or another than noted."""
