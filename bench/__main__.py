@@ -18,6 +18,7 @@ BENCHMARKS: Final = (
     "processes",
     "conversation",
     "recall",
+    "growth",
     "abstention",
     "vectors",
     "graph",
