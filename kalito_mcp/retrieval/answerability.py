@@ -13,7 +13,7 @@ counts.
 from collections.abc import Sequence
 from typing import Final
 
-from kalito_mcp.retrieval.ranking import ScoredCandidate
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.text.analysis import stem, words
 
 _ANSWER_FORM: Final = frozenset(

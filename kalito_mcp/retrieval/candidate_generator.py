@@ -4,7 +4,7 @@ Four sources, each with bounded work: the text index (for the terms, for hyponym
 words), the times that the query names, the vectors if there are any, and the turns around the best of these.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,8 @@ from kalito_mcp.retrieval.hyponyms import is_listed
 from kalito_mcp.retrieval.neighbourhood import REACH, Neighbourhood
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
-from kalito_mcp.retrieval.ranking import Ranker, ScoredCandidate
+from kalito_mcp.retrieval.ranking import Ranker
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.term_masks import TermMasks
 from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.text.spelling import similarity
@@ -81,7 +82,7 @@ class CandidateGenerator:
         weights = inverse_document_frequencies(postings[: len(question.terms)], record_count, newest_key or 1)
         postings = await self._with_older(question, postings)
         term_masks = TermMasks(postings, [weights[term] for term in (*question.terms, *question.hyponyms)])
-        keys = islice(term_masks.by_weight(), max(self._policy.filtered_candidates, self._policy.candidates))
+        keys = term_masks.heaviest(max(self._policy.filtered_candidates, self._policy.candidates))
         requires_phrase, is_first = bool(question.query.phrases), True
         while stubs := await self._next_stubs(keys, extra):
             neighbourhood = Neighbourhood(term_masks, len(question.terms), stubs)
@@ -114,7 +115,7 @@ class CandidateGenerator:
         tenth, _ = ordered[min(_TENTH, len(ordered) - 1)] if ordered else (0.0, 0)
         share = self._policy.worth_reading if self._vector is None else self._policy.worth_reading_by_meaning
         close = sum(score >= share * tenth for score, _ in ordered)
-        return max(self._policy.read, close)
+        return max(self._policy.read, min(close, self._policy.most_read))
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:
         """The question with corrections for terms without a record, and the postings of its terms, then of its
@@ -185,7 +186,7 @@ class CandidateGenerator:
         baseline = min(sum(found.values()) / len(found), _MAX_BASELINE) if has_baseline else 0.0
         return {key: (cosine - baseline) / (1 - baseline) for key, cosine in found.items()}
 
-    async def _next_stubs(self, keys: "islice[int]", extra: list[int]) -> Sequence[CandidateStub]:
+    async def _next_stubs(self, keys: Iterator[int], extra: list[int]) -> Sequence[CandidateStub]:
         """The next batch of stubs, including the neighbours of the best; empty when there are no more.
 
         If a filter admits few, more keys are looked at to fill the batch. The first call takes all of `extra`.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.retrieval.ranking import ScoredCandidate
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.weights import NEGATIVE
 
 _MAX_WORDS: Final = 6

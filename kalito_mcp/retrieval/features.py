@@ -11,13 +11,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Posting
 from kalito_mcp.retrieval.question import Question, WordMatch, match_words
 from kalito_mcp.text.analysis import indexed_words
 from kalito_mcp.text.times.expressions import date_match, tells_time
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _SATURATION: Final = 0.3
 _LENGTH_WEIGHT: Final = 0.04
@@ -113,7 +117,10 @@ def _analyzed(
     return AnalyzedText(candidate, text, words, f" {' '.join(words)} ", counts, hyponyms, matches)
 
 
-def damping(length: float) -> float:
+_Length = TypeVar("_Length", "float", "NDArray[np.float64]")
+
+
+def damping(length: _Length) -> _Length:
     """How often a text of so many words must contain a term to get half of its weight."""
     return _SATURATION + _LENGTH_WEIGHT * length
 

@@ -15,7 +15,8 @@ class SearchPolicy(Policy):
     `nearest` more come from the vectors.
 
     Second stage: the texts are read whose first-stage score is at least `worth_reading` of the tenth best
-    (`worth_reading_by_meaning` with vectors), and at least `read` of them. The others are read when a page needs more.
+    (`worth_reading_by_meaning` with vectors): at least `read` of them, and at first at most `most_read`. The others are
+    read when a page needs more.
 
     A page is empty if its best hit does not reach `min_score` as an answer (`retrieval.answerability`). With vectors it
     is enough that one of the first hits gets `min_score_by_meaning` of its score from its similarity. An embedder has
@@ -25,11 +26,12 @@ class SearchPolicy(Policy):
     max_k: int = bounded(100, least=1)
     max_query_chars: int = 100_000
     max_terms: int = bounded(32, least=1)
-    postings: int = bounded(4_000, least=1)
-    candidates: int = bounded(120, least=1)
-    surrounded: int = 24
+    postings: int = bounded(100_000, least=1)
+    candidates: int = bounded(1_000, least=1)
+    surrounded: int = 200
     nearest: int = 64
     read: int = 16
+    most_read: int = 100
     worth_reading: float = 0.7
     worth_reading_by_meaning: float = 0.6
     filtered_candidates: int = 4_000

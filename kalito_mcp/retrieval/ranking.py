@@ -1,20 +1,21 @@
 """The order of records: by the first-stage score before their texts are read, by all features after. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kalito_mcp.domain.search import Candidate, CandidateStub
 from kalito_mcp.retrieval import features
 from kalito_mcp.retrieval.features import AnalyzedText
 from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.question import Question
+from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.text.analysis import stem, words
-from kalito_mcp.text.times.expressions import date_match
-
-DECIMALS: Final = 4
-"""Of a score."""
 
 _FULL_STYLE_AT: Final = 0.1
 """Share of `FeatureWeights.full` at which the style features count in full. Below it they count proportionally less:
@@ -25,38 +26,7 @@ _SHARE_FOR_SEVERAL: Final = 0.7
 conversations, and most speak for themselves. R@10 +1.1 on LoCoMo's multi-hop questions and on BEAM
 (`python -m bench.recall`)."""
 
-_NEAR_IN_TIME: Final = 0.2
 _MIN_SCORE: Final = 0.0001
-
-
-@dataclass(slots=True)
-class ScoredCandidate:
-    """A candidate analysed for a question. `parts` are its weighted features, and `score` their sum, which age lowers
-    later."""
-
-    question: Question
-    analyzed: AnalyzedText
-    stub: CandidateStub
-    neighbourhood: Neighbourhood
-    score: float
-    parts: Mapping[str, float]
-
-    @property
-    def candidate(self) -> Candidate:
-        """The candidate itself."""
-        return self.analyzed.candidate
-
-    @property
-    def is_of_named_time(self) -> bool:
-        """Whether it was said in or near the time that the query names. The same year alone is not near."""
-        return date_match(self.question.dates, self.candidate.created_at) >= _NEAR_IN_TIME
-
-    @property
-    def neighbour_terms(self) -> tuple[str, ...]:
-        """The terms of the turns around it that its own text does not contain."""
-        terms, around = self.question.terms, self.neighbourhood.neighbour_terms(self.stub)
-        own = self.analyzed.counts
-        return tuple(term for bit, term in enumerate(terms) if around >> bit & 1 and term not in own)
 
 
 class Ranker:
@@ -99,12 +69,22 @@ class Ranker:
         points on LoCoMo, and nobody would understand them. A semantic match, or a record said at the time that the
         query names, is a hit.
         """
-        scored = [
-            (self._first_stage_score(stub), stub.key)
-            for stub in self._neighbourhood.stubs
-            if stub.is_admitted and self._may_be_hit(stub)
-        ]
-        return sorted(scored, reverse=True)
+        near, weights, stubs = self._neighbourhood, self._first_stage_weights, self._neighbourhood.stubs
+        is_by_speaker = np.array([stub.name in self._speakers for stub in stubs] if self._speakers else False)
+        semantic = np.array([self._semantic(stub) for stub in stubs] if self._similarities else 0.0)
+        scores = (
+            weights["lexical"] * near.lexical
+            + weights["neighbours"] * near.neighbours
+            + weights["session"] * near.session
+            + weights["hyponym"] * near.hyponym * (is_by_speaker if self._speakers else 1.0)
+            + weights["speaker"] * is_by_speaker
+            + weights["semantic"] * semantic
+            + weights["neighbour_semantic"] * self._neighbour_semantic
+        )
+        is_dated = np.array([stub.key in self._dated for stub in stubs] if self._dated else False)
+        is_admitted = np.array([stub.is_admitted for stub in stubs], bool)
+        may_be_hit = np.flatnonzero(is_admitted & (near.contains_any | (semantic > 0) | is_dated))
+        return sorted(((float(scores[place]), stubs[place].key) for place in may_be_hit), reverse=True)
 
     def rank(self, candidates: Sequence[Candidate]) -> list[ScoredCandidate]:
         """The candidates with their scores, in no order."""
@@ -114,27 +94,13 @@ class Ranker:
         spelled = features.spelling(self._question, analyzed) if uses_spelling else [0.0] * len(analyzed)
         return [self._score(one, spelling) for one, spelling in zip(analyzed, spelled, strict=True)]
 
-    def _may_be_hit(self, stub: CandidateStub) -> bool:
-        return self._neighbourhood.contains_any(stub) or self._semantic(stub) > 0 or stub.key in self._dated
-
-    def _first_stage_score(self, stub: CandidateStub) -> float:
-        near, weights = self._neighbourhood, self._first_stage_weights
-        return (
-            weights["lexical"] * near.lexical(stub)
-            + weights["neighbours"] * near.neighbours(stub)
-            + weights["session"] * near.session(stub)
-            + weights["hyponym"] * near.hyponym(stub) * self._is_by_named(stub.name)
-            + weights["speaker"] * (stub.name in self._speakers)
-            + weights["semantic"] * self._semantic(stub)
-            + weights["neighbour_semantic"] * self._neighbour_semantic(stub)
-        )
-
     def _score(self, analyzed: AnalyzedText, spelling: float) -> ScoredCandidate:
         name = analyzed.candidate.name
         stub = self._stubs[analyzed.candidate.key]
+        place = self._neighbourhood.place(stub)
         topic = {
             "lexical": features.lexical(analyzed, self._term_weights, self._mass),
-            "neighbours": self._neighbourhood.neighbours(stub, len(analyzed.words)),
+            "neighbours": self._neighbourhood.neighbours_at_length(stub, len(analyzed.words)),
             "spelling": spelling,
             "hyponym": features.hyponym(analyzed, self._term_weights, self._mass) * self._is_about_named(analyzed),
             "semantic": self._semantic(stub),
@@ -143,8 +109,8 @@ class Ranker:
         style_share = min(1.0, sum(parts.values()) / self._full_style)
         parts |= self._weighted(
             {
-                "session": self._neighbourhood.session(stub),
-                "neighbour_semantic": self._neighbour_semantic(stub),
+                "session": float(self._neighbourhood.session[place]),
+                "neighbour_semantic": float(self._neighbour_semantic[place]),
                 "speaker": float(name in self._speakers),
                 **features.temporal(self._question, analyzed),
             }
@@ -163,9 +129,12 @@ class Ranker:
         """The similarity of the vectors of query and text, not below 0."""
         return max(0.0, self._similarities.get(stub.key, 0.0))
 
-    def _neighbour_semantic(self, stub: CandidateStub) -> float:
-        """The same of its most similar neighbour: an answer stands beside its question."""
-        return self._neighbourhood.neighbour_semantic(stub, self._similarities) if self._similarities else 0.0
+    @cached_property
+    def _neighbour_semantic(self) -> NDArray[np.float64]:
+        """The same of each stub's most similar neighbour: an answer stands beside its question."""
+        if not self._similarities:
+            return np.zeros(len(self._neighbourhood.stubs))
+        return self._neighbourhood.neighbour_semantic(self._similarities)
 
     def _is_about_named(self, analyzed: AnalyzedText) -> bool:
         """Whether a person whom the query names says it, or is named in it."""

@@ -21,11 +21,10 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.answerability import confidence, unmatched_words
-from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
 from kalito_mcp.retrieval.explanation import explain
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, parse_question
-from kalito_mcp.retrieval.ranking import DECIMALS, ScoredCandidate
+from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
 from kalito_mcp.text.analysis import is_spelled_with_spaces
 from kalito_mcp.text.plurals import plural
@@ -33,6 +32,8 @@ from kalito_mcp.text.plurals import plural
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
 
 _Statement = tuple[str | None, frozenset[str]]
 """Who says something, and the words of it."""
@@ -86,6 +87,8 @@ class Searcher:
             InvalidInput: k is outside 1 to `max_k`, the query is empty or too long, or the cursor is from another
                 search.
         """
+        from kalito_mcp.retrieval.candidate_generator import CandidateGenerator  # noqa: PLC0415 - numpy comes with it
+
         self._check(request)
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
@@ -295,7 +298,7 @@ def _are_nearly_equal(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _why_empty(
-    question: Question, noise: Sequence[ScoredCandidate], generator: CandidateGenerator, *, is_all: bool
+    question: Question, noise: Sequence[ScoredCandidate], generator: "CandidateGenerator", *, is_all: bool
 ) -> str | None:
     """Why there is no hit, as far as that is known."""
     if generator.excluded_count:

@@ -64,7 +64,7 @@ async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_al
         await remember(store, *(f"the data of today {part}x{n}" for n in range(5_000)))
     policy = ANYTHING
     assert len(await search(store, "data today", k=10)) == 10
-    assert looked.candidates <= policy.candidates + policy.chunk
+    assert looked.candidates <= policy.most_read
     looked.keys = 0
     none = SearchFilters(roles=frozenset({Role.SYSTEM}))
     assert await search(store, "data today", filters=none) == ()
@@ -114,4 +114,13 @@ async def test_common_words_before_a_time_are_found_behind_newer_records(store: 
 async def test_a_rare_old_record_is_found_among_many_newer_ones(store: SqliteStore) -> None:
     [key] = await remember(store, "the heron took the ferry")
     await remember(store, *["the ferry left"] * 3_000)
+    assert (await search(store, "heron ferry"))[0].key == key
+
+
+async def test_common_words_that_only_an_old_record_joins_are_found_behind_thousands_of_newer_ones(
+    store: SqliteStore,
+) -> None:
+    [key] = await remember(store, "the heron took the ferry")
+    for word in ("heron", "ferry"):
+        await remember(store, *(f"a {word} x{n}" for n in range(4_000)), scope=Scope(session=word))
     assert (await search(store, "heron ferry"))[0].key == key

@@ -386,14 +386,14 @@ atexit.register(lambda: print("numpy was imported:", "numpy" in sys.modules, fil
             {"KALITO_GRAPH_ENABLED": "false"},
             (
                 call(1, "record_messages", session_id="s", messages=[{"role": "user", "text": "kept"}]),
-                call(2, "search_memory", query="kept"),
+                call(2, "build_context", session_id="s"),
             ),
             False,
         ),
     ],
     ids=["listed", "searched", "switched off"],
 )
-def test_numpy_is_imported_when_a_graph_is_first_needed_and_not_before(
+def test_numpy_is_imported_for_the_first_search_or_graph_and_not_before(
     tmp_path: Path, environment: dict[str, str], messages: tuple[bytes, ...], is_imported: bool
 ) -> None:
     database = tmp_path / "memory.db"
