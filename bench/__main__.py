@@ -20,6 +20,7 @@ BENCHMARKS: Final = (
     "recall",
     "growth",
     "abstention",
+    "languages",
     "vectors",
     "graph",
     "recollection",
