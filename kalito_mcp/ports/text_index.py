@@ -37,5 +37,11 @@ class TextIndexReader(Protocol):
         Meant for rare words. Only a bounded number of words is looked up, so pass the rarest first.
         """
 
+    async def terms_with_prefixes(self, scope: Scope, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """For each prefix, the terms of the scope's agent that begin with it and are at most some letters longer.
+
+        A prefix without a term is left out. The number of terms is bounded, so pass prefixes of three letters or more.
+        """
+
     async def record_count(self, scope: Scope) -> int:
         """How many records the scope's agent has."""

@@ -4,6 +4,8 @@ What decides is the query's subject: its terms minus the names of speakers, whic
 minus the words about the form of the answer ("list in order what I mentioned").
 - No hit contains a term of the subject, or a hyponym: noise.
 - A hit contains the whole subject: an answer, however long the text.
+- The question is not in English: an answer, if more is shared than one Han character, which is in many words. The bar
+  on the score was set on English questions only.
 - Otherwise the best score decides, without the style features and as if the words about the form were not asked.
 
 `python -m bench.abstention` measures it. The list of words is English and made by hand; in other languages every word
@@ -15,6 +17,7 @@ from typing import Final
 
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.text.analysis import stem, words
+from kalito_mcp.text.languages import ENGLISH
 
 _ANSWER_FORM: Final = frozenset(
     map(
@@ -40,9 +43,11 @@ def confidence(found: Sequence[ScoredCandidate]) -> float:
     subject = _subject(found)
     if not any(_is_about(hit, subject) for hit in found):
         return 0.0
+    best = found[0]
+    if best.question.language != ENGLISH:
+        return float(any(_shares_more_than_a_character(hit) for hit in found))
     if any(subject <= hit.analyzed.counts.keys() for hit in found):
         return 1.0
-    best = found[0]
     asked = best.question.terms
     counted = [term for term in asked if term in best.analyzed.counts or not _is_aside(term, best)]
     style = sum(best.parts.get(name, 0.0) for name in _NOT_ABOUT_SUBJECT)
@@ -59,6 +64,12 @@ def unmatched_words(found: Sequence[ScoredCandidate]) -> tuple[str, ...]:
     question, subject = found[0].question, _subject(found)
     matched = {term for hit in found for term in (*hit.analyzed.counts, *hit.neighbour_terms, *hit.analyzed.hyponyms)}
     return tuple(question.surface[term] for term in question.terms if term in subject and term not in matched)
+
+
+def _shares_more_than_a_character(hit: ScoredCandidate) -> bool:
+    matched = hit.analyzed.counts
+    is_asked_for_more = any(len(term) > 1 for term in hit.question.terms)
+    return not is_asked_for_more or len(matched) != 1 or len(next(iter(matched))) > 1
 
 
 def _subject(found: Sequence[ScoredCandidate]) -> frozenset[str]:

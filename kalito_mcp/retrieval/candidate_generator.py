@@ -21,6 +21,8 @@ from kalito_mcp.retrieval.ranking import Ranker
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.term_masks import TermMasks
 from kalito_mcp.retrieval.weights import FeatureWeights
+from kalito_mcp.retrieval.word_forms import prefixes, word_forms
+from kalito_mcp.text.languages import ENGLISH
 from kalito_mcp.text.spelling import similarity
 
 if TYPE_CHECKING:
@@ -71,6 +73,8 @@ class CandidateGenerator:
 
     async def batches(self, question: Question) -> AsyncIterator[Sequence[ScoredCandidate]]:
         """The scored candidates in batches; a later batch never changes the order of an earlier one."""
+        if question.language != ENGLISH:
+            question = await self._with_word_forms(question)
         question, postings = await self._postings(question)
         dated = await self._dated(question)
         extra = [*await self._nearest(), *dated]
@@ -116,6 +120,12 @@ class CandidateGenerator:
         share = self._policy.worth_reading if self._vector is None else self._policy.worth_reading_by_meaning
         close = sum(score >= share * tenth for score, _ in ordered)
         return max(self._policy.read, min(close, self._policy.most_read))
+
+    async def _with_word_forms(self, question: Question) -> Question:
+        """The question with the other forms of its words that the index has."""
+        wanted = [prefix for term in question.terms for prefix in prefixes(term)]
+        found = await self._view.text.terms_with_prefixes(self._scope, list(dict.fromkeys(wanted)))
+        return question.with_word_forms(word_forms(question.terms, found))
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:
         """The question with corrections for terms without a record, and the postings of its terms, then of its

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
-from kalito_mcp.text.analysis import STOP_WORDS, heads_of, query_terms, stem, words
+from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
+from kalito_mcp.text.languages import ENGLISH, function_words, language_of
 from kalito_mcp.text.times.expressions import Dates, Span, asks_when, named_times
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
@@ -55,7 +56,7 @@ class Question:
     `terms` are distinct and in order. For each term, `surface` is a word of the query that has it, and `forms` are the
     terms that it is looked up as, itself first. `credit` is how much a corrected form counts, 1 if absent. `hyponyms`
     are those of the terms that name a kind. `spans` are the times that the query names; the words for them are not
-    among the terms.
+    among the terms. `language` is the one of its function words (`text.languages`).
     """
 
     query: Query
@@ -66,6 +67,7 @@ class Question:
     hyponyms: Mapping[str, frozenset[str]]
     dates: Dates
     spans: tuple[Span, ...]
+    language: str = ENGLISH
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -111,7 +113,12 @@ class Question:
     @cached_property
     def corrected_terms(self) -> frozenset[str]:
         """The terms that were corrected."""
-        return frozenset(term for term, forms in self.forms.items() if len(forms) > 1)
+        return frozenset(term for term, forms in self.forms.items() if not self.credit.keys().isdisjoint(forms))
+
+    def with_word_forms(self, found: Mapping[str, Sequence[str]]) -> "Question":
+        """The question with more forms for its terms: index terms that are taken for the same word."""
+        forms = {term: tuple(dict.fromkeys((*known, *found.get(term, ())))) for term, known in self.forms.items()}
+        return replace(self, forms=forms)
 
     def with_corrections(self, corrections: Mapping[str, tuple[str, float]]) -> "Question":
         """The question with one more form for each mistyped term: the corrected term, and its similarity."""
@@ -153,18 +160,20 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Q
     query = parse_query(text)
     times = named_times(query.words, now_ms)
     asks = _without_kind_of(query.words)
-    asked = query_terms(asks)
+    language = language_of(words(asks))
+    asked = query_terms(asks, function_words(language))
     terms = tuple(_without_times(asked) if times.spans else asked)[:max_terms]
     kinds = {term: hyponyms(term) - set(terms) for term in terms if term not in STOP_WORDS}
     return Question(
         query=query,
         terms=terms,
-        surface={stem(word): word.partition("'")[0] for word in words(asks)},
+        surface={stem(word): word.partition("'")[0] for word in indexed_words(asks)},
         forms={term: (term,) for term in terms},
         credit={},
         hyponyms={term: frozenset(sorted(members)[:_MAX_HYPONYMS]) for term, members in kinds.items() if members},
         dates=times.dates,
         spans=times.spans,
+        language=language,
     )
 
 

@@ -48,6 +48,8 @@ _ASCII_SPACED: Final = {code: " " for code in range(128) if not chr(code).isalnu
 
 _HAN: Final = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
+_FEW_PAIRS: Final = 3
+
 STOP_WORDS: Final = frozenset(
     """a about above after again against ago all also am an and any anyone are as at be because been before being below
     between both but by can could did do does doing don done down during each ever few for from further get had
@@ -91,11 +93,21 @@ def index_terms(text: str, name: str | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(stem, found)))
 
 
-def query_terms(text: str) -> list[str]:
-    """The distinct terms worth looking up: without function words, unless the query has nothing else."""
+def query_terms(text: str, function_words: frozenset[str] = STOP_WORDS) -> list[str]:
+    """The distinct terms worth looking up: without function words, unless the query has nothing else.
+
+    In scripts without spaces a pair of characters is left out if both are listed. Single Han characters come last, if
+    the query has more than a word or two.
+    """
     asked = words(text)
-    kept = [word for word in asked if word.partition("'")[0] not in STOP_WORDS]
+    kept = [word for word in asked if not _is_function_word(word.partition("'")[0], function_words)]
+    if len(asked) > _FEW_PAIRS:
+        kept += [one for one in indexed_words(text)[len(asked) :] if one not in function_words]
     return list(dict.fromkeys(stem(word) for word in kept or asked))
+
+
+def _is_function_word(word: str, function_words: frozenset[str]) -> bool:
+    return word in function_words or (not is_spelled_with_spaces(word) and function_words.issuperset(word))
 
 
 def is_spelled_with_spaces(word: str) -> bool:

@@ -314,3 +314,13 @@ async def test_a_term_is_similar_as_soon_as_it_is_written_and_until_it_is_forgot
             record, drafts.edit(record, {DELETED_AT: START_MS + 1}, edit_type=EditType.DELETE)
         )
         assert await transaction.text.similar_terms(Scope(), ["gadren"], limit=3) == {}
+
+
+async def test_terms_are_found_by_their_beginning_in_their_own_agent(store: Store) -> None:
+    await append(store, Scope(session="trip"), "lernt lernen lernmaterialsammlung", "leer")
+    await append(store, Scope(agent="coach", session="gym"), "lernte")
+    async with store.read() as view:
+        found = await view.text.terms_with_prefixes(Scope(), ["lern", "zug"])
+        assert {prefix: list(terms) for prefix, terms in found.items()} == {"lern": ["lernen", "lernt"]}
+        assert await view.text.terms_with_prefixes(Scope(owner="bob"), ["lern"]) == {}
+        assert await view.text.terms_with_prefixes(Scope(), []) == {}

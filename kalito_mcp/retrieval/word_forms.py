@@ -1,0 +1,42 @@
+"""Other forms of a query's words in languages for which the index has no stemmer. Pure.
+
+English terms are stems. A word of another language is indexed as it is, so it is asked for by its beginning: `lernt`
+also as the terms that begin with `lern`. The beginning of four or five letters does about as well as a stemmer in
+languages that inflect at the end. Arabic also inflects at the start: there the article and the particles are cut off
+the query's word, and put before its beginning in all combinations.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+_ARABIC: Final = re.compile("[\u0621-\u064a]")
+_ARABIC_ARTICLE: Final = re.compile("[وف]?(?:[بك]?ال|لل)")
+_ARABIC_START: Final = re.compile("^(?:[وف]?(?:[بك]?ال|لل)|[وفبلكسي])(?=.{3})")
+_ARABIC_STARTS: Final = ("", "ال", "وال", "بال", "كال", "فال", "لل", "و", "ب", "ل", "ف", "ي", "ت", "ن", "أ", "س")
+_SHORT_LETTERS: Final = re.compile("[\u0590-\u08ff\u0900-\u0dff]")
+"""Scripts in which a few letters are a word: they write few vowels, or as signs of the letters before."""
+
+_MOST_FORMS: Final = 24
+
+
+def prefixes(term: str) -> tuple[str, ...]:
+    """The beginnings that other forms of the word may have; empty for a word that is too short."""
+    if _ARABIC.match(term):
+        # A particle of one letter may be the first letter of the word.
+        words = {term if _ARABIC_ARTICLE.match(term) is None else "", _ARABIC_START.sub("", term)}
+        roots = sorted(word[: max(3, min(4, len(word) - 1))] for word in words if len(word) > 2)  # noqa: PLR2004
+        return tuple(dict.fromkeys(start + root for root in roots for start in _ARABIC_STARTS))
+    if _SHORT_LETTERS.match(term):
+        return (term[: max(3, min(4, len(term) - 1))],) if len(term) > 2 else ()  # noqa: PLR2004 - see above
+    return (term[: 4 if len(term) < 7 else 5],) if len(term) >= 4 and term.isalpha() else ()  # noqa: PLR2004
+
+
+def word_forms(terms: Sequence[str], found: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """For each term, the found terms that are most like it in length; `found` is by prefix."""
+    forms: dict[str, list[str]] = {}
+    for term in terms:
+        others = {one for prefix in prefixes(term) for one in found.get(prefix, ())} - {term}
+        if others:
+            forms[term] = sorted(others, key=lambda one: (abs(len(one) - len(term)), one))[:_MOST_FORMS]
+    return forms

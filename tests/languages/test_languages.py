@@ -1,0 +1,41 @@
+"""In every language, questions in other word forms find what was said, and almost none of them finds nothing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.languages import SETS, LanguageSet, ask, trigrams
+from kalito_mcp.settings import Settings
+from kalito_mcp.text.analysis import words
+from kalito_mcp.text.languages import language_of
+from kalito_mcp.upkeep.usage_counter import UsagePolicy
+
+pytestmark = pytest.mark.anyio
+FILES = sorted(SETS.glob("*.json"))
+CODES = [path.stem for path in FILES]
+
+
+def test_the_languages_that_are_promised_have_a_set() -> None:
+    assert set(CODES) >= set("en de fr es pt it nl ru tr ar hi zh ja ko".split())
+
+
+@pytest.mark.parametrize("path", FILES, ids=CODES)
+async def test_at_least_20_of_25_answers_are_among_five_hits_and_at_most_2_questions_find_nothing(path: Path) -> None:
+    asked = LanguageSet.load(path)
+    assert len({place for _, place in asked.questions}) == len(asked.questions) == 25
+    found = await ask(asked, replace(Settings(), usage=UsagePolicy(enabled=False)))
+    assert found["R@5"] >= 20
+    assert found["silent"] <= 2
+
+
+@pytest.mark.parametrize("path", FILES, ids=CODES)
+def test_the_function_words_tell_the_language_of_most_questions(path: Path) -> None:
+    codes = [language_of(words(text)) for text, _ in LanguageSet.load(path).questions]
+    assert codes.count(path.stem) >= 20
+
+
+def test_the_trigrams_of_the_benchmark_find_what_they_share() -> None:
+
+    messages = LanguageSet.load(FILES[0]).messages
+    assert trigrams(LanguageSet("one", messages, [(messages[7][1], 7)])) == 1

@@ -1,0 +1,41 @@
+"""Words of other languages are asked for by their beginnings."""
+
+import pytest
+
+from kalito_mcp.retrieval.word_forms import prefixes, word_forms
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.retrieval.stored_memories import remember, search
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        ("lernt", ("lern",)),
+        ("wohnungen", ("wohnu",)),
+        ("работает", ("работ",)),
+        ("कमरे", ("कमर",)),
+        ("zug", ()),
+        ("2026", ()),
+        ("a1b2c3", ()),
+    ],
+)
+def test_the_beginning_of_a_word(term: str, expected: tuple[str, ...]) -> None:
+    assert prefixes(term) == expected
+
+
+def test_an_arabic_word_is_asked_for_with_and_without_its_article_and_particles() -> None:
+    assert {"كتا", "الكتا", "بالكتا", "وكتا"} <= set(prefixes("الكتاب"))
+    assert {"كتا", "الكتا", "وكتا"} <= set(prefixes("كتاب"))
+    assert prefixes("من") == ()
+
+
+def test_the_forms_are_those_of_the_nearest_length_without_the_term_itself() -> None:
+    found = {"lern": ["lern", "lernen", "lernt", "lernmaterialien"]}
+    assert word_forms(["lernt", "zug"], found) == {"lernt": ["lern", "lernen", "lernmaterialien"]}
+
+
+async def test_another_form_is_found_in_another_language(store: SqliteStore) -> None:
+    key, _ = await remember(store, "Meine Schwester spielt Geige.", "Der Zug war pünktlich.")
+    assert [hit.key for hit in await search(store, "Wer spielte von den Schwestern auf Geigen?")][:1] == [key]
