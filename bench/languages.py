@@ -1,7 +1,8 @@
 """What is found in each language: 25 questions to 40 messages, asked in other word forms than those that were said.
 
 The sets are in `tests/languages/sets`, one file a language, and invented for this. `R@5` is how many of the answers are
-among the first five hits, `first` how many are the first, `silent` how many questions find nothing. `trigrams` is
+among the first five hits, `first` how many are the first, `silent` how many questions find nothing, and `unanswered`
+how many find nothing in a memory without the messages that answer, where nothing should be found. `trigrams` is
 R@5 of a table of FTS5 with the tokenizer of that name, asked for any run of three characters of the question. In
 scripts without spaces `trigrams` uses runs of two, by hand, because most words have two characters.
 """
@@ -51,7 +52,14 @@ class LanguageSet:
 async def ask(asked: LanguageSet, settings: Settings) -> dict[str, int]:
     """How many of the questions find their message."""
     figures: Counter[str] = Counter()
+    answers = {place for _, place in asked.questions}
+    rest = [message for place, message in enumerate(asked.messages) if place not in answers]
     with tempfile.TemporaryDirectory() as folder:
+        async with open_memory(Path(folder) / "rest.db", settings) as memory:
+            await memory.record_messages("talk", [NewMessage(role, text) for role, text in rest])
+            await memory.settled()
+            for text, _ in asked.questions:
+                figures["unanswered"] += not (await memory.search_memory(SearchRequest(text, k=_PAGE))).hits
         async with open_memory(Path(folder) / "memory.db", settings) as memory:
             recorded = await memory.record_messages("talk", [NewMessage(role, text) for role, text in asked.messages])
             await memory.settled()
@@ -62,7 +70,7 @@ async def ask(asked: LanguageSet, settings: Settings) -> dict[str, int]:
                 figures["R@5"] += answer in found
                 figures["first"] += found[:1] == [answer]
                 figures["silent"] += not found
-    return {name: figures[name] for name in ("R@5", "first", "silent")}
+    return {name: figures[name] for name in ("R@5", "first", "silent", "unanswered")}
 
 
 def trigrams(asked: LanguageSet) -> int:
