@@ -21,7 +21,7 @@ from kalito_mcp.retrieval.ranking import Ranker
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.term_masks import TermMasks
 from kalito_mcp.retrieval.weights import FeatureWeights
-from kalito_mcp.retrieval.word_forms import prefixes, word_forms
+from kalito_mcp.retrieval.word_forms import prefixes_of, word_forms
 from kalito_mcp.text.languages import ENGLISH
 from kalito_mcp.text.spelling import similarity
 
@@ -123,8 +123,7 @@ class CandidateGenerator:
 
     async def _with_word_forms(self, question: Question) -> Question:
         """The question with the other forms of its words that the index has."""
-        wanted = [prefix for term in question.terms for prefix in prefixes(term)]
-        found = await self._view.text.terms_with_prefixes(self._scope, list(dict.fromkeys(wanted)))
+        found = await self._view.text.terms_with_prefixes(self._scope, prefixes_of(question.terms))
         return question.with_word_forms(word_forms(question.terms, found))
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:

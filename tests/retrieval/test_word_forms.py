@@ -2,7 +2,7 @@
 
 import pytest
 
-from kalito_mcp.retrieval.word_forms import prefixes, word_forms
+from kalito_mcp.retrieval.word_forms import prefixes, prefixes_of, word_forms
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.retrieval.stored_memories import remember, search
 
@@ -29,6 +29,14 @@ def test_an_arabic_word_is_asked_for_with_and_without_its_article_and_particles(
     assert {"كتا", "الكتا", "بالكتا", "وكتا"} <= set(prefixes("الكتاب"))
     assert {"كتا", "الكتا", "وكتا"} <= set(prefixes("كتاب"))
     assert prefixes("من") == ()
+
+
+def test_the_first_prefixes_of_every_word_come_first_and_their_number_is_bounded() -> None:
+    asked = ["كتاب", "مدرسة", "مدينة", "سيارة", "طبيب", "موعد", "حليب"]
+    found = prefixes_of(asked)
+    assert found[: len(asked)] == [prefixes(word)[0] for word in asked]
+    assert len(found) == len(set(found)) == 64
+    assert prefixes_of(["zug"]) == []
 
 
 def test_the_forms_are_those_of_the_nearest_length_without_the_term_itself() -> None:
