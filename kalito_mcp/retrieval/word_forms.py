@@ -19,6 +19,11 @@ _ARABIC_STARTS: Final = ("", "ال", "و", "ي", "ت", "ب", "ل", "وال", "ب
 _SHORT_LETTERS: Final = re.compile("[\u0590-\u08ff\u0900-\u0dff]")
 """Scripts in which a few letters are a word: they write few vowels, or as signs of the letters before."""
 
+_SHORTEST: Final = 3
+_BEGINNING: Final = 4
+_LONG: Final = 7
+"""Letters of a word whose beginning has one letter more."""
+
 _MOST_FORMS: Final = 24
 _MOST_PREFIXES: Final = 64
 """Looking one up takes FTS5 about 0.1 ms."""
@@ -29,11 +34,18 @@ def prefixes(term: str) -> tuple[str, ...]:
     if _ARABIC.match(term):
         # A particle of one letter may be the first letter of the word.
         words = {term if _ARABIC_ARTICLE.match(term) is None else "", _ARABIC_START.sub("", term)}
-        roots = sorted(word[: max(3, min(4, len(word) - 1))] for word in words if len(word) > 2)  # noqa: PLR2004
+        roots = sorted(_short_beginning(word) for word in words if len(word) >= _SHORTEST)
         return tuple(dict.fromkeys(start + root for start in _ARABIC_STARTS for root in roots))
     if _SHORT_LETTERS.match(term):
-        return (term[: max(3, min(4, len(term) - 1))],) if len(term) > 2 else ()  # noqa: PLR2004 - see above
-    return (term[: 4 if len(term) < 7 else 5],) if len(term) >= 4 and term.isalpha() else ()  # noqa: PLR2004
+        return (_short_beginning(term),) if len(term) >= _SHORTEST else ()
+    if len(term) <= _SHORTEST or not term.isalpha():
+        return ()
+    return (term[: _BEGINNING if len(term) < _LONG else _BEGINNING + 1],)
+
+
+def _short_beginning(word: str) -> str:
+    """Three or four letters of a script in which these are a word."""
+    return word[: max(_SHORTEST, min(_BEGINNING, len(word) - 1))]
 
 
 def prefixes_of(terms: Sequence[str]) -> list[str]:
