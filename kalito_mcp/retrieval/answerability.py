@@ -26,7 +26,7 @@ _ANSWER_FORM: Final = frozenset(
         talk thing throughout topic type various""".split(),
     )
 )
-_NOT_ABOUT_SUBJECT: Final = ("first_person", "statement", "time", "number", "question", "assistant")
+_NOT_ABOUT_SUBJECT: Final = ("first_person", "assistant")
 """Features that texts about any other subject have too."""
 
 _FACTOR_PER_CORRECTION: Final = 0.8

@@ -93,13 +93,9 @@ _REASONS: Final[Mapping[str, Callable[[ScoredCandidate], str]]] = {
     "hyponym": _hyponym,
     "speaker": lambda scored: f"said by {scored.candidate.name}, whom the query names",
     "date": _date,
-    "time": lambda _: "contains a time, and the query asks when",
-    "number": lambda _: "contains a number, and the query asks for one",
     "first_person": lambda _: "speaks in the first person",
-    "statement": lambda _: "states a wish, a plan or a rule",
     "semantic": lambda _: "similar in meaning",
     "neighbour_semantic": lambda _: "a message before or after it is similar in meaning",
-    "question": lambda _: "lowered: it only asks",
     "assistant": lambda _: "lowered: the assistant said it",
 }
 

@@ -7,7 +7,6 @@ by kind of conversation. Against BM25 that gains 15 to 18 points of R@10 on BEAM
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -17,7 +16,6 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Posting
 from kalito_mcp.retrieval.question import Question, WordMatch, match_words
 from kalito_mcp.text.analysis import indexed_words
-from kalito_mcp.text.times.expressions import date_match, tells_time
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,25 +23,10 @@ if TYPE_CHECKING:
 
 _SATURATION: Final = 0.3
 _LENGTH_WEIGHT: Final = 0.04
-_QUESTION_MARKS: Final = ("?", "？", "؟")
 _MAX_CHARS: Final = 8_000
 """How much of a long text the features read that only order the hits."""
 
 _FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my me myself we we're our".split())
-_STATEMENT: Final = frozenset("always never prefer please favorite favourite decided".split())
-_STATEMENT_PHRASES: Final = {
-    "i": (" i like ", " i love ", " i hate ", " i want ", " i need ", " i enjoy ", " i don't like "),
-    "i'd": (" i'd like ", " i'd rather "),
-    "make": (" make sure ",),
-    "plan": (" plan to ",),
-    "planning": (" planning to ",),
-    "going": (" going to ",),
-}
-_STYLE_WORDS: Final = _FIRST_PERSON.union(_STATEMENT, _STATEMENT_PHRASES)
-_NUMBER: Final = frozenset(
-    "one two three four five six seven eight nine ten twice once couple dozen few hundred thousand".split()
-)
-_DIGIT: Final = re.compile(r"\d")
 
 
 class AnalyzedText(NamedTuple):
@@ -155,31 +138,12 @@ def spelling(question: Question, analyzed: Sequence[AnalyzedText]) -> list[float
     ]
 
 
-def temporal(question: Question, analyzed: AnalyzedText) -> dict[str, float]:
-    """`date`, `time` and `number`, where the question asks for them: when it was said, and what it contains."""
-    found: dict[str, float] = {}
-    if question.dates:
-        found["date"] = date_match(question.dates, analyzed.candidate.created_at)
-    if question.asks_when and tells_time(analyzed.candidate.text[:_MAX_CHARS]):
-        found["time"] = 1.0
-    if question.asks_number and (not _NUMBER.isdisjoint(analyzed.words) or _DIGIT.search(analyzed.spoken)):
-        found["number"] = 1.0
-    return found
-
-
 def style(question: Question, analyzed: AnalyzedText) -> dict[str, float]:
-    """`first_person`, `statement`, `question` and `assistant`: 1 for each that applies."""
+    """`first_person` and `assistant`: 1 for each that applies."""
     candidate = analyzed.candidate
     found: dict[str, float] = {}
-    marks = _STYLE_WORDS.intersection(analyzed.words)
-    if not marks.isdisjoint(_FIRST_PERSON):
+    if not _FIRST_PERSON.isdisjoint(analyzed.words):
         found["first_person"] = 1.0
-    if not marks.isdisjoint(_STATEMENT) or any(
-        phrase in analyzed.spoken for word in marks for phrase in _STATEMENT_PHRASES.get(word, ())
-    ):
-        found["statement"] = 1.0
-    if candidate.text.rstrip().endswith(_QUESTION_MARKS):
-        found["question"] = 1.0
     if candidate.role is Role.ASSISTANT and not candidate.name and not question.asks_assistant:
         found["assistant"] = 1.0
     return found

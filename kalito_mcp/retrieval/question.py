@@ -15,7 +15,7 @@ from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
 from kalito_mcp.text.languages import ENGLISH, function_words, language_of
-from kalito_mcp.text.times.expressions import Dates, Span, asks_when, named_times
+from kalito_mcp.text.times.expressions import Dates, Span, named_times
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
 _NGRAM: Final = 4
@@ -34,9 +34,6 @@ _TIME_TERMS: Final = _CALENDAR.union(
 """Relative words ("today") mean another day when they are read later, so only those of `_CALENDAR` may be looked up."""
 
 _DATE_NUMBER: Final = re.compile(r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|(?:19|20)\d\d")
-_ASKS_NUMBER: Final = re.compile(
-    r"\bhow (?:many|much|often|old|far|long|tall|big)\b|\bwhat (?:number|percentage|score)\b"
-)
 _KIND_OF: Final = re.compile(r"\b(?:kind|sort|type)s? of\b", re.IGNORECASE)
 _NOUN_WITHIN: Final = 5
 """How many words after `what` or `which` are searched for the noun and its end: what two big old ferries are."""
@@ -78,16 +75,6 @@ class Question:
     def asks_time_alone(self) -> bool:
         """Whether it names a time and nothing else: then whatever was said at that time, or mentions it, answers it."""
         return bool(self.spans) and all(map(_is_calendar_term, self.terms))
-
-    @cached_property
-    def asks_when(self) -> bool:
-        """Whether the answer is a time."""
-        return asks_when(self.query.words)
-
-    @cached_property
-    def asks_number(self) -> bool:
-        """Whether the answer is a number."""
-        return _ASKS_NUMBER.search(self.query.words.lower()) is not None
 
     @cached_property
     def asks_several(self) -> bool:

@@ -16,6 +16,7 @@ from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.text.analysis import stem, words
+from kalito_mcp.text.times.expressions import date_match
 
 _FULL_STYLE_AT: Final = 0.1
 """Share of `FeatureWeights.full` at which the style features count in full. Below it they count proportionally less:
@@ -112,7 +113,7 @@ class Ranker:
                 "session": float(self._neighbourhood.session[place]),
                 "neighbour_semantic": float(self._neighbour_semantic[place]),
                 "speaker": float(name in self._speakers),
-                **features.temporal(self._question, analyzed),
+                "date": date_match(self._question.dates, analyzed.candidate.created_at),
             }
         )
         style = self._weighted(features.style(self._question, analyzed))

@@ -21,13 +21,10 @@ class FeatureWeights:
     - `hyponym`: words for instances of a kind that the query names.
     - `speaker`: said by somebody whom the query names.
     - `date`: said at the time that the query names.
-    - `time`, `number`: contains a time or a number, where the query asks for one.
     - `first_person`: the speaker talks about themselves.
-    - `statement`: states a preference, a plan or an instruction.
     - `semantic`, `neighbour_semantic`: the vector similarity of the text, and of its most similar neighbour.
 
-    Two features count against a record: `question`, it only asks; `assistant`, the assistant said it and the query does
-    not ask about that.
+    One feature counts against a record: `assistant`, the assistant said it and the query does not ask about that.
     """
 
     lexical: float = 0.3
@@ -37,13 +34,9 @@ class FeatureWeights:
     hyponym: float = 0.36
     speaker: float = 0.07
     date: float = 0.15
-    time: float = 0.045
-    number: float = 0.05
     first_person: float = 0.03
-    statement: float = 0.01
     semantic: float = 0.2
     neighbour_semantic: float = 0.15
-    question: float = 0.013
     assistant: float = 0.06
 
     @property
@@ -58,7 +51,7 @@ class FeatureWeights:
 
 
 WEIGHTS: Final = FeatureWeights()
-NEGATIVE: Final = frozenset({"question", "assistant"})
+NEGATIVE: Final = frozenset({"assistant"})
 """Features that count against a record."""
 
 FEATURES: Final = tuple(one.name for one in fields(FeatureWeights))

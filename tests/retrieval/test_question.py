@@ -73,22 +73,17 @@ def test_a_corrected_term_is_found_by_what_was_meant_for_less_and_stays_what_was
 
 
 @pytest.mark.parametrize(
-    ("text", "claims"),
+    ("text", "is_asked"),
     [
-        ("When did she move to Oslo?", {"when"}),
-        ("How many dogs does he have?", {"number"}),
-        ("How old is Ann?", {"number"}),
-        ("What did you recommend for dinner?", {"assistant"}),
-        ("Which book have you suggested?", {"assistant"}),
-        ("WHEN DID YOU SAY THAT?", {"when", "assistant"}),
-        ("Where does the ferry leave?", set()),
-        ("Do you know the somehow manyfold ferry?", set()),
+        ("What did you recommend for dinner?", True),
+        ("Which book have you suggested?", True),
+        ("WHEN DID YOU SAY THAT?", True),
+        ("When did she move to Oslo?", False),
+        ("Where does the ferry leave?", False),
     ],
 )
-def test_a_query_asks_for_a_time_a_number_or_what_the_assistant_said(text: str, claims: set[str]) -> None:
-    asked = question(text)
-    found = {"when": asked.asks_when, "number": asked.asks_number, "assistant": asked.asks_assistant}
-    assert {name for name, is_asked in found.items() if is_asked} == claims
+def test_a_query_asks_what_the_assistant_said(text: str, is_asked: bool) -> None:
+    assert question(text).asks_assistant == is_asked
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_short_complete_text_scores_above_half_and_zero_weights_are_no_error()
 def test_how_a_thing_is_said_counts_only_where_it_is_about_what_is_asked() -> None:
     [about] = scored("ferry", candidate("I prefer the ferry, do you?", role=Role.ASSISTANT))
     [beside] = scored("ferry", candidate("I prefer the bus, do you?", role=Role.ASSISTANT))
-    for name in ("first_person", "statement", "question", "assistant"):
+    for name in ("first_person", "assistant"):
         assert abs(about.parts[name]) > abs(beside.parts.get(name, 0.0))
 
 

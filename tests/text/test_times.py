@@ -8,11 +8,9 @@ from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, last_moment, 
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.text.times.expressions import (
     Span,
-    asks_when,
     date_match,
     moment_in_words,
     named_times,
-    tells_time,
 )
 
 WEDNESDAY = from_iso("2023-08-16T15:00:00Z")
@@ -335,42 +333,3 @@ def test_a_time_in_the_past_never_begins_after_now(text: str, now: int) -> None:
 def test_a_day_written_out_is_the_day(moment: int) -> None:
     day = to_iso(moment)[:10]
     assert named_times(day, None).spans == (Span(from_iso(day), last_moment(day, "until")),)
-
-
-@pytest.mark.parametrize(
-    "text",
-    "When did she go?|when is it|and when was that?|WHEN WAS IT|When Jon has lost his job?|Do you remember when we met?"
-    "|Tell me when it was|Since when do you know?|What date was it?|Which month did he leave|In which month's game"
-    "|What was the date of the call?|what's the deadline date|How long ago was that|What time is it|"
-    "How many days passed|how many more weeks".split("|"),
-)
-def test_a_question_asks_for_a_time(text: str) -> None:
-    assert asks_when(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    "|When I was in Rome, what did I eat?|When ordering food what do I like?|What did she say when he left?|Who came?|"
-    "How many cats?|whenever you like|how much|What kind of day-dream".split("|"),
-)
-def test_a_question_asks_for_something_else(text: str) -> None:
-    assert not asks_when(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    "I went YESTERDAY.|see you next month|two days ago|on Friday|in June|at 3pm|3:30 pm|10 o'clock|2023-05-01|5/10/2023"
-    "|last week|since May|in two weeks|a few years ago|May 5th|5 May|13th of October|in 2022|last summer|this morning|"
-    "over the weekend|tonight|the past few months|at Christmas|early March".split("|"),
-)
-def test_a_message_tells_a_time(text: str) -> None:
-    assert tells_time(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    "|I may go|we march on|the second one|he sat down|sunny|fall down|5 apples|12034|the last thing|this is it|"
-    "backpack|a monthly fee".split("|"),
-)
-def test_a_message_tells_no_time(text: str) -> None:
-    assert not tells_time(text)

@@ -16,13 +16,7 @@ from kalito_mcp.text.times.dates import Found
 from kalito_mcp.text.times.days import Days, Yearly, unit_of
 from kalito_mcp.text.times.grammar import named_days, whole_name, written_dates
 from kalito_mcp.text.times.vocabulary import (
-    BESIDE_TODAY,
     COUNTS,
-    FEASTS,
-    MONTH_LEADS,
-    MONTHS,
-    SURE_MONTHS,
-    WEEKDAYS,
     tokens_of,
 )
 
@@ -180,19 +174,6 @@ def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool) -> int
     return span.last if is_last else span.first
 
 
-def asks_when(text: str) -> bool:
-    """Whether the question asks for a time: when, what date, which month, how long ago, how many days.
-
-    `When` that only sets the scene (when I was in Rome, what did I eat?) does not ask.
-    """
-    return _asking().search(text.lower()) is not None
-
-
-def tells_time(text: str) -> bool:
-    """Whether a message mentions a time: yesterday, on Friday, in June, 3pm, two days ago, a date."""
-    return _telling().search(text.lower()) is not None
-
-
 def _stretches(days: Days) -> list[_Stretch]:
     """The days themselves, and the month and the year around them, which are worth less."""
     length = days.last - days.first + 1
@@ -249,46 +230,3 @@ def _length() -> re.Pattern[str]:
         r"|\w+ ?(?:min|mins|minutes?|hrs?|hours?)(?: ago)?)",
         re.ASCII,
     )
-
-
-@cache
-def _asking() -> re.Pattern[str]:
-    verb = r"(?:is|are|was|were|am|do|does|did|will|would|has|have|had|can|could|should|shall|must|might)"
-    return re.compile(
-        rf"""(?:^|[.?!,;:]\s*+|\b(?:and|or|but|so|since|until|till|by|from)\s)["'“‘(]?when(?:['’]s|['’]d|\s+exactly)?
-                (?:\s+{verb}\b|\s*(?:\?|$)|(?<=['’][sd])\b|(?<=exactly)\b)
-            |^\W*when\b(?!.*\b(?:what|who|whom|whose|where|which|why|how)\b)[^,]*\?\W*$
-            |\b(?:know|remember|recall|sure|idea|forgot|forget|wonder|wondering|tell\sme)\s(?:exactly\s)?when\b
-            |\b(?:what|which)(?:['’]s|\s(?:is|was|were|are))?\s(?:the\s(?:\w+\s)?)?
-                (?:date|day|month|year|week|weekend|weekday|season|quarter|decade|century|time)\b
-            |\bhow\s(?:long|recently|soon|late|early)\b
-            |\bhow\smany\s(?:\w+\s)?(?:minutes|hours|days|nights|weeks|weekends|months|years|decades)\b
-            |\b(?:date|time)\s(?:of|when)\b""",
-        re.VERBOSE,
-    )
-
-
-@cache
-def _telling() -> re.Pattern[str]:
-    """Alternatives are grouped by first letter, so that words with other first letters cost next to nothing."""
-    units = "minute hour day night week weekend month year decade".split()
-    unit = "|".join(units)
-    month = "|".join(MONTHS)
-    of_day = "morning|afternoon|evening|spring|summer|autumn|fall|winter"
-    some = r"(?:(?:few|couple|[a-z]+|\d+) (?:of )?)?"
-    patterns = [r"yesterday", r"today", r"tonight", r"tomorrow", r"weekend", r"fortnight", r"noon", r"midnight"]
-    patterns += [name for name in WEEKDAYS if name.endswith("day")]
-    patterns += [name for name in MONTHS if name in SURE_MONTHS or name == "april"]
-    patterns += [name.split()[0] for name in FEASTS if " " not in name]
-    patterns += [f"{name}[.]? \\d\\d?(?:st|nd|rd|th)?(?!\\d)" for name in MONTHS]
-    patterns += [f"{lead} {some}(?:(?:{unit})s?|{of_day}|{month})" for lead in (*BESIDE_TODAY, "every", "each")]
-    patterns += [f"{name}s? (?:ago|back|earlier|later|before|after|from now)" for name in units]
-    patterns += [f"{lead}[ -](?:{month})" for lead in MONTH_LEADS]
-    patterns += [rf"in (?:an?|a few|a couple of|{'|'.join(COUNTS)}|\d+) (?:{unit})s?"]
-    groups: dict[str, list[str]] = {}
-    for pattern in patterns:
-        groups.setdefault(pattern[0], []).append(pattern[1:])
-    words = "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in sorted(groups.items()))
-    clock = r"(?::\d\d(?: ?[ap]\.?m)?| ?[ap]\.?m| o['’]clock)"
-    date_rest = rf"(?:/\d\d?/\d+|(?:st|nd|rd|th)? (?:of )?(?:{month}))"
-    return re.compile(rf"\b(?:{words}|\d\d?(?:{clock}|{date_rest})|(?:19|20)\d\d(?:-\d\d)*)\b")
