@@ -45,7 +45,7 @@ _COLLAPSIBLE: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.
 """Types of which one hit stands for all that say the same. Two equal tasks or notes are two: each may change."""
 
 _DERIVED: Final = frozenset({RecordType.PIN, RecordType.SUMMARY})
-"""Types that may repeat a message; then the message is the hit."""
+"""Types that may repeat messages; then the message is the hit."""
 
 _SAME_FROM: Final = 0.9
 """The share of their words that two texts must have in common to say the same."""
@@ -214,6 +214,7 @@ class _Collector:
         self._is_noise = is_noise
         self._wanted = wanted
         self._statements: list[_Statement] = []
+        self._messages: list[ScoredCandidate] = []
         self._same: dict[int, list[str]] = {}
         self._words: dict[int, frozenset[str]] = {}
 
@@ -245,34 +246,34 @@ class _Collector:
         return tuple(self._same.get(scored.candidate.key, ())[:_MAX_SAME_IDS])
 
     def _without_derived(self, batch: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
-        """The batch without pins and summaries that repeat one of its messages; the message takes their score."""
-        if not any(scored.candidate.type in _DERIVED for scored in batch):
-            return batch
-        messages = [(scored, self._words_of(scored)) for scored in batch if scored.candidate.type is RecordType.MESSAGE]
+        """The batch without pins and summaries that only repeat messages. A message takes the score of its pin."""
+        self._messages += [scored for scored in batch if scored.candidate.type is RecordType.MESSAGE]
         kept: list[ScoredCandidate] = []
         for scored in batch:
-            message = self._repeated_message(scored, messages) if scored.candidate.type in _DERIVED else None
+            message = self._repeated_message(scored) if scored.candidate.type in _DERIVED else None
             if message is None:
                 kept.append(scored)
-            else:
-                self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
+                continue
+            self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
+            if scored.candidate.type is RecordType.PIN:
                 message.score = max(message.score, scored.score)
         return sorted(kept, key=_best_first)
 
-    def _repeated_message(
-        self, derived: ScoredCandidate, messages: Sequence[tuple[ScoredCandidate, frozenset[str]]]
-    ) -> ScoredCandidate | None:
-        """The best message with the same content as a pin or summary and all its query terms. The message is better to
-        show: it says who said it, when, and next to what."""
+    def _repeated_message(self, derived: ScoredCandidate) -> ScoredCandidate | None:
+        """The best message that a pin or summary repeats. The message is better to show: it says who said it, when, and
+        next to what.
+
+        Both have nothing of the query that the messages do not have. A pin repeats a message that has its words too. A
+        summary repeats messages of its session together.
+        """
         own, asked = self._words_of(derived), derived.analyzed.counts.keys()
-        for message, words in messages:
-            if (
-                _are_nearly_equal(own, words)
-                and asked <= message.analyzed.counts.keys()
-                and len(message.analyzed.text) <= 2 * len(derived.analyzed.text)
-            ):
-                return message
-        return None
+        if derived.candidate.type is RecordType.PIN:
+            has_all = (one for one in self._messages if asked <= one.analyzed.counts.keys())
+            return next((one for one in has_all if _contains(self._words_of(one), own)), None)
+        session = derived.candidate.session_id
+        told = [one for one in self._messages if one.candidate.session_id == session]
+        matching = [one for one in told if not asked.isdisjoint(one.analyzed.counts)]
+        return matching[0] if matching and asked <= set().union(*(one.analyzed.counts for one in matching)) else None
 
     def _words_of(self, scored: ScoredCandidate) -> frozenset[str]:
         found = self._words.get(scored.candidate.key)
@@ -289,6 +290,11 @@ def _best_first(scored: ScoredCandidate) -> tuple[float, int]:
 def _is_same(one: _Statement, other: _Statement) -> bool:
     """Whether the same speaker says the same."""
     return one[0] == other[0] and _are_nearly_equal(one[1], other[1])
+
+
+def _contains(words: frozenset[str], part: frozenset[str]) -> bool:
+    """Whether nearly all words of the part, which has one, are among the words."""
+    return len(words & part) >= _SAME_FROM * len(part) > 0
 
 
 def _are_nearly_equal(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -20,6 +20,7 @@ from tests.scripted_embedder import ScriptedEmbedder
 
 pytestmark = pytest.mark.anyio
 DAY_MS = 86_400_000
+PLACES = "Moss Oslo Bergen Horten Larvik Molde Narvik Alta Hamar Halden Skien Voss".split()
 
 
 async def pin(store: SqliteStore, *contents: str) -> None:
@@ -80,6 +81,26 @@ async def test_a_pin_of_a_repeated_message_is_among_the_ids_of_the_hit(
     [told] = await hits(store, "ferry leaves seven")
     assert {told.record_id, *told.same} == {f"msg_{keys[0]}", f"msg_{keys[1]}", "pin_The ferry leaves at seven!"}
     assert told.record_id.startswith("msg_")
+
+
+async def test_a_page_of_ten_has_ten_answers_and_no_repeat_by_pins_and_summaries(store: SqliteStore) -> None:
+    facts = [f"The ferry to {place} costs {number} crowns." for number, place in enumerate(PLACES)]
+    await remember(store, *(f"I asked at the harbour. {fact} After that we walked home in the rain." for fact in facts))
+    await pin(store, *facts)
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        await transaction.conversations.add_summary(session, drafts.summary(1, 12, text=" ".join(facts)))
+    found = await hits(store, "What does the ferry cost?", k=10)
+    assert [hit.type for hit in found] == [RecordType.MESSAGE] * 10
+    assert len({hit.text for hit in found}) == 10
+
+
+async def test_a_summary_is_a_hit_if_the_messages_do_not_have_what_it_has_of_the_query(store: SqliteStore) -> None:
+    await remember(store, "We take the boat.")
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="They go by ferry, a boat."))
+    assert {hit.type for hit in await hits(store, "ferry boat")} == {RecordType.MESSAGE, RecordType.SUMMARY}
 
 
 async def test_texts_without_a_word_are_not_the_same_for_that(store: SqliteStore) -> None:
