@@ -1,64 +1,79 @@
 """Whether the hits of a search answer the query or are noise. Pure.
 
-What decides is the query's subject: its terms minus the names of speakers, which match everything they ever said, and
-minus the words about the form of the answer ("list in order what I mentioned").
+The query's subject are its terms without the names of speakers, which match everything they ever said.
 - No hit contains a term of the subject, or a hyponym: noise.
 - A hit contains the whole subject: an answer, however long the text.
-- Otherwise the best score decides, without the style features and as if the words about the form were not asked. In
-  other languages than English a lower score is enough.
+- Otherwise the best score decides, without the parts for the manner of speaking. How high it must be depends on the
+  query: see `_bar`.
 
-`python -m bench.abstention` measures it. The list of words is English and made by hand; in other languages every word
-counts.
+`python -m bench.abstention` measures it.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.text.analysis import stem, words
 from kalito_mcp.text.languages import ENGLISH
+from kalito_mcp.text.sentences import split_sentences
 
-_ANSWER_FORM: Final = frozenset(
-    map(
-        stem,
-        """across answer aspect bring chat complete comprehensive conversation describe detail different discuss
-        discussion example explain give item kind list many mention number order question remind summarize summary
-        talk thing throughout topic type various""".split(),
-    )
-)
-_NOT_ABOUT_SUBJECT: Final = ("first_person", "assistant")
+_MANNER: Final = ("first_person", "assistant")
 """Features that texts about any other subject have too."""
 
-_FACTOR_PER_CORRECTION: Final = 0.8
-"""The confidence is divided by it for each corrected word: a corrected word counts less, and where one word is mistyped
-others may be that no correction was found for."""
+_FULL_BAR_AT: Final = 12
+_LEAST_BAR: Final = 0.45
+"""Terms of a query from which on the bar has its full height, and its least height. An answer in other words than a
+short query shares one word or none with it."""
 
+_IF_MISTYPED: Final = 0.8
+"""Factor of the bar for each corrected word: it counts less, and others may be mistyped that no correction was found
+for."""
 
-_FACTOR_ELSEWHERE: Final = 0.3
-"""The same for a question that is not in English: its words are in more forms, and pairs of characters match by chance.
-Of 25 questions a language at most one is lost by it (`python -m bench.languages`); with 0.55, up to eleven.
-"""
+_IF_NAMES_ARE_UNKNOWN: Final = 3.0
+"""Factor of the bar if the query has names and no hit contains one of them: whom it asks about was never met."""
+
+_IF_NOT_ENGLISH: Final = 0.3
+"""Factor of the bar for a query in another language: its words are in more forms, and pairs of characters match by
+chance. Of 25 questions a language at most one is lost by it (`python -m bench.languages`)."""
+
+_NAME: Final = re.compile(r"(?<=[\w,;:)] )[A-Z][\w'’-]{2,}")
+"""A word with a capital letter that does not begin a sentence."""
 
 
 def confidence(found: Sequence[ScoredCandidate]) -> float:
-    """How surely these hits, best first, answer the query, in [0, 1]. 0: none is about the subject; 1: one contains
-    all of it. No hits: 0."""
+    """How surely these hits answer the query, in [0, 1], to compare with `SearchPolicy.min_score`. 0: none is about the
+    subject; 1: one contains all of it. No hits: 0."""
     if not found:
         return 0.0
     subject = _subject(found)
     if not any(_is_about(hit, subject) for hit in found):
         return 0.0
-    best = found[0]
     if any(subject <= hit.analyzed.counts.keys() for hit in found):
         return 1.0
-    asked = best.question.terms
-    counted = [term for term in asked if term in best.analyzed.counts or not _is_aside(term, best)]
-    style = sum(best.parts.get(name, 0.0) for name in _NOT_ABOUT_SUBJECT)
-    share = len(asked) / (len(counted) or len(asked))
-    factor = _FACTOR_PER_CORRECTION ** len(best.question.corrected_terms)
-    if best.question.language != ENGLISH:
-        factor *= _FACTOR_ELSEWHERE
-    return min(1.0, max(0.0, best.score - style) * share / factor)
+    best = max(sum(part for name, part in hit.parts.items() if name not in _MANNER) for hit in found)
+    return min(1.0, max(0.0, best) / _bar(found))
+
+
+def _bar(found: Sequence[ScoredCandidate]) -> float:
+    """How high a score must be, as a factor of `SearchPolicy.min_score`.
+
+    Several sentences are about several things, so an answer contains a smaller share of them.
+    """
+    question = found[0].question
+    sentences = max(1, len(split_sentences(question.query.words)))
+    factor = min(1.0, max(_LEAST_BAR, len(question.terms) / _FULL_BAR_AT)) / sentences
+    factor *= _IF_MISTYPED ** len(question.corrected_terms)
+    if question.language != ENGLISH:
+        return factor * _IF_NOT_ENGLISH
+    names = _names(question).intersection(question.terms)
+    return factor * (_IF_NAMES_ARE_UNKNOWN if names and names == _unmatched(found, names) else 1.0)
+
+
+def _names(question: Question) -> set[str]:
+    """The terms of the query that are names, as far as capital letters tell."""
+    return {stem(word.partition("'")[0]) for name in _NAME.findall(question.query.words) for word in words(name)}
 
 
 def unmatched_words(found: Sequence[ScoredCandidate]) -> tuple[str, ...]:
@@ -66,9 +81,16 @@ def unmatched_words(found: Sequence[ScoredCandidate]) -> tuple[str, ...]:
     empty."""
     if not found:
         return ()
-    question, subject = found[0].question, _subject(found)
-    matched = {term for hit in found for term in (*hit.analyzed.counts, *hit.neighbour_terms, *hit.analyzed.hyponyms)}
-    return tuple(question.surface[term] for term in question.terms if term in subject and term not in matched)
+    question = found[0].question
+    unmatched = _unmatched(found, _subject(found))
+    return tuple(question.surface[term] for term in question.terms if term in unmatched)
+
+
+def _unmatched(found: Sequence[ScoredCandidate], terms: Iterable[str]) -> set[str]:
+    """Those of the terms that neither a hit nor a neighbour of one contains."""
+    return set(terms).difference(
+        *((*hit.analyzed.counts, *hit.neighbour_terms, *hit.analyzed.hyponyms) for hit in found)
+    )
 
 
 def _subject(found: Sequence[ScoredCandidate]) -> frozenset[str]:
@@ -76,12 +98,11 @@ def _subject(found: Sequence[ScoredCandidate]) -> frozenset[str]:
     speakers = {stub.name for stub in found[0].neighbourhood.stubs if stub.name}
     names = {stem(word) for name in speakers for word in words(name)}
     terms = found[0].question.terms
-    return frozenset(term for term in terms if term not in names and not _is_aside(term, found[0])) or frozenset(terms)
-
-
-def _is_aside(term: str, best: ScoredCandidate) -> bool:
-    """Whether a term is not part of the subject: it is about the form, or it is a number that the date matched."""
-    return term in _ANSWER_FORM or (term[0].isdigit() and "date" in best.parts)
+    is_dated = "date" in found[0].parts
+    # A number that the date matched is in no text.
+    return frozenset(term for term in terms if term not in names and not (is_dated and term[0].isdigit())) or frozenset(
+        terms
+    )
 
 
 def _is_about(hit: ScoredCandidate, subject: frozenset[str]) -> bool:

@@ -25,7 +25,7 @@ class SearchPolicy(Policy):
 
     max_k: int = bounded(100, least=1)
     max_query_chars: int = 100_000
-    max_terms: int = bounded(32, least=1)
+    max_terms: int = bounded(64, least=1)
     postings: int = bounded(100_000, least=1)
     candidates: int = bounded(1_000, least=1)
     surrounded: int = 200
@@ -36,6 +36,6 @@ class SearchPolicy(Policy):
     worth_reading_by_meaning: float = 0.6
     filtered_candidates: int = 4_000
     chunk: int = 400
-    min_score: float = 0.145
+    min_score: float = 0.15
     min_score_by_meaning: float = 0.05
     embedding_timeout_s: float = 2.0
