@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kalito_mcp.text.analysis import STOP_WORDS
+from kalito_mcp.text.analysis import STOP_WORDS, fold
+from kalito_mcp.text.times.other_languages import calendar_words
 from kalito_mcp.text.times.vocabulary import MONTHS, WEEKDAYS
 
 _MAX_READ: Final = 20_000
@@ -141,6 +142,8 @@ def _runs(text: str) -> Iterator[list[_Word]]:
         folded = word.casefold()
         is_shouted = word.isupper() and len(word) > _MAX_ACRONYM
         if is_shouted or not word[:1].isupper() or not _NOT_NAMES.isdisjoint((folded, folded.removesuffix("s"))):
+            continue
+        if fold(word) in calendar_words(is_sure=True):
             continue
         if run and not _is_link(text[run[-1][1] : start], after=run[-1]):
             yield run

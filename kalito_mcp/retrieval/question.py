@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
-from kalito_mcp.text.languages import ENGLISH, function_words, language_of
+from kalito_mcp.text.languages import ENGLISH, function_words, language_of, likely_languages
 from kalito_mcp.text.times.expressions import Dates, Span, named_times
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
@@ -53,7 +53,8 @@ class Question:
     `terms` are distinct and in order. For each term, `surface` is a word of the query that has it, and `forms` are the
     terms that it is looked up as, itself first. `credit` is how much a corrected form counts, 1 if absent. `hyponyms`
     are those of the terms that name a kind. `spans` are the times that the query names; the words for them are not
-    among the terms. `language` is the one of its function words (`text.languages`).
+    among the terms, unless it asks for nothing else: then whatever was said at that time, or mentions it, answers it
+    (`asks_time_alone`). `language` is the one of its function words (`text.languages`) or of its times.
     """
 
     query: Query
@@ -64,17 +65,13 @@ class Question:
     hyponyms: Mapping[str, frozenset[str]]
     dates: Dates
     spans: tuple[Span, ...]
+    asks_time_alone: bool = False
     language: str = ENGLISH
 
     @cached_property
     def words(self) -> frozenset[str]:
         """The query's words, folded and without `'s`, to compare with names."""
         return frozenset(word.partition("'")[0] for word in words(self.query.words))
-
-    @cached_property
-    def asks_time_alone(self) -> bool:
-        """Whether it names a time and nothing else: then whatever was said at that time, or mentions it, answers it."""
-        return bool(self.spans) and all(map(_is_calendar_term, self.terms))
 
     @cached_property
     def asks_several(self) -> bool:
@@ -145,11 +142,17 @@ def match_words(question: Question, vocabulary: Iterable[str]) -> dict[str, Word
 def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Question:
     """The query as a question. Without `now_ms`, words like "yesterday" name no date."""
     query = parse_query(text)
-    times = named_times(query.words, now_ms)
-    asks = _without_kind_of(query.words)
-    language = language_of(words(asks))
-    asked = query_terms(asks, function_words(language))
-    terms = tuple(_without_times(asked) if times.spans else asked)[:max_terms]
+    times = named_times(query.words, now_ms, likely_languages(words(query.words)))
+    asks = _without_kind_of(query.words if times.other is None else times.other.rest)
+    language = language_of(words(asks)) if times.other is None else times.other.language
+    asked = query_terms(asks, function_words(language), may_be_empty=times.other is not None)
+    if times.spans:
+        asked = _without_times(asked)
+    asks_time_alone = bool(times.spans) and all(map(_is_calendar_term, asked))
+    if asks_time_alone and times.other is not None:
+        asks = times.other.calendar
+        asked = query_terms(asks, function_words(language), may_be_empty=True)
+    terms = tuple(asked[:max_terms])
     kinds = {term: hyponyms(term) - set(terms) for term in terms if term not in STOP_WORDS}
     return Question(
         query=query,
@@ -160,6 +163,7 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Q
         hyponyms={term: frozenset(sorted(members)[:_MAX_HYPONYMS]) for term, members in kinds.items() if members},
         dates=times.dates,
         spans=times.spans,
+        asks_time_alone=asks_time_alone,
         language=language,
     )
 

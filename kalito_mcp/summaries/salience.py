@@ -14,8 +14,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kalito_mcp.text.analysis import fold
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import UNSPACED
+from kalito_mcp.text.times.other_languages import calendar_words
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, SHORT_MONTHS, WEEKDAY_NAMES
 
 
@@ -106,10 +108,7 @@ _DATE_WORDS: Final = (MONTH_NAMES - {"may"}).union(
     SHORT_MONTHS,
     WEEKDAY_NAMES,
     "mon tue wed thu fri today tomorrow tonight yesterday weekend fortnight noon midnight annually monthly weekly "
-    "daily enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre januar februar "
-    "märz mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonntag janvier février "
-    "mars avril juin juillet août septembre octobre novembre décembre lundi mardi mercredi jeudi vendredi samedi "
-    "dimanche".split(),
+    "daily".split(),
 )
 _TIME_UNITS: Final = frozenset("minute hour day week month year summer winter spring autumn fall semester".split())
 _TIME_LINKS: Final = frozenset("last next this past every ago in for since".split())
@@ -264,7 +263,8 @@ def score(
 
 
 def _count_dates(sentence: SentenceFeatures) -> int:
-    count = len([word for word in sentence.folded if word in _DATE_WORDS])
+    dates = calendar_words(is_sure=False)
+    count = len([word for word in sentence.folded if word in _DATE_WORDS or fold(word) in dates])
     if not _TIME_UNITS.isdisjoint(sentence.folded) and not _TIME_LINKS.isdisjoint(sentence.folded):
         count += 1
     return count

@@ -66,14 +66,21 @@ def words(text: str) -> list[str]:
     """The words of the text, in order, folded but not stemmed; bigrams in scripts without spaces."""
     if text.isascii():
         return _ascii_words(text.lower())
-    folded = _DIACRITICS.sub("", unicodedata.normalize("NFKD", text).casefold())
     found: list[str] = []
-    for word in _WORD.findall(unicodedata.normalize("NFKC", folded).replace("_", " ")):
+    for word in _WORD.findall(fold(text).replace("_", " ")):
         if word.isascii():
             found.append(word)
         else:
             found.extend(_bigrams(word.replace("’", "'")))
     return found
+
+
+def fold(text: str) -> str:
+    """The text in lower case, without diacritics, in compatibility characters."""
+    if text.isascii():
+        return text.lower()
+    bare = _DIACRITICS.sub("", unicodedata.normalize("NFKD", text).casefold())
+    return unicodedata.normalize("NFKC", bare)
 
 
 def _ascii_words(lowered: str) -> list[str]:
@@ -93,8 +100,9 @@ def index_terms(text: str, name: str | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(stem, found)))
 
 
-def query_terms(text: str, function_words: frozenset[str] = STOP_WORDS) -> list[str]:
-    """The distinct terms worth looking up: without function words, unless the query has nothing else.
+def query_terms(text: str, function_words: frozenset[str] = STOP_WORDS, *, may_be_empty: bool = False) -> list[str]:
+    """The distinct terms worth looking up: without function words, unless the query has nothing else and must not be
+    empty.
 
     In scripts without spaces a pair of characters is left out if both are listed. Single Han characters come last, if
     the query has more than a word or two.
@@ -103,7 +111,7 @@ def query_terms(text: str, function_words: frozenset[str] = STOP_WORDS) -> list[
     kept = [word for word in asked if not _is_function_word(word.partition("'")[0], function_words)]
     if len(asked) > _FEW_PAIRS:
         kept += [one for one in indexed_words(text)[len(asked) :] if one not in function_words]
-    return list(dict.fromkeys(stem(word) for word in kept or asked))
+    return list(dict.fromkeys(stem(word) for word in (kept if kept or may_be_empty else asked)))
 
 
 def _is_function_word(word: str, function_words: frozenset[str]) -> bool:

@@ -1,12 +1,13 @@
-"""Which language a query is in, as far as its function words say, and which words those are. Reads small files, once.
+"""The tables of languages, and which language a query is in, as far as its function words say. Reads small files, once.
 
-`function_words` has one file a language, named by its ISO 639-1 code: question words, articles, pronouns, prepositions,
-conjunctions, auxiliary verbs. A new file is a new language. English has its list in `analysis`, because records and
-tests of the English rules need it too.
+`language_tables` has one file a language, named by its ISO 639-1 code; a new file is a new language. A line in brackets
+begins a section. `function words` are question words, articles, pronouns, prepositions, conjunctions and auxiliary
+verbs. The other sections name times (`text.times.other_languages`). English has its words in Python, because records
+and tests of the English rules need them too.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -24,7 +25,8 @@ _SCRIPTS: Final = {
 }
 """The scripts that tell a language, in this order: Japanese has Han characters too."""
 
-_FOLDER: Final = Path(__file__).with_name("function_words")
+_FOLDER: Final = Path(__file__).with_name("language_tables")
+_FUNCTION_WORDS: Final = "function words"
 _LATIN_ENDS: Final = "\u0250"
 
 
@@ -34,28 +36,40 @@ def language_of(asked: Sequence[str]) -> str:
     The first word counts twice: a question mostly begins with its question word. English if it has as many as any
     other, and for words in Latin letters of which no table has one.
     """
+    likely = likely_languages(asked)
+    if ENGLISH not in likely:
+        return likely[-1]
+    is_known = any(word.partition("'")[0] in STOP_WORDS for word in asked)
+    return ENGLISH if is_known or all(letter < _LATIN_ENDS for word in asked for letter in word) else UNKNOWN
+
+
+def likely_languages(asked: Sequence[str]) -> list[str]:
+    """The codes of the languages that have most of these words as function words; all if none has one."""
     for code, script in _SCRIPTS.items():
         if any(map(script.search, asked)):
-            return code
+            # A few Japanese words have Chinese characters only.
+            return ["ja", code] if code == "zh" else [code]
     bare = [word.partition("'")[0] for word in asked]
     counted = list(dict.fromkeys(bare)) + bare[:1]
-    most, best = max((sum(word in table for word in counted), code) for code, table in _tables().items())
-    in_english = sum(word in STOP_WORDS for word in counted)
-    if most > in_english:
-        return best
-    return ENGLISH if in_english or all(letter < _LATIN_ENDS for word in bare for letter in word) else UNKNOWN
-
-
-def function_words(language: str) -> frozenset[str]:
-    """The function words of a language, folded as `analysis.words` folds; none of an unknown one."""
-    return STOP_WORDS if language == ENGLISH else _tables().get(language, frozenset())
+    counts = {code: sum(map(function_words(code).__contains__, counted)) for code in (ENGLISH, *tables())}
+    most = max(counts.values())
+    return [code for code, count in counts.items() if count == most]
 
 
 @cache
-def _tables() -> dict[str, frozenset[str]]:
-    return {path.stem: frozenset(words(_without_title(path))) for path in sorted(_FOLDER.glob("*.txt"))}
+def function_words(language: str) -> frozenset[str]:
+    """The function words of a language, folded as `analysis.words` folds; none of an unknown one."""
+    if language == ENGLISH:
+        return STOP_WORDS
+    return frozenset(words(tables().get(language, {}).get(_FUNCTION_WORDS, "")))
 
 
-def _without_title(path: Path) -> str:
-    _, _, listed = path.read_text(encoding="utf-8").partition("\n")
-    return listed
+@cache
+def tables() -> Mapping[str, Mapping[str, str]]:
+    """For each language with a file, its sections."""
+    return {path.stem: _sections(path.read_text(encoding="utf-8")) for path in sorted(_FOLDER.glob("*.txt"))}
+
+
+def _sections(text: str) -> dict[str, str]:
+    parts = [part.partition("]\n") for part in text.split("\n[")[1:]]
+    return {name: listed for name, _, listed in parts}

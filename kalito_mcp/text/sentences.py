@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kalito_mcp.text.analysis import fold
 from kalito_mcp.text.code_blocks import collapse_code
 from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.times.other_languages import calendar_words
 from kalito_mcp.text.times.vocabulary import SHORT_MONTHS
 
 ELLIPSIS: Final = "…"
@@ -215,5 +217,8 @@ def _ends_sentence(line: str, start: int, dot: int) -> bool:
         return not following.isdigit()
     if word in _BEFORE_SMALL:
         return not following.islower()
+    if word.isdigit():  # 3. März
+        after = line[dot + 2 : dot + 2 + _MAX_WORD].partition(" ")[0].rstrip(".,!?")
+        return fold(after) not in calendar_words(is_sure=False)
     is_initial = len(word) == 1 and word.isalpha() and line[dot - 1].isupper() and word != "i"
     return not is_initial

@@ -70,3 +70,36 @@ async def test_a_number_alone_may_be_a_year_or_what_was_said(store: SqliteStore)
     for query, found in (("2026", {"the ferry", "a budget of 2026"}), ("2025", {"a budget of 2026"})):
         page = await page_of(store, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
         assert {hit.text for hit in page.hits} == found
+
+
+VISIT, HINT = "Wir haben meine Nichte in Bergen besucht.", "Der Arzttermin ist irgendwann im März, sagt Oma."
+TOLD = {
+    HINT: "2026-08-12",
+    VISIT: "2026-03-14",
+    "Das Roggenbrot ist wieder misslungen.": "2026-10-18",
+    "水管工修好了水槽。": "2026-11-10",
+    "我们种了番茄。": "2026-05-10",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Was ist letzte Woche passiert?", ["水管工修好了水槽。"]),
+        (
+            "Was war im März 2026?",
+            [VISIT, HINT],
+        ),
+        (
+            "März 2026",
+            [VISIT, HINT],
+        ),
+        ("Was ist im Oktober mit dem Brot misslungen?", ["Das Roggenbrot ist wieder misslungen."]),
+        ("上周发生了什么？", ["水管工修好了水槽。"]),
+        ("上周水槽怎么了", ["水管工修好了水槽。"]),
+    ],
+)
+async def test_a_time_in_another_language_does_the_same(store: SqliteStore, query: str, found: list[str]) -> None:
+    await remember(store, *[drafts.message(text, created_at=from_iso(day)) for text, day in TOLD.items()])
+    page = await page_of(store, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
+    assert [hit.text for hit in page.hits][: len(found)] == found

@@ -1,9 +1,14 @@
 """Function words tell the language of a query; nothing else does."""
 
+import subprocess
+import sys
+
 import pytest
 
+from kalito_mcp.retrieval.question import parse_question
 from kalito_mcp.text.analysis import STOP_WORDS, query_terms, words
 from kalito_mcp.text.languages import ENGLISH, UNKNOWN, function_words, language_of
+from kalito_mcp.text.times.lexicon import lexicon
 
 
 @pytest.mark.parametrize(
@@ -49,3 +54,22 @@ def test_a_word_of_letters_that_are_words_themselves_stays() -> None:
 def test_an_unknown_language_has_no_function_words() -> None:
     assert function_words(UNKNOWN) == frozenset()
     assert function_words(ENGLISH) is STOP_WORDS
+
+
+def test_nothing_reads_the_tables_before_the_first_search() -> None:
+    program = """
+import sys
+opened = []
+sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event == "open" else None)
+import kalito_mcp.cli.main, kalito_mcp.server.build
+assert not [one for one in opened if "language_tables" in one]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_question_in_english_prepares_no_other_words_for_times() -> None:
+    lexicon.cache_clear()
+    parse_question("What did Ben say about the ferry in May?", max_terms=10, now_ms=0)
+    assert lexicon.cache_info().currsize == 0
+    parse_question("Was hat Ben letzte Woche gesagt?", max_terms=10, now_ms=0)
+    assert lexicon.cache_info().currsize == 1

@@ -126,6 +126,38 @@ def reduced(found: Days | Yearly, cut: Callable[[Days], Days]) -> Days | Yearly:
     return cut(found.in_leap_year()).of_any_year()
 
 
+def joined(first: Days | Yearly, last: Days | Yearly) -> Days | Yearly:
+    """From one to the other. A name without a year takes the year of the other."""
+    if isinstance(first, Yearly):
+        if isinstance(last, Yearly):
+            return Yearly(first.first, last.last)
+        first = first.latest(last.last) or last
+    elif isinstance(last, Yearly):
+        last = last.earliest(first.first) or first
+    return Days.of(min(first.first, last.first), max(first.last, last.last))
+
+
+def opened(found: Days | Yearly, side: str, today: int | None) -> Days | Yearly:
+    """Everything `since`, `until`, `before` or `after` the days; `since` and `after` end today.
+
+    A yearly stretch is the last one that began by today. If it cannot be told which, it is returned unchanged.
+    """
+    days = found.latest(today) if isinstance(found, Yearly) and today is not None else found
+    if days is None or isinstance(days, Yearly):
+        return found
+    if side == "until":
+        return Days(1, days.last)
+    if side == "before":
+        return Days(1, max(1, days.first - 1))
+    first = days.first if side == "since" else min(days.last + 1, LAST_DAY)
+    return Days(first, LAST_DAY if today is None else max(first, today))
+
+
+def until_today(today: int, count: int, unit: str) -> Days:
+    """From `count` units ago (negative) until today, or from today until `count` units ahead."""
+    return Days.of(shifted(Days.one(today), (count, count), unit, is_exact=True).first, today)
+
+
 def year_of(year: int) -> Days:
     """The year, 1 to 9999."""
     return Days(_ordinal(year, 1, 1), _ordinal(year, 12, 31))

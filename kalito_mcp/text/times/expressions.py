@@ -1,10 +1,13 @@
-"""Times in words: which stretches a text names, how well a moment fits them, `since` and `until`. Pure, English.
+"""Times in words: which stretches a text names, how well a moment fits them, `since` and `until`. Pure.
+
+English has a grammar of its own (`grammar`); the languages with a table share another (`other_languages`).
 
 There is no clock: names that depend on now (last week) need an argument, and are left out without it. Everything is
 UTC, weeks begin on Monday, seasons are those of the northern hemisphere.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -12,9 +15,12 @@ from typing import Final, TypeAlias
 
 from kalito_mcp.domain.time import DAY_MS, NEWEST_MS, OLDEST_MS, from_iso, last_moment
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.text.languages import ENGLISH
 from kalito_mcp.text.times.dates import Found
 from kalito_mcp.text.times.days import Days, Yearly, unit_of
 from kalito_mcp.text.times.grammar import named_days, whole_name, written_dates
+from kalito_mcp.text.times.lexicon import with_plain_digits
+from kalito_mcp.text.times.other_languages import OtherNames, other_names, whole_name_elsewhere
 from kalito_mcp.text.times.vocabulary import (
     COUNTS,
     tokens_of,
@@ -77,23 +83,32 @@ class NamedTimes:
     """The times that a query names, from one parse: `spans` to look up what was said then, `dates` to rank by.
 
     `spans` has each stretch once, in the order of the text. A name without a year (in May) is the last one that began
-    by now. `since` ends now; `until` and `before` begin in the year 1.
+    by now. `since` ends now; `until` and `before` begin in the year 1. If names are in the words of another language
+    than English, `other` has them, and the text without them.
     """
 
     spans: tuple[Span, ...]
     dates: Dates
+    other: OtherNames | None = None
 
 
-def named_times(text: str, now_ms: int | None = None) -> NamedTimes:
-    """The times that a query names. Without `now_ms`, names that depend on it are left out: May 2023 is found, May and
-    yesterday are not."""
-    tokens = tokens_of(text)
+def named_times(text: str, now_ms: int | None = None, languages: Sequence[str] = (ENGLISH,)) -> NamedTimes:
+    """The times that a query names in one of these languages. Dates in English words are read in every language.
+
+    Without `now_ms`, names that depend on it are left out: May 2023 is found, May and yesterday are not.
+    """
     today = None if now_ms is None else _day(now_ms)
+    other = other_names(text, today, languages)
+    if other is not None:
+        text = other.rest
+    tokens = tokens_of(text if ENGLISH in languages else with_plain_digits(text))
     named = named_days(tokens, today)
     timeless = named if today is None else named_days(tokens, None)
     # In "two weeks before 5 May" the asker also thought of 5 May, so it counts.
     written = timeless + [found for found in written_dates(tokens) if found not in timeless]
-    return NamedTimes(_spans(named, today), _dates(list(dict.fromkeys(named + written)), written))
+    if other is not None:
+        named, written = other.named + named, other.timeless + written
+    return NamedTimes(_spans(named, today), _dates(list(dict.fromkeys(named + written)), written), other)
 
 
 def _spans(named: list[Found], today: int | None) -> tuple[Span, ...]:
@@ -148,7 +163,8 @@ def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool) -> int
 
     The text may be ISO 8601 (see `domain.time`), `now`, or `45m`, `12h`, `7d`, `2w` or `7 days`, which is exactly that
     long before now. It may also be a name in any case: today, Monday, last March, two weeks ago (that day), May 2023,
-    the beginning of the year, Christmas. Without a year, `this` or `next`, the last one that began by now is meant.
+    the beginning of the year, Christmas; or a name in another language that has a table: letzte Woche. Without a
+    year, `this` or `next`, the last one that began by now is meant.
     The last millisecond is never before the first, and both are within the years 1 to 9999.
 
     Raises:
@@ -163,7 +179,9 @@ def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool) -> int
     try:
         return last_moment(asked.upper(), field) if is_last else from_iso(asked.upper(), field)
     except InvalidInput:
-        days = whole_name(text[:_MAX_NAME_LENGTH], _day(now_ms)) if len(asked) <= _MAX_NAME_LENGTH else None
+        days = None
+        if len(asked) <= _MAX_NAME_LENGTH:
+            days = whole_name(text, _day(now_ms)) or whole_name_elsewhere(text, _day(now_ms))
     if days is None:
         raise InvalidInput(
             f"{field}={text[:40]!r} is not a time that can be read; write ISO 8601 like 2026-03-04 or "

@@ -11,13 +11,15 @@ from typing import TypeAlias
 from kalito_mcp.text.times import vocabulary as en
 from kalito_mcp.text.times.dates import DateWords, Found, Step
 from kalito_mcp.text.times.days import (
-    LAST_DAY,
     Days,
     Yearly,
     beside,
+    joined,
+    opened,
     reduced,
     shifted,
     unit_of,
+    until_today,
     weekday_after,
     weekday_before,
     weekend_near,
@@ -90,16 +92,8 @@ class _TimeWords(DateWords):
         word = self.word(place)
         if (step := self._range(self.after_the(place + 1), is_sure=True)) is None:
             return None
-        found, end = step
-        days = found.latest(self.today) if isinstance(found, Yearly) and self.today is not None else found
-        if days is None or isinstance(days, Yearly):
-            return step
-        if word in {"until", "till"}:
-            return Days(1, days.last), end
-        if word == "before":
-            return Days(1, max(1, days.first - 1)), end
-        first = days.first if word == "since" else min(days.last + 1, LAST_DAY)
-        return Days(first, LAST_DAY if self.today is None else max(first, self.today)), end
+        side = "until" if word == "till" else word
+        return opened(step[0], side, self.today), step[1]
 
     def _range(self, place: int, *, is_sure: bool) -> Step:
         if (step := self._name(place, is_sure=is_sure)) is None:
@@ -110,17 +104,7 @@ class _TimeWords(DateWords):
             return step
         if (other := self._name(self.after_the(end + 1), is_sure=True)) is None:
             return step
-        return self._joined(first, other[0]), other[1]
-
-    def _joined(self, first: Found, last: Found) -> Found:
-        """From one to the other. A name without a year takes the year of the other."""
-        if isinstance(first, Yearly):
-            if isinstance(last, Yearly):
-                return Yearly(first.first, last.last)
-            first = first.latest(last.last) or last
-        elif isinstance(last, Yearly):
-            last = last.earliest(first.first) or first
-        return Days.of(min(first.first, last.first), max(first.last, last.last))
+        return joined(first, other[0]), other[1]
 
     # --- one name
 
@@ -249,11 +233,11 @@ class _TimeWords(DateWords):
         elif word == "weekend":
             days = unit_of(today, "week", step).piece(-1, 2)
         elif word in {"week", "month", "year"}:
-            days = _until(today, -1, word) if which == "past" else unit_of(today, word, step)
+            days = until_today(today, -1, word) if which == "past" else unit_of(today, word, step)
         elif step and word not in {"a", "an"} and (count := self._count(place + 1)) is not None:
             _, high, place = count
             unit = en.UNITS.get(self.word(place))
-            days = None if unit is None else _until(today, step * high, unit)
+            days = None if unit is None else until_today(today, step * high, unit)
             # The place after the unit, once 2 is added below.
             place -= 1
         else:
@@ -281,9 +265,3 @@ def _near(days: Days, word: str, side: str) -> Days:
     if (nth := en.WEEKDAYS.get(word)) is not None:
         return weekday_before(days.first, nth) if side == "before" else weekday_after(days.last, nth)
     return beside(days, en.UNITS[word], is_before=side == "before")
-
-
-def _until(today: int, count: int, unit: str) -> Days:
-    """From `count` units ago (negative) until today, or from today until `count` units ahead."""
-    far = shifted(Days.one(today), (count, count), unit, is_exact=True).first
-    return Days.of(far, today)
