@@ -22,7 +22,7 @@ from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.term_masks import TermMasks
 from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.retrieval.word_forms import prefixes_of, word_forms
-from kalito_mcp.text.languages import ENGLISH
+from kalito_mcp.text.languages import ENGLISH, UNKNOWN
 from kalito_mcp.text.spelling import similarity
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class CandidateGenerator:
     async def batches(self, question: Question) -> AsyncIterator[Sequence[ScoredCandidate]]:
         """The scored candidates in batches; a later batch never changes the order of an earlier one."""
         if question.language != ENGLISH:
-            question = await self._with_word_forms(question)
+            question = await self._with_word_forms(question, question.terms)
         question, postings = await self._postings(question)
         dated = await self._dated(question)
         extra = [*await self._nearest(), *dated]
@@ -121,14 +121,29 @@ class CandidateGenerator:
         close = sum(score >= share * tenth for score, _ in ordered)
         return max(self._policy.read, min(close, self._policy.most_read))
 
-    async def _with_word_forms(self, question: Question) -> Question:
-        """The question with the other forms of its words that the index has."""
-        found = await self._view.text.terms_with_prefixes(self._scope, prefixes_of(question.terms))
-        return question.with_word_forms(word_forms(question.terms, found))
+    async def _with_word_forms(self, question: Question, terms: Sequence[str]) -> Question:
+        """The question with the other forms of these terms that the index has."""
+        is_known = question.language not in {ENGLISH, UNKNOWN}
+        found = await self._view.text.terms_with_prefixes(self._scope, prefixes_of(terms, is_known=is_known))
+        return question.with_word_forms(word_forms(terms, found, is_known=is_known))
 
     async def _postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:
-        """The question with corrections for terms without a record, and the postings of its terms, then of its
-        kinds."""
+        """The question with other forms of terms without a record, and the postings of its terms, then of its kinds.
+
+        The forms are corrections. If the question may be in an unknown language, and nothing is like a term, they are
+        the words with its beginning. If there is one, the language is not English.
+        """
+        question, postings = await self._corrected_postings(question)
+        missing = [term for term, posting in zip(question.terms, postings, strict=False) if not posting.keys]
+        if not missing or not question.may_be_unknown_language:
+            return question, postings
+        formed = await self._with_word_forms(question, missing)
+        if formed.forms == question.forms:
+            return question, postings
+        formed = replace(formed, language=UNKNOWN)
+        return formed, await self._read_postings(_index_queries(formed))
+
+    async def _corrected_postings(self, question: Question) -> tuple[Question, Sequence[Posting]]:
         postings = list(await self._read_postings(_index_queries(question)))
         unknown = {
             question.surface[term]: term

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
-from kalito_mcp.text.languages import ENGLISH, function_words, language_of, likely_languages
+from kalito_mcp.text.languages import ENGLISH, function_words, is_clearly_english, language_of, likely_languages
 from kalito_mcp.text.times.expressions import Dates, Span, named_times
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
@@ -72,6 +72,11 @@ class Question:
     def words(self) -> frozenset[str]:
         """The query's words, folded and without `'s`, to compare with names."""
         return frozenset(word.partition("'")[0] for word in words(self.query.words))
+
+    @cached_property
+    def may_be_unknown_language(self) -> bool:
+        """Whether it counts as English only because no other language is known for its words."""
+        return self.language == ENGLISH and not is_clearly_english(words(self.query.words))
 
     @cached_property
     def asks_several(self) -> bool:

@@ -43,6 +43,15 @@ def language_of(asked: Sequence[str]) -> str:
     return ENGLISH if is_known or all(letter < _LATIN_ENDS for word in asked for letter in word) else UNKNOWN
 
 
+def is_clearly_english(asked: Sequence[str]) -> bool:
+    """Whether English function words are two of these words, or a third of them.
+
+    One alone may be a word of a language without a table: Finnish `on` is `is`.
+    """
+    found = STOP_WORDS.intersection(asked)
+    return len(found) > 1 or 3 * len(found) >= max(1, len(asked))
+
+
 def likely_languages(asked: Sequence[str]) -> list[str]:
     """The codes of the languages that have most of these words as function words; all if none has one."""
     for code, script in _SCRIPTS.items():

@@ -4,6 +4,7 @@ import pytest
 
 from kalito_mcp.retrieval.word_forms import prefixes, prefixes_of, word_forms
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import drafts
 from tests.retrieval.stored_memories import remember, search
 
 pytestmark = pytest.mark.anyio
@@ -47,3 +48,34 @@ def test_the_forms_are_those_of_the_nearest_length_without_the_term_itself() -> 
 async def test_another_form_is_found_in_another_language(store: SqliteStore) -> None:
     key, _ = await remember(store, "Meine Schwester spielt Geige.", "Der Zug war pünktlich.")
     assert [hit.key for hit in await search(store, "Wer spielte von den Schwestern auf Geigen?")][:1] == [key]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Mille siskollani on allergia?", "Siskoni on allerginen maapähkinälle."),
+        ("Mistä pyöräni varastivat?", "Pyörä varastettiin kirjaston edestä."),
+        ("Πού βρήκαμε τις γάτες;", "Η γάτα μας χάθηκε και βρέθηκε στον γείτονα."),
+        ("Hol találtuk a macskákat?", "A macskánk elszökött, és a szomszédnál volt."),
+        ("What do the pyrenees cost?", None),
+        ("mailman", None),
+    ],
+)
+async def test_a_language_without_a_table_finds_other_forms_of_its_words(
+    store: SqliteStore, query: str, found: str | None
+) -> None:
+    await remember(
+        store,
+        *map(
+            drafts.message,
+            (
+                "Siskoni on allerginen maapähkinälle.",
+                "Pyörä varastettiin kirjaston edestä.",
+                "Η γάτα μας χάθηκε και βρέθηκε στον γείτονα.",
+                "A macskánk elszökött, és a szomszédnál volt.",
+                "The ferry to Oslo leaves at nine.",
+            ),
+        ),
+    )
+    hits = await search(store, query)
+    assert next((hit.text for hit in hits), None) == found
