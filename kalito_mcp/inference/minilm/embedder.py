@@ -8,15 +8,13 @@ Source: Wang et al., NeurIPS 2020 (MiniLM); the model card of sentence-transform
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import anyio
-import anyio.to_thread
-
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
-from kalito_mcp.inference.minilm.blas import one_blas_thread
+from kalito_mcp.inference.in_process import InProcessEmbedder, in_steps
 from kalito_mcp.inference.minilm.wordpiece import WordPiece
 from kalito_mcp.ports.embedder import VectorPolicy
 
@@ -63,44 +61,13 @@ def installed_model() -> ModelFiles:
     return ModelFiles(Path(spec.submodule_search_locations[0]) / "model", _HEADS, _DIGEST)
 
 
-class MiniLmEmbedder:
-    """Implements `ports.embedder.Embedder`. The files are opened with the first text."""
+class MiniLmEmbedder(InProcessEmbedder):
+    """Vectors of 384 numbers. The files are opened with the first text."""
 
     def __init__(self, policy: VectorPolicy, files: ModelFiles | None = None) -> None:
         """Raises ConfigurationError if no files are given and the package is not installed."""
-        self._policy = policy
-        self._files = files or installed_model()
-        self._model: _Model | None = None
-        self._opening = anyio.Lock()
-        self._is_closed = False
-
-    @property
-    def fingerprint(self) -> str:
-        """`minilm:all-MiniLM-L6-v2:1`, followed by a digest of the prefixes if there are any."""
-        return self._policy.fingerprint("minilm", "all-MiniLM-L6-v2", "1")
-
-    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
-        """As the port says. Runs in worker threads, step by step, so that two calls take turns."""
-        model = await self._opened()
-        import numpy as np  # noqa: PLC0415 - by now it is there
-
-        prepared = self._policy.prepared(texts, is_query=is_query)
-        tokens = await anyio.to_thread.run_sync(model.tokens, prepared)
-        rows = [await anyio.to_thread.run_sync(model.encode, step) for step in _steps(tokens)]
-        return np.concatenate(rows) if rows else model.encode([])
-
-    async def aclose(self) -> None:
-        """Release the files."""
-        self._is_closed = True
-        self._model = None
-
-    async def _opened(self) -> "_Model":
-        async with self._opening:
-            if self._is_closed:
-                raise ModelUnavailable("the embedder minilm is closed; open the memory again")
-            if self._model is None:
-                self._model = await anyio.to_thread.run_sync(_Model.open, self._files)
-            return self._model
+        opened = partial(_Model.open, files or installed_model())
+        super().__init__(policy, ("minilm", "all-MiniLM-L6-v2", "1"), opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,27 +92,12 @@ class _Model:
                 f"the model in {files.folder} cannot be read ({type(error).__name__}); {_AGAIN}"
             ) from error
 
-    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+    def rows(self, texts: Sequence[str]) -> "Iterator[NDArray[np.float32]]":
         most = min(_MOST_TOKENS, self.encoder.most_tokens)
-        return [self.pieces.ids(text, most) for text in texts]
-
-    def encode(self, texts: Sequence[Sequence[int]]) -> "NDArray[np.float32]":
-        with one_blas_thread():
-            return self.encoder.encode(texts)
+        tokens = [self.pieces.ids(text, most) for text in texts]
+        yield from in_steps(self.encoder.encode, tokens, size=_TOKENS_AT_ONCE)
 
 
 def content_digest(tensors: Mapping[str, "NDArray[np.float32]"], vocabulary: bytes) -> str:
     """Identifies a trained model with its vocabulary. Raises KeyError if it is not a BERT model."""
     return hashlib.sha256(vocabulary + tensors[_PROOF].tobytes()).hexdigest()
-
-
-def _steps(texts: Sequence[list[int]]) -> Iterator[list[list[int]]]:
-    """The texts in order, in steps of at most `_TOKENS_AT_ONCE` tokens, but of one text at least."""
-    step: list[list[int]] = []
-    for text in texts:
-        if step and sum(map(len, step)) + len(text) > _TOKENS_AT_ONCE:
-            yield step
-            step = []
-        step.append(text)
-    if step:
-        yield step

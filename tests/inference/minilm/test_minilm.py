@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
-from kalito_mcp.inference.minilm import blas
+from kalito_mcp.inference import blas
 from kalito_mcp.inference.minilm import embedder as minilm
 from kalito_mcp.inference.minilm.bert import BertEncoder, read_safetensors
 from kalito_mcp.inference.minilm.embedder import MiniLmEmbedder, ModelFiles, content_digest

@@ -1,0 +1,87 @@
+"""An embedder whose model runs in this process, with only numpy: nothing leaves the machine, and nothing is downloaded.
+
+What a model does blocks for a moment only, in a worker thread, and on one core.
+"""
+
+from collections.abc import Callable, Iterator, Sequence, Sized
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from kalito_mcp.errors import ModelUnavailable
+from kalito_mcp.inference.blas import one_blas_thread
+from kalito_mcp.ports.embedder import VectorPolicy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_Item = TypeVar("_Item", bound=Sized)
+"""A text, whole or as tokens."""
+
+
+class OpenedModel(Protocol):
+    """A model in memory. Its methods block."""
+
+    def rows(self, texts: Sequence[str]) -> "Iterator[NDArray[np.float32]]":
+        """Rows of unit length for the texts, in order, some at a time: a query waits for one such step of another
+        batch. At least one array, which is empty if there are no texts."""
+
+
+class InProcessEmbedder:
+    """Implements `ports.embedder.Embedder`. The model is opened with the first text."""
+
+    def __init__(self, policy: VectorPolicy, parts: Sequence[str], open_model: Callable[[], OpenedModel]) -> None:
+        """`parts` are the embedder's name, the model and its version. `open_model` blocks, and raises ModelUnavailable
+        if the model cannot be used."""
+        self._policy = policy
+        self._parts = parts
+        self._open_model = open_model
+        self._model: OpenedModel | None = None
+        self._opening = anyio.Lock()
+        self._is_closed = False
+
+    @property
+    def fingerprint(self) -> str:
+        """Like `minilm:all-MiniLM-L6-v2:1`, followed by a digest of the prefixes if there are any."""
+        return self._policy.fingerprint(*self._parts)
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
+        """As the port says. Runs in worker threads, step by step, so that two calls take turns."""
+        model = await self._opened()
+        import numpy as np  # noqa: PLC0415 - by now it is there
+
+        steps = model.rows(self._policy.prepared(texts, is_query=is_query))
+        rows = []
+        while (step := await anyio.to_thread.run_sync(next, steps, None)) is not None:
+            rows.append(step)
+        return np.concatenate(rows)
+
+    async def aclose(self) -> None:
+        """Release the model."""
+        self._is_closed = True
+        self._model = None
+
+    async def _opened(self) -> OpenedModel:
+        async with self._opening:
+            if self._is_closed:
+                raise ModelUnavailable(f"the embedder {self._parts[0]} is closed; open the memory again")
+            if self._model is None:
+                self._model = await anyio.to_thread.run_sync(self._open_model)
+            return self._model
+
+
+def in_steps(
+    encode: "Callable[[list[_Item]], NDArray[np.float32]]", items: Sequence[_Item], *, size: int
+) -> "Iterator[NDArray[np.float32]]":
+    """Encode the items in order on one core, in steps of a length of at most `size`, but of one item at least."""
+    step: list[_Item] = []
+    for item in (*items, None):
+        if item is None or (step and sum(map(len, step)) + len(item) > size):
+            with one_blas_thread():
+                rows = encode(step)
+            yield rows
+            step = []
+        if item is not None:
+            step.append(item)
