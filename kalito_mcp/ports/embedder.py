@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 class VectorPolicy(Policy):
     """Which embedder is used, and how texts are prepared for it.
 
-    `embedder` is empty (no embedder), `minilm`, or the name of a model server, which needs a `model`. Texts are cut
-    after `max_chars`, then the prefix is put before them. `batch` texts go to a server at once. A search compares the
-    query with every vector if there are at most `exact_up_to`; 0 always uses the approximate index.
+    `embedder` is `auto` (the model of the extra `meaning` if it is installed), `none` or empty, `meaning`, `minilm`, or
+    the name of a model server, which needs a `model`. Texts are cut after `max_chars`, then the prefix is put before
+    them. `batch` texts go to a server at once. A search compares the query with every vector if there are at most
+    `exact_up_to`; 0 always uses the approximate index.
     """
 
-    embedder: str = ""
+    embedder: str = "auto"
     model: str = ""
     batch: int = bounded(32, least=1, most=256)
     query_prefix: str = ""

@@ -33,6 +33,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> ScriptedEmbedder:
         finally:
             await store.close()
 
+    monkeypatch.setattr(wiring, "has_embedder", lambda settings: True)
     monkeypatch.setattr(wiring, "reindex_vectors", reindex_vectors)
     return scripted
 

@@ -309,7 +309,8 @@ async def test_the_registry_builds_the_embedder_that_is_named() -> None:
 
 
 async def test_an_embedder_that_cannot_be_is_refused_at_once() -> None:
-    with pytest.raises(ConfigurationError, match=r"'hoem' is not a model server; use one of 'minilm', 'home', 'cloud'"):
+    usable = "'auto', 'none', 'meaning', 'minilm', 'home', 'cloud'"
+    with pytest.raises(ConfigurationError, match=f"'hoem' is not a model server; use one of {usable}"):
         servers().embedder(VectorPolicy("hoem", "m"))
     with pytest.raises(ConfigurationError, match=r"vectors\.model is empty; name the model .* 'home' embeds with"):
         servers().embedder(VectorPolicy("home"))

