@@ -1,13 +1,14 @@
 """Fixtures and hooks of every test."""
 
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests import meaning_package
 from tests.empty_database import lay_empty_database
 from tests.scripted import CountedIds, ScriptedClock
 
@@ -41,6 +42,14 @@ def ids() -> CountedIds:
 def database(tmp_path: Path) -> Path:
     """The path of a database that does not exist yet."""
     return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def meaning_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The extra `meaning` is on the path, and forgotten when the test ends."""
+    meaning_package.install(meaning_package.FOLDER, monkeypatch)
+    yield
+    meaning_package.forget()
 
 
 @pytest.fixture

@@ -14,7 +14,12 @@ needs_meaning: Final = pytest.mark.skipif(
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the package in this folder importable for the test."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
-        monkeypatch.delitem(sys.modules, name)
+    """Make the package in this folder importable for the test, and no other."""
+    forget()
     monkeypatch.syspath_prepend(folder)
+
+
+def forget() -> None:
+    """Forget the imported package."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
+        del sys.modules[name]

@@ -32,6 +32,8 @@ _PROBE: Final = ("The dog sleeps in the garden.", "Der Hund schläft im Garten."
 _SIMILARITIES: Final = (0.8568, 0.0294)
 """Of the first text of the probe to the others. They depend on the weights and on how texts are split."""
 _TOLERANCE: Final = 0.005
+_MOST_CHARS: Final = 300
+"""Of a text. The vector is a mean over its words: with more of them, it says less about each."""
 _CHARS_AT_ONCE: Final = 1_000
 """A query waits for such a step of another batch: 10 to 20 ms."""
 
@@ -67,5 +69,5 @@ class _Model:
 
     def rows(self, texts: Sequence[str]) -> "Iterator[NDArray[np.float32]]":
         # The package cannot read half a character.
-        whole = [text.encode("utf-8", "replace").decode() for text in texts]
+        whole = [text[:_MOST_CHARS].encode("utf-8", "replace").decode() for text in texts]
         yield from in_steps(self.encode, whole, size=_CHARS_AT_ONCE)

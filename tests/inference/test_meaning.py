@@ -1,7 +1,6 @@
 """The model of the extra `meaning`: the real package where it is installed, and packages that cannot be used."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +25,6 @@ class USE:
 """
 
 
-@pytest.fixture
-def real(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    meaning_package.install(meaning_package.FOLDER, monkeypatch)
-    yield
-    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
-        del sys.modules[name]
-
-
 def embedder(name: str = "auto") -> Embedder | None:
     return ModelRegistry([], ScriptedClock()).embedder(VectorPolicy(name))
 
@@ -49,7 +40,7 @@ def test_without_the_package_there_is_no_embedder_and_who_asks_for_it_hears_how_
 
 
 @needs_meaning
-@pytest.mark.usefixtures("real")
+@pytest.mark.usefixtures("meaning_installed")
 def test_with_the_package_it_is_used_unless_the_settings_say_otherwise() -> None:
     found = embedder()
     assert found is not None
@@ -60,7 +51,7 @@ def test_with_the_package_it_is_used_unless_the_settings_say_otherwise() -> None
 
 
 @needs_meaning
-@pytest.mark.usefixtures("real")
+@pytest.mark.usefixtures("meaning_installed")
 async def test_the_same_in_other_words_and_other_languages_is_near() -> None:
     model = MeaningEmbedder(VectorPolicy())
     texts = [
@@ -79,7 +70,7 @@ async def test_the_same_in_other_words_and_other_languages_is_near() -> None:
 
 
 @needs_meaning
-@pytest.mark.usefixtures("real")
+@pytest.mark.usefixtures("meaning_installed")
 async def test_a_texts_vector_does_not_depend_on_the_others_in_its_batch() -> None:
     model = MeaningEmbedder(VectorPolicy())
     texts = [
@@ -95,6 +86,7 @@ async def test_a_texts_vector_does_not_depend_on_the_others_in_its_batch() -> No
     alone = np.concatenate([await model.embed([text]) for text in texts])
 
     np.testing.assert_allclose(together, alone, atol=1e-5)
+    np.testing.assert_array_equal(*await model.embed(["a" * 300, "a" * 300 + "b"]))
     assert (await model.embed([])).shape == (0, 512)
     await model.aclose()
     with pytest.raises(ModelUnavailable, match="the embedder meaning is closed"):
@@ -110,7 +102,7 @@ async def test_a_texts_vector_does_not_depend_on_the_others_in_its_batch() -> No
         ("from zipfile import BadZipFile\nraise BadZipFile", "cannot be used (BadZipFile)"),
     ],
 )
-@pytest.mark.usefixtures("real")
+@pytest.mark.usefixtures("meaning_installed")
 async def test_a_package_that_is_damaged_or_another_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
 ) -> None:
