@@ -10,6 +10,7 @@ from kalito_mcp.settings import Settings
 from kalito_mcp.text.analysis import words
 from kalito_mcp.text.languages import language_of
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from tests.meaning_package import needs_meaning
 
 pytestmark = pytest.mark.anyio
 FILES = sorted(SETS.glob("*.json"))
@@ -27,6 +28,17 @@ async def test_at_least_20_of_25_answers_are_among_five_hits_and_at_most_2_quest
     found = await ask(asked, replace(Settings(), usage=UsagePolicy(enabled=False)))
     assert found["R@5"] >= 20
     assert found["silent"] <= 2
+
+
+@needs_meaning
+@pytest.mark.usefixtures("meaning_installed")
+@pytest.mark.parametrize("code", ["en", "zh"])
+async def test_with_the_extra_meaning_at_least_23_of_25_are_found(
+    code: str,
+) -> None:
+    found = await ask(LanguageSet.load(SETS / f"{code}.json"), replace(Settings(), usage=UsagePolicy(enabled=False)))
+    assert found["R@5"] >= 23
+    assert found["silent"] <= 1
 
 
 @pytest.mark.parametrize("path", FILES, ids=CODES)
