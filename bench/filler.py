@@ -18,7 +18,7 @@ from kalito_mcp.domain.records import Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.conversations import MessageDraft, SummaryDraft
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.text.analysis import index_terms
+from kalito_mcp.text.analysis import index_text
 
 NEVER: Final = 10**9
 STEP_MS: Final = 60_000
@@ -129,7 +129,7 @@ def _message(text: str, place: int) -> MessageDraft:
         model_id=None,
         token_usage=None,
         client_key=None,
-        terms=index_terms(text),
+        indexed=index_text(text),
     )
 
 
@@ -150,7 +150,7 @@ def _summary(text: str, session: str, window: int, first: int) -> SummaryDraft:
         method=SummaryMethod.EXTRACTIVE,
         model_id=None,
         created_at=moment,
-        terms=index_terms(text),
+        indexed=index_text(text),
     )
 
 

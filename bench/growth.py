@@ -38,7 +38,7 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.window import SummaryWindowPolicy
-from kalito_mcp.text.analysis import STOP_WORDS, index_terms
+from kalito_mcp.text.analysis import STOP_WORDS, index_text
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 from kalito_mcp.wiring import open_memory
 
@@ -184,7 +184,7 @@ def _draft(message: Mapping[str, Any], created_at: int) -> MessageDraft:
         model_id=None,
         token_usage=None,
         client_key=None,
-        terms=index_terms(text, name),
+        indexed=index_text(text, name),
     )
 
 

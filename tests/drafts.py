@@ -22,7 +22,7 @@ from kalito_mcp.domain.records import (
     SummaryMethod,
 )
 from kalito_mcp.ports.conversations import MessageDraft, PinDraft, SummaryDraft
-from kalito_mcp.text.analysis import index_terms
+from kalito_mcp.text.analysis import index_text
 from tests.scripted import START_MS
 
 ANN: Final = Editor(EditorType.HUMAN, "ann")
@@ -52,7 +52,7 @@ def message(
         model_id=model_id,
         token_usage=token_usage,
         client_key=client_key,
-        terms=index_terms(text, name),
+        indexed=index_text(text, name),
         origin=origin,
         client=client,
         details=details,
@@ -80,7 +80,7 @@ def pin(
         pin_type=pin_type,
         created_at=created_at,
         client_key=client_key,
-        terms=index_terms(content),
+        indexed=index_text(content),
         origin=origin,
         client=client,
     )
@@ -111,7 +111,7 @@ def summary(
         method=SummaryMethod.MODEL if model_id else SummaryMethod.EXTRACTIVE,
         model_id=model_id,
         created_at=created_at,
-        terms=index_terms(text),
+        indexed=index_text(text),
     )
 
 

@@ -54,7 +54,7 @@ from kalito_mcp.safety.trust import trusted
 from kalito_mcp.summaries.keeper import SummaryKeeper, find_session
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
-from kalito_mcp.text.analysis import index_terms
+from kalito_mcp.text.analysis import index_text
 
 _log: Final = logging.getLogger("kalito.manager")
 _INCLUDES: Final = tuple(
@@ -179,7 +179,7 @@ class MemoryManager:
             pin_type=request.pin_type,
             created_at=now_ms,
             client_key=request.client_key,
-            terms=index_terms(content),
+            indexed=index_text(content),
             origin=request.origin,
             client=request.client,
         )

@@ -70,10 +70,10 @@ class Recaller:
         if not centres:
             return ()
         filters = SearchFilters(types=frozenset({RecordType.MESSAGE}), include_internal=include_internal)
+        from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy loads when first needed
+
         async with self._store.read() as view:
-            stubs = await view.search.candidate_stubs(scope, (), centres, reach=1, filters=filters)
-            neighbours = sorted({stub.key for stub in stubs} - set(centres))
-            found = await view.search.candidates(scope, neighbours, filters)
+            found = await view.search.in_index(scope, lambda index: turns_around(index, centres, filters)) or ()
             damaged = await view.records.damaged([one.record_id for one in found])
             return [one for one in found if one.record_id not in damaged]
 

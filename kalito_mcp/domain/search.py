@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.time import to_iso
@@ -42,27 +42,6 @@ class SearchRequest:
     cursor: str | None = None
     explain: bool = False
     now_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Posting:
-    """The records that contain one term, newest first. `is_complete` is false if the cap cut them off."""
-
-    term: str
-    keys: tuple[int, ...]
-    is_complete: bool
-
-
-class CandidateStub(NamedTuple):
-    """A candidate before its text is read. Only messages have a `seq`. One that is not `is_admitted` is only a
-    neighbour: it cannot be a hit. A tuple, because a search makes hundreds."""
-
-    key: int
-    session_key: int | None
-    seq: int | None
-    tokens: int
-    name: str | None
-    is_admitted: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
 
-from kalito_mcp.domain.records import RecordType, Visibility
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.domain.records import Visibility
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_key
@@ -62,12 +61,12 @@ async def keep_own_ids(data: Mapping[str, Any], view: ReadView | WriteTransactio
     node. Input that is not a snapshot is returned unchanged; the parser rejects it.
     """
     nodes = [node for node in _nodes(data) if any(node.get(name) for name in _SPELLINGS)]
-    numbers = sorted({number for node in nodes for number in map(_number, _ids(node)) if number is not None})
     texts: dict[str, str] = {}
-    for start in range(0, len(numbers), _PAGE):
-        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}))
-        found = await view.search.candidates(scope, numbers[start : start + _PAGE], filters)
-        texts |= {one.record_id: one.text for one in found}
+    of_agent = Scope(owner=scope.owner, agent=scope.agent or DEFAULT_AGENT)
+    for record_id in sorted({record_id for node in nodes for record_id in _ids(node)}):
+        record = await view.records.record(of_agent, record_id) if _is_message_id(record_id) else None
+        if record is not None and not record.is_deleted and record.visibility is not Visibility.INTERNAL:
+            texts[record.id] = record.text
     for node in nodes:
         kept = [record_id for record_id in _ids(node) if record_id in texts and _says(texts[record_id], node)]
         for name in _SPELLINGS:
@@ -101,11 +100,12 @@ def _ids(node: Mapping[str, Any]) -> list[str]:
     return [one for name in _SPELLINGS for one in node.get(name) or () if isinstance(one, str)]
 
 
-def _number(record_id: str) -> int | None:
+def _is_message_id(record_id: str) -> bool:
     try:
-        return message_number(record_id)
+        message_number(record_id)
     except InvalidInput:
-        return None
+        return False
+    return True
 
 
 def _says(text: str, node: Mapping[str, Any]) -> bool:

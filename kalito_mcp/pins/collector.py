@@ -12,7 +12,7 @@ from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
-from kalito_mcp.text.analysis import index_terms
+from kalito_mcp.text.analysis import index_text
 
 _CHUNK: Final = 500
 
@@ -71,7 +71,7 @@ class PinCollector:
                 pin_type=pin.pin_type,
                 created_at=now_ms,
                 client_key=pin.client_key,
-                terms=index_terms(pin.content),
+                indexed=index_text(pin.content),
                 origin=message.origin,
             )
             for message in messages

@@ -15,11 +15,12 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.text.analysis import IndexedText
 
 
 @dataclass(frozen=True, slots=True)
 class MessageDraft:
-    """A message ready to be written. `terms` are those of its text, for the text index."""
+    """A message ready to be written. `indexed` is its text as the text index keeps it."""
 
     role: Role
     text: str
@@ -30,7 +31,7 @@ class MessageDraft:
     model_id: str | None
     token_usage: int | None
     client_key: str | None
-    terms: tuple[str, ...]
+    indexed: IndexedText
     origin: Origin | None = None
     """None stands for the origin that the role implies."""
     client: str | None = None
@@ -61,7 +62,7 @@ class PinDraft:
     pin_type: PinType
     created_at: int
     client_key: str | None
-    terms: tuple[str, ...]
+    indexed: IndexedText
     origin: Origin = Origin.ASSISTANT
     client: str | None = None
 
@@ -84,7 +85,7 @@ class SummaryDraft:
     method: SummaryMethod
     model_id: str | None
     created_at: int
-    terms: tuple[str, ...]
+    indexed: IndexedText
     origin: Origin = Origin.ASSISTANT
 
 

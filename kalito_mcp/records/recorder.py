@@ -23,7 +23,7 @@ from kalito_mcp.records.importance import ImportancePolicy, score_importance
 from kalito_mcp.records.schemas import checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
-from kalito_mcp.text.analysis import index_terms
+from kalito_mcp.text.analysis import index_text
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
 _NO_DETAILS_INSTEAD: Final = "send them next to details, except caused_by: set it with update_memory later"
@@ -145,7 +145,7 @@ class Recorder:
             model_id=message.model_id,
             token_usage=message.token_usage,
             client_key=message.client_key,
-            terms=index_terms(message.text, message.name),
+            indexed=index_text(message.text, message.name),
             origin=origin,
             client=client,
             details=details,

@@ -19,9 +19,6 @@ from kalito_mcp.text.analysis import stem, words
 from kalito_mcp.text.languages import ENGLISH
 from kalito_mcp.text.sentences import split_sentences
 
-_MANNER: Final = ("first_person", "assistant")
-"""Features that texts about any other subject have too."""
-
 _FULL_BAR_AT: Final = 12
 _LEAST_BAR: Final = 0.45
 """Terms of a query from which on the bar has its full height, and its least height. An answer in other words than a
@@ -38,8 +35,8 @@ _IF_NOT_ENGLISH: Final = 0.3
 """Factor of the bar for a query in another language: its words are in more forms, and pairs of characters match by
 chance. Of 25 questions a language at most one is lost by it (`python -m bench.languages`)."""
 
-_NAME: Final = re.compile(r"(?<=[\w,;:)] )[A-Z][\w'’-]{2,}")
-"""A word with a capital letter that does not begin a sentence."""
+_NAME: Final = re.compile(r"(?<=[\w,;:)] )[A-Z](?![A-Z])[\w'’-]{2,}")
+"""A word with a capital letter that does not begin a sentence, and is not in capitals."""
 
 
 def confidence(found: Sequence[ScoredCandidate]) -> float:
@@ -50,10 +47,9 @@ def confidence(found: Sequence[ScoredCandidate]) -> float:
     subject = _subject(found)
     if not any(_is_about(hit, subject) for hit in found):
         return 0.0
-    if any(subject <= hit.analyzed.counts.keys() for hit in found):
+    if any(subject <= hit.terms for hit in found):
         return 1.0
-    best = max(sum(part for name, part in hit.parts.items() if name not in _MANNER) for hit in found)
-    return min(1.0, max(0.0, best) / _bar(found))
+    return min(1.0, max(0.0, *(hit.topic_score for hit in found)) / _bar(found))
 
 
 def _bar(found: Sequence[ScoredCandidate]) -> float:
@@ -88,15 +84,15 @@ def unmatched_words(found: Sequence[ScoredCandidate]) -> tuple[str, ...]:
 
 def _unmatched(found: Sequence[ScoredCandidate], terms: Iterable[str]) -> set[str]:
     """Those of the terms that neither a hit nor a neighbour of one contains."""
-    return set(terms).difference(
-        *((*hit.analyzed.counts, *hit.neighbour_terms, *hit.analyzed.hyponyms) for hit in found)
-    )
+    missing = set(terms).difference(*(hit.terms for hit in found), *(hit.neighbour_terms for hit in found))
+    if missing.isdisjoint(found[0].question.hyponyms):
+        return missing
+    return missing.difference(*(hit.analyzed.hyponym_words for hit in found if hit.has_hyponym))
 
 
 def _subject(found: Sequence[ScoredCandidate]) -> frozenset[str]:
     """The terms that say what is asked about; all terms, if nothing else is left."""
-    speakers = {stub.name for stub in found[0].neighbourhood.stubs if stub.name}
-    names = {stem(word) for name in speakers for word in words(name)}
+    names = {stem(word) for name in found[0].speakers for word in words(name)}
     terms = found[0].question.terms
     is_dated = "date" in found[0].parts
     # A number that the date matched is in no text.
@@ -108,8 +104,8 @@ def _subject(found: Sequence[ScoredCandidate]) -> frozenset[str]:
 def _is_about(hit: ScoredCandidate, subject: frozenset[str]) -> bool:
     """Whether it or a neighbour contains a word of the subject, or it was said at the time that the query names."""
     return (
-        not subject.isdisjoint(hit.analyzed.counts)
+        not subject.isdisjoint(hit.terms)
         or hit.is_of_named_time
         or not subject.isdisjoint(hit.neighbour_terms)
-        or bool(hit.analyzed.hyponyms)
+        or hit.has_hyponym
     )

@@ -36,7 +36,7 @@ def _merged_parts(scored: ScoredCandidate) -> Mapping[str, float]:
         name
         for name, is_of_text in (
             ("neighbours", not scored.neighbour_terms),
-            ("session", scored.neighbourhood.is_alone(scored.stub)),
+            ("session", scored.is_alone),
             ("spelling", not _unmatched(scored)),
         )
         if is_of_text
@@ -51,7 +51,7 @@ def _merged_parts(scored: ScoredCandidate) -> Mapping[str, float]:
 def _unmatched(scored: ScoredCandidate) -> list[str]:
     """The words of the query that the text contains in no form."""
     question = scored.question
-    return [question.surface[term] for term in question.terms if term not in scored.analyzed.counts]
+    return [question.surface[term] for term in question.terms if term not in scored.terms]
 
 
 def _spelling(scored: ScoredCandidate) -> str:

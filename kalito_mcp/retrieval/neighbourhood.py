@@ -1,27 +1,23 @@
-"""First-stage features: what the index and the positions of records say before any text is read. Pure.
+"""What stands around the candidates: the terms of the turns before and after each, and of its session. Pure.
 
-The index says which terms each record contains, and a stub says where the record stands. So the terms of its
-neighbours are known without reading them. A turn gets a share of the terms of the turns around it and of its session.
-Each term counts once. The longer the turn, the smaller the share, because a long text speaks for itself.
-All stubs of a batch are scored in one pass of numpy.
+The index says which terms each record contains, and the columns say where it stands. So the terms of its neighbours are
+known without reading a text. A turn gets a share of the terms of the turns around it and of its session. Each term
+counts once. The longer the turn, the smaller the share, because a long text speaks for itself.
 Sources: shares and length were fitted on LoCoMo and BEAM together (`python -m bench.recall`). Indexing the neighbours'
 texts with each turn instead loses 15 points of recall on BEAM.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.domain.search import CandidateStub
-from kalito_mcp.retrieval.features import damping
-from kalito_mcp.retrieval.term_masks import MOST_TERMS, TermMasks, contains
+from kalito_mcp.ports.search import RecordColumns
+from kalito_mcp.retrieval.matches import ONLY_TERMS, Matches
 
-_OFFSETS: Final = (-2, -1, 1, 2, 3)
-_SHARES: Final = (0.4, 0.5, 0.3, 0.2, 0.1)
-REACH: Final = max(map(abs, _OFFSETS))
-"""How many turns before and after a message are its neighbours."""
+_SHARES: Final = {-2: 0.4, -1: 0.5, 1: 0.3, 2: 0.2, 3: 0.1}
+"""How much a term of a neighbour counts, by distance."""
 
 # How much the similarity of a neighbour counts, by distance. Fitted on LoCoMo and BEAM, as the shares are.
 _SIMILARITY_SHARES: Final = {-1: 1.0, 1: 1.0, -2: 0.6, 2: 0.6, -3: 0.3, 3: 0.3}
@@ -29,126 +25,90 @@ _SESSION_SHARE: Final = 0.15
 _HALVING_WORDS: Final = 60.0
 """Words of a text at which its neighbours count half."""
 
-_WORDS_PER_TOKEN: Final = 0.75
 _BEST_OF_SESSION: Final = 3
-_NO_TURN: Final = -10
-"""The seq of a record that is no turn: further from any turn than REACH."""
-
-_Value = TypeVar("_Value", np.uint64, np.float64)
-
-_TURNS: Final = 1 << 32
-"""More than any session has."""
+_REACH: Final = 3
 
 
 class Neighbourhood:
-    """The first-stage features of a batch of candidate stubs, as arrays in the order of `stubs`."""
+    """The surroundings of the records at `places`, as arrays in their order."""
 
-    def __init__(self, term_masks: TermMasks, term_count: int, stubs: Sequence[CandidateStub]) -> None:
-        self.stubs: Final = list(stubs)
-        self._at: Final = {stub.key: place for place, stub in enumerate(self.stubs)}
-        keys, sessions, turns, tokens = _columns(self.stubs)
-        masks = term_masks.of(keys)
-        term_count = min(term_count, MOST_TERMS)
-        terms = np.uint64((1 << term_count) - 1)
-        own = masks & terms
-        mass = float(term_masks.weights[:term_count].sum()) or 1.0
-        lengths = tokens * _WORDS_PER_TOKEN
-        damped = 1 + damping(lengths)
-        self.contains_any: Final = masks != 0
-        """Whether the record itself contains a term or a hyponym of the query."""
-        self.lexical: Final = term_masks.weight(own) / mass / damped
-        """The lexical feature of each text if it contains each of its terms once."""
-        self.hyponym: Final = term_masks.weight(masks & ~terms) / mass / damped
-        """The hyponym feature, if it contains each of its hyponyms once."""
-        self._own = own
-        self._places = _Places(sessions, turns)
-        self._around = {offset: self._places.at(offset, own) for offset in _OFFSETS}
-        distinct, self._session_of = np.unique(sessions, return_inverse=True)
-        of_session = np.zeros(len(distinct), np.uint64)
-        np.bitwise_or.at(of_session, self._session_of, own)
-        self._shared = self._share(term_masks, term_count, of_session[self._session_of] & ~own) / mass
-        self.neighbours: Final = self._shared / (1 + lengths / _HALVING_WORDS)
+    def __init__(self, records: RecordColumns, matches: Matches, places: NDArray[np.int64]) -> None:
+        self._records = records
+        self._matches = matches
+        self._places = places
+        self._own = matches.masks[places] & ONLY_TERMS
+        self._turns_around = self._turns()
+        self._around = {offset: matches.masks[self._turns_around[offset]] & ONLY_TERMS for offset in _SHARES}
+        count = len(records.session_numbers)
+        # A record without a session has the number -1, so it gets the last place of each array, where nothing counts.
+        self._session_of = records.sessions[places]
+        of_session = np.zeros(count + 1, np.uint64)
+        np.bitwise_or.at(of_session, self._session_of, np.bitwise_or.reduce([self._own, *self._around.values()]))
+        of_session[-1] = 0
+        shares = matches.own[places] + self._shared(of_session[self._session_of] & ~self._own)
+        self.neighbours: Final = shares / (1 + records.word_counts[places] / _HALVING_WORDS)
         """The terms of each text and its neighbours, damped by its length."""
-        self.session: Final = np.where(sessions < 0, 0.0, self._best_of_sessions(len(distinct)))
-        """The mean `neighbours` feature of the best records of its session."""
+        self.session: Final = self._best_of_sessions(count + 1)
+        """The mean `neighbours` feature of the best candidates of its session."""
 
-    def place(self, stub: CandidateStub) -> int:
-        """Where the stub is in the arrays."""
-        return self._at[stub.key]
-
-    def is_alone(self, stub: CandidateStub) -> bool:
-        """Whether no other record of its session contains a term of the query."""
-        place = self.place(stub)
-        others = (self._session_of == self._session_of[place]) & (self._own != 0)
-        others[place] = False
+    def is_alone(self, candidate: int) -> bool:
+        """Whether no other candidate of its session contains a term of the query."""
+        session = self._session_of[candidate]
+        others = (self._session_of == session) & (session >= 0) & (self._own != 0)
+        others[candidate] = False
         return not others.any()
 
-    def neighbour_terms(self, stub: CandidateStub) -> int:
+    def neighbour_terms(self, candidate: int) -> int:
         """The terms of the turns around it, as a bitmask."""
-        place, found = self.place(stub), 0
+        found = 0
         for around in self._around.values():
-            found |= int(around[place])
+            found |= int(around[candidate])
         return found
 
-    def neighbours_at_length(self, stub: CandidateStub, length: float) -> float:
-        """The `neighbours` feature of a text with so many words."""
-        return float(self._shared[self.place(stub)] / (1 + length / _HALVING_WORDS))
-
     def neighbour_semantic(self, similarities: Mapping[int, float]) -> NDArray[np.float64]:
-        """For each stub, the greatest similarity of a turn around it, weighted by distance; never below 0."""
-        own = np.array([max(0.0, similarities.get(stub.key, 0.0)) for stub in self.stubs])
-        best = np.zeros(len(own))
+        """For each candidate, the greatest similarity of a turn around it, weighted by distance; never below 0. The
+        similarities are by place."""
+        of_places = np.zeros(self._records.count + 1)
+        of_places[list(similarities)] = np.maximum(0.0, list(similarities.values()))
+        best = np.zeros(len(self._places))
         for offset, share in _SIMILARITY_SHARES.items():
-            np.maximum(best, share * self._places.at(offset, own), out=best)
+            np.maximum(best, share * of_places[self._turns_around[offset]], out=best)
         return best
 
-    def _share(self, term_masks: TermMasks, term_count: int, elsewhere: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """The weights of each text's own terms, and the shares of those that its session has elsewhere."""
-        total = term_masks.weight(self._own) + _SESSION_SHARE * term_masks.weight(elsewhere)
-        around = list(self._around.values())
-        for bit, weight in enumerate(term_masks.weights[:term_count]):
-            total += weight * contains(elsewhere, bit) * _near(around, bit)
+    def _turns(self) -> dict[int, NDArray[np.int64]]:
+        """The places of the turns around each candidate by distance; the place after the last where there is none."""
+        count, found = self._records.count, {}
+        for direction, links in ((-1, self._records.previous_turns), (1, self._records.next_turns)):
+            turn = self._places
+            for distance in range(1, _REACH + 1):
+                linked = links[np.minimum(turn, count - 1)]
+                turn = np.where((turn < count) & (linked >= 0) & (linked < count), linked, count)
+                found[direction * distance] = turn
+        return found
+
+    def _shared(self, elsewhere: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """The shares of those terms of each session that the text has not itself."""
+        total = np.zeros(len(elsewhere))
+        around = [(share, self._around[offset]) for offset, share in _SHARES.items()]
+        for bit, weight in enumerate(self._matches.shares):
+            contained = _contains(elsewhere, bit)
+            if contained.any():
+                near = sum(share * _contains(masks, bit) for share, masks in around)
+                total += weight * contained * (_SESSION_SHARE + np.minimum(near, 1 - _SESSION_SHARE))
         return total
 
     def _best_of_sessions(self, count: int) -> NDArray[np.float64]:
-        """For each stub, the mean of the best three of its session."""
-        order = np.lexsort((-self.neighbours, self._session_of))
+        """For each candidate, the mean of the best three of its session; 0 without a session."""
+        order = np.argsort(-self.neighbours)
+        order = order[np.argsort(self._session_of[order], kind="stable")]
         session = self._session_of[order]
-        starts = np.searchsorted(session, np.arange(count))
-        is_best = np.arange(len(order)) - starts[session] < _BEST_OF_SESSION
+        starts = np.flatnonzero(np.diff(session, prepend=session[:1] - 1))
+        place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+        is_best = (place < _BEST_OF_SESSION) & (session >= 0)
         best = np.bincount(session[is_best], weights=self.neighbours[order][is_best], minlength=count)
         return best[self._session_of] / _BEST_OF_SESSION
 
 
-class _Places:
-    """Finds for each stub the one that stands some turns before or after it."""
-
-    def __init__(self, sessions: NDArray[np.int64], turns: NDArray[np.int64]) -> None:
-        self._codes = sessions * _TURNS + turns
-        self._order = np.argsort(self._codes)
-        self._sorted = self._codes[self._order]
-
-    def at(self, offset: int, values: NDArray[_Value]) -> NDArray[_Value]:
-        """The values of the stubs so many turns on; 0 where there is none."""
-        wanted = self._codes + offset
-        found = np.minimum(np.searchsorted(self._sorted, wanted), max(0, len(wanted) - 1))
-        return np.where(self._sorted[found] == wanted, values[self._order[found]], values.dtype.type(0))
-
-
-def _near(around: Sequence[NDArray[np.uint64]], bit: int) -> NDArray[np.float64]:
-    """How much a term counts that only the turns around contain; `around` has their masks by offset."""
-    shares = sum(share * contains(masks, bit) for share, masks in zip(_SHARES, around, strict=True))
-    return np.minimum(shares, 1 - _SESSION_SHARE)
-
-
-def _columns(
-    stubs: Sequence[CandidateStub],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Keys, sessions, turns and tokens. A record without a session has one of its own, below 0."""
-    keys, sessions, turns, tokens, *_ = zip(*stubs, strict=True) if stubs else ((), (), (), ())
-    return (
-        np.array(keys, np.int64),
-        np.array([-1 - place if one is None else one for place, one in enumerate(sessions)], np.int64),
-        np.array([_NO_TURN if one is None else one for one in turns], np.int64),
-        np.array(tokens, float),
-    )
+def _contains(masks: NDArray[np.uint64], bit: int) -> NDArray[np.float64]:
+    """1 for each mask in which the bit is set, else 0."""
+    return ((masks >> np.uint64(bit)) & np.uint64(1)).astype(float)

@@ -23,6 +23,9 @@ _NGRAM_CHARS: Final = 400
 """Characters of a query whose n-grams are looked for."""
 
 _MAX_HYPONYMS: Final = 60
+_MOST_TERMS_OF_QUESTION: Final = 16
+"""With more, the query is a text rather than a question."""
+
 _CALENDAR: Final = frozenset(map(stem, MONTH_NAMES | WEEKDAY_NAMES))
 _TIME_TERMS: Final = _CALENDAR.union(
     map(
@@ -104,6 +107,10 @@ class Question:
         """The terms that were corrected."""
         return frozenset(term for term, forms in self.forms.items() if not self.credit.keys().isdisjoint(forms))
 
+    def credit_of(self, term: str) -> float:
+        """How much the term counts where a record contains one of its forms."""
+        return min((self.credit.get(form, 1.0) for form in self.forms.get(term, ())), default=1.0)
+
     def with_word_forms(self, found: Mapping[str, Sequence[str]]) -> "Question":
         """The question with more forms for its terms: index terms that are taken for the same word."""
         forms = {term: tuple(dict.fromkeys((*known, *found.get(term, ())))) for term, known in self.forms.items()}
@@ -158,7 +165,9 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Q
         asks = times.other.calendar
         asked = query_terms(asks, function_words(language), may_be_empty=True)
     terms = tuple(asked[:max_terms])
-    kinds = {term: hyponyms(term) - set(terms) for term in terms if term not in STOP_WORDS}
+    # A long text names many kinds by the way.
+    is_text = len(terms) > _MOST_TERMS_OF_QUESTION
+    kinds = {term: hyponyms(term) - set(terms) for term in terms if term not in STOP_WORDS and not is_text}
     return Question(
         query=query,
         terms=terms,

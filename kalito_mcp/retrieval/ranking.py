@@ -1,16 +1,19 @@
-"""The order of records: by the first-stage score before their texts are read, by all features after. Pure."""
+"""The scores of the candidates: of all by what the index says, then of those that are read by their spelling. Pure."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.domain.search import Candidate, CandidateStub
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.search import Candidate
+from kalito_mcp.domain.time import DAY_MS
+from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.retrieval import features
-from kalito_mcp.retrieval.features import AnalyzedText
+from kalito_mcp.retrieval.filtering import named
+from kalito_mcp.retrieval.matches import Matches
 from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
@@ -27,120 +30,147 @@ _SHARE_FOR_SEVERAL: Final = 0.7
 conversations, and most speak for themselves. R@10 +1.1 on LoCoMo's multi-hop questions and on BEAM
 (`python -m bench.recall`)."""
 
+_ASSISTANT: Final = tuple(Role).index(Role.ASSISTANT)
+_UNNAMED: Final = 0
+_TOPIC: Final = ("lexical", "neighbours", "hyponym", "semantic")
+_STYLE: Final = ("first_person", "assistant")
 _MIN_SCORE: Final = 0.0001
 
 
 class Ranker:
-    """Scores the stubs of one batch, then the candidates read for them."""
+    """Scores the candidates at `places`. The similarities to the query's vector are by place."""
 
     def __init__(
         self,
+        records: RecordColumns,
         question: Question,
-        term_weights: Mapping[str, float],
-        neighbourhood: Neighbourhood,
+        matches: Matches,
+        places: NDArray[np.int64],
         weights: FeatureWeights,
         similarities: Mapping[int, float],
-        dated: Set[int] = frozenset(),
     ) -> None:
+        self._matches = matches
+        self._neighbourhood = Neighbourhood(records, matches, places)
+        self._records = records
         self._question = question
-        self._term_weights = term_weights
-        self._mass = sum(term_weights[term] for term in question.terms) or 1.0
-        self._neighbourhood = neighbourhood
-        self._stubs = {stub.key: stub for stub in neighbourhood.stubs}
-        self._similarities = similarities
-        self._dated = dated
-        self._first_stage_weights = weights.per_feature()
+        self._places = places
         share = _SHARE_FOR_SEVERAL if question.asks_several else 1.0
         # What was said at the time comes before what only mentions it.
         date = weights.lexical + weights.neighbours if question.asks_time_alone else weights.date
         adapted = replace(weights, neighbours=share * weights.neighbours, session=share * weights.session, date=date)
         self._weights = adapted.per_feature()
-        self._full_style = _FULL_STYLE_AT / adapted.full
-        self._speakers = {
-            name
-            for name in {stub.name for stub in neighbourhood.stubs if stub.name}
-            if not question.words.isdisjoint(words(name))
-        }
-        self._named_terms = {stem(word) for name in self._speakers for word in words(name)}
-
-    def by_first_stage_score(self) -> list[tuple[float, int]]:
-        """The first-stage score and key of each stub that may be a hit, best first; ties newest first.
-
-        A record that contains nothing of the query is no hit, whatever its neighbours say: such hits would gain 0.2
-        points on LoCoMo, and nobody would understand them. A semantic match, or a record said at the time that the
-        query names, is a hit.
-        """
-        near, weights, stubs = self._neighbourhood, self._first_stage_weights, self._neighbourhood.stubs
-        is_by_speaker = np.array([stub.name in self._speakers for stub in stubs] if self._speakers else False)
-        semantic = np.array([self._semantic(stub) for stub in stubs] if self._similarities else 0.0)
-        scores = (
-            weights["lexical"] * near.lexical
-            + weights["neighbours"] * near.neighbours
-            + weights["session"] * near.session
-            + weights["hyponym"] * near.hyponym * (is_by_speaker if self._speakers else 1.0)
-            + weights["speaker"] * is_by_speaker
-            + weights["semantic"] * semantic
-            + weights["neighbour_semantic"] * self._neighbour_semantic
-        )
-        is_dated = np.array([stub.key in self._dated for stub in stubs] if self._dated else False)
-        is_admitted = np.array([stub.is_admitted for stub in stubs], bool)
-        may_be_hit = np.flatnonzero(is_admitted & (near.contains_any | (semantic > 0) | is_dated))
-        return sorted(((float(scores[place]), stubs[place].key) for place in may_be_hit), reverse=True)
-
-    def rank(self, candidates: Sequence[Candidate]) -> list[ScoredCandidate]:
-        """The candidates with their scores, in no order."""
-        analyzed = features.analyze(self._question, candidates)
         # In a question about a time alone ("what happened in March?") the spelling says nothing.
-        uses_spelling = self._weights["spelling"] and not self._question.asks_time_alone
-        spelled = features.spelling(self._question, analyzed) if uses_spelling else [0.0] * len(analyzed)
-        return [self._score(one, spelling) for one, spelling in zip(analyzed, spelled, strict=True)]
-
-    def _score(self, analyzed: AnalyzedText, spelling: float) -> ScoredCandidate:
-        name = analyzed.candidate.name
-        stub = self._stubs[analyzed.candidate.key]
-        place = self._neighbourhood.place(stub)
-        topic = {
-            "lexical": features.lexical(analyzed, self._term_weights, self._mass),
-            "neighbours": self._neighbourhood.neighbours_at_length(stub, len(analyzed.words)),
-            "spelling": spelling,
-            "hyponym": features.hyponym(analyzed, self._term_weights, self._mass) * self._is_about_named(analyzed),
-            "semantic": self._semantic(stub),
+        self._spelling = 0.0 if question.asks_time_alone else self._weights["spelling"]
+        self._full_style = _FULL_STYLE_AT / adapted.full
+        self._parts = {
+            name: self._weights[name] * values
+            for name, values in self._features(similarities).items()
+            if self._weights[name]
         }
-        parts = self._weighted(topic)
-        style_share = min(1.0, sum(parts.values()) / self._full_style)
-        parts |= self._weighted(
-            {
-                "session": float(self._neighbourhood.session[place]),
-                "neighbour_semantic": float(self._neighbour_semantic[place]),
-                "speaker": float(name in self._speakers),
-                "date": date_match(self._question.dates, analyzed.candidate.created_at),
-            }
-        )
-        style = self._weighted(features.style(self._question, analyzed))
-        parts |= {feature: part * style_share for feature, part in style.items()}
-        # Never 0: the index found a term in the text or in a neighbour.
-        score = min(1.0, max(round(sum(parts.values()), DECIMALS), _MIN_SCORE))
-        return ScoredCandidate(self._question, analyzed, stub, self._neighbourhood, score, parts)
+        self._topic = self._sum(_TOPIC)
+        self._style = self._sum(_STYLE)
+        self._all_else = self._sum(set(self._parts).difference(_STYLE))
 
-    def _weighted(self, values: Mapping[str, float]) -> dict[str, float]:
-        """What the features that are not 0 add to the score."""
-        return {name: self._weights[name] * value for name, value in values.items() if value and self._weights[name]}
+    def order(self) -> NDArray[np.int64]:
+        """The candidates by their scores without the spelling, best first; ties newest first."""
+        scores = self._scores(np.arange(len(self._places)), 0.0)
+        return np.lexsort((-self._places, -scores))
 
-    def _semantic(self, stub: CandidateStub) -> float:
-        """The similarity of the vectors of query and text, not below 0."""
-        return max(0.0, self._similarities.get(stub.key, 0.0))
+    def rank(self, chosen: NDArray[np.int64], read: Sequence[Candidate]) -> list[ScoredCandidate]:
+        """These candidates with their final scores, in no order. `read` has the record of each."""
+        texts = [words(one.text) for one in read]
+        names = [words(one.name) if one.name else [] for one in read]
+        spelling = np.zeros(len(read))
+        if self._spelling:
+            spelling = self._spelling * np.array(features.spelling(self._question, texts, names))
+        scores, topic_scores = self._scores(chosen, spelling), self._all_else[chosen] + spelling
+        return [
+            ScoredCandidate(
+                question=self._question,
+                candidate=candidate,
+                text=text,
+                scores=self,
+                at=int(at),
+                score=min(1.0, max(round(float(score), DECIMALS), _MIN_SCORE)),
+                topic_score=float(topic_score),
+                spelling=float(of_spelling),
+            )
+            for at, candidate, text, score, topic_score, of_spelling in zip(
+                chosen, read, texts, scores, topic_scores, spelling, strict=True
+            )
+        ]
 
-    @cached_property
-    def _neighbour_semantic(self) -> NDArray[np.float64]:
-        """The same of each stub's most similar neighbour: an answer stands beside its question."""
-        if not self._similarities:
-            return np.zeros(len(self._neighbourhood.stubs))
-        return self._neighbourhood.neighbour_semantic(self._similarities)
+    def parts(self, at: int, spelling: float) -> dict[str, float]:
+        """What each feature adds to the score of a candidate, without those that add nothing."""
+        style = self._style_share(self._topic[at] + spelling)
+        found = {name: float(values[at] * (style if name in _STYLE else 1.0)) for name, values in self._parts.items()}
+        return {name: part for name, part in (found | {"spelling": spelling}).items() if part}
 
-    def _is_about_named(self, analyzed: AnalyzedText) -> bool:
-        """Whether a person whom the query names says it, or is named in it."""
-        return self._is_by_named(analyzed.candidate.name) or not self._named_terms.isdisjoint(analyzed.counts)
+    def terms(self, at: int) -> list[str]:
+        """The terms of the question that a candidate contains."""
+        return self._matches.terms_in(self._mask(at))
 
-    def _is_by_named(self, name: str | None) -> bool:
-        """Whether a person whom the query names says it; True for everybody where it names nobody."""
-        return not self._speakers or name in self._speakers
+    def neighbour_terms(self, at: int) -> list[str]:
+        """The terms that the turns around a candidate contain."""
+        return self._matches.terms_in(self._neighbourhood.neighbour_terms(at))
+
+    def has_hyponym(self, at: int) -> bool:
+        """Whether a candidate contains a hyponym of a kind that the question names."""
+        return self._matches.has_hyponym(self._mask(at))
+
+    def is_alone(self, at: int) -> bool:
+        """Whether no other candidate of its session contains a term of the question."""
+        return self._neighbourhood.is_alone(at)
+
+    @property
+    def speakers(self) -> list[str]:
+        """The names of all speakers whom the agent's records have."""
+        return [name for name in self._records.name_list if name is not None]
+
+    def _mask(self, at: int) -> int:
+        return int(self._matches.masks[self._places[at]])
+
+    def _features(self, similarities: Mapping[int, float]) -> dict[str, NDArray[np.float64]]:
+        records, places, near = self._records, self._places, self._neighbourhood
+        found: dict[str, NDArray[np.float64]] = {
+            "lexical": self._matches.lexical[places].astype(float),
+            "neighbours": near.neighbours,
+            "session": near.session,
+            "hyponym": self._matches.hyponym[places].astype(float),
+            "first_person": records.is_first_person[places].astype(float),
+        }
+        asked = {name.casefold() for name in self.speakers if not self._question.words.isdisjoint(words(name))}
+        if asked:
+            is_by_named = np.isin(records.names[places], named(records, asked))
+            found["speaker"] = is_by_named.astype(float)
+            found["hyponym"] = found["hyponym"] * (is_by_named | self._names(asked))
+        if self._question.dates:
+            days, of_day = np.unique(records.created_at[places] // DAY_MS, return_inverse=True)
+            dates = self._question.dates
+            found["date"] = np.array([date_match(dates, int(day) * DAY_MS) for day in days])[of_day]
+        if not self._question.asks_assistant:
+            is_unnamed_assistant = (records.roles[places] == _ASSISTANT) & (records.names[places] == _UNNAMED)
+            found["assistant"] = is_unnamed_assistant.astype(float)
+        if similarities:
+            found["semantic"] = np.array([max(0.0, similarities.get(place, 0.0)) for place in places.tolist()])
+            found["neighbour_semantic"] = near.neighbour_semantic(similarities)
+        return found
+
+    def _names(self, asked: set[str]) -> NDArray[np.bool_]:
+        """Whether each text names one of these speakers, as far as the question has a term for them."""
+        stems = {stem(word) for name in asked for word in words(name)}
+        bits = sum(1 << bit for bit, term in enumerate(self._matches.terms) if term in stems)
+        found: NDArray[np.bool_] = (self._matches.masks[self._places] & np.uint64(bits)) != 0
+        return found
+
+    def _sum(self, names: Sequence[str] | set[str]) -> NDArray[np.float64]:
+        # Sorted, because the last bit of a sum depends on the order.
+        found = [self._parts[name] for name in sorted(names) if name in self._parts]
+        return np.sum(found, axis=0) if found else np.zeros(len(self._places))
+
+    def _style_share(self, topic: "NDArray[np.float64] | float") -> "NDArray[np.float64]":
+        return np.minimum(1.0, topic / self._full_style)
+
+    def _scores(self, chosen: NDArray[np.int64], spelling: "NDArray[np.float64] | float") -> NDArray[np.float64]:
+        style = self._style[chosen] * self._style_share(self._topic[chosen] + spelling)
+        return self._all_else[chosen] + spelling + style

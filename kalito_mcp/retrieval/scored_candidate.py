@@ -1,16 +1,13 @@
 """A candidate with its score. Pure, and without numpy, so that importing it is cheap."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final, Protocol
 
-from kalito_mcp.domain.search import Candidate, CandidateStub
-from kalito_mcp.retrieval.features import AnalyzedText
+from kalito_mcp.domain.search import Candidate
+from kalito_mcp.retrieval.features import AnalyzedText, analyze
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.text.times.expressions import date_match
-
-if TYPE_CHECKING:
-    from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 
 DECIMALS: Final = 4
 """Of a score."""
@@ -18,31 +15,79 @@ DECIMALS: Final = 4
 _NEAR_IN_TIME: Final = 0.2
 
 
-@dataclass(slots=True)
-class ScoredCandidate:
-    """A candidate analysed for a question. `parts` are its weighted features, and `score` their sum, which age lowers
-    later."""
-
-    question: Question
-    analyzed: AnalyzedText
-    stub: CandidateStub
-    neighbourhood: "Neighbourhood"
-    score: float
-    parts: Mapping[str, float]
+class Scores(Protocol):
+    """What a ranker knows of its candidates, by their numbers."""
 
     @property
-    def candidate(self) -> Candidate:
-        """The candidate itself."""
-        return self.analyzed.candidate
+    def speakers(self) -> Sequence[str]: ...
+    def parts(self, at: int, spelling: float) -> Mapping[str, float]: ...
+    def terms(self, at: int) -> Sequence[str]: ...
+    def neighbour_terms(self, at: int) -> Sequence[str]: ...
+    def has_hyponym(self, at: int) -> bool: ...
+    def is_alone(self, at: int) -> bool: ...
+
+
+class ScoredCandidate:
+    """A candidate that was read. `text` has its words. `score` is the sum of its parts, which age lowers later.
+    `topic_score` is that without the parts for the manner of speaking, which texts about any other subject have too."""
+
+    def __init__(
+        self,
+        *,
+        question: Question,
+        candidate: Candidate,
+        text: Sequence[str],
+        scores: Scores,
+        at: int,
+        score: float,
+        topic_score: float,
+        spelling: float,
+    ) -> None:
+        self.question = question
+        self.candidate = candidate
+        self.text = text
+        self.score = score
+        self.topic_score = topic_score
+        self._scores = scores
+        self._at = at
+        self._spelling = spelling
+
+    @cached_property
+    def parts(self) -> Mapping[str, float]:
+        """What each feature adds to the score."""
+        return self._scores.parts(self._at, self._spelling)
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The terms of the question that the text or the speaker's name contains."""
+        return frozenset(self._scores.terms(self._at))
+
+    @property
+    def has_hyponym(self) -> bool:
+        """Whether the text contains a hyponym of a kind that the question names."""
+        return self._scores.has_hyponym(self._at)
+
+    @cached_property
+    def neighbour_terms(self) -> tuple[str, ...]:
+        """The terms of the turns around it that its own text does not contain."""
+        return tuple(term for term in self._scores.neighbour_terms(self._at) if term not in self.terms)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other candidate of its session contains a term of the question."""
+        return self._scores.is_alone(self._at)
+
+    @property
+    def speakers(self) -> Sequence[str]:
+        """The names of all speakers of the memory."""
+        return self._scores.speakers
+
+    @cached_property
+    def analyzed(self) -> AnalyzedText:
+        """Which words of the text match the question, for the reasons of a hit."""
+        return analyze(self.question, self.candidate)
 
     @property
     def is_of_named_time(self) -> bool:
         """Whether it was said in or near the time that the query names. The same year alone is not near."""
         return date_match(self.question.dates, self.candidate.created_at) >= _NEAR_IN_TIME
-
-    @property
-    def neighbour_terms(self) -> tuple[str, ...]:
-        """The terms of the turns around it that its own text does not contain."""
-        terms, around = self.question.terms, self.neighbourhood.neighbour_terms(self.stub)
-        own = self.analyzed.counts
-        return tuple(term for bit, term in enumerate(terms) if around >> bit & 1 and term not in own)

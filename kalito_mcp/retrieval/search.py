@@ -4,7 +4,7 @@ The candidates are scored by `ranking`, lowered by age, and collapsed where seve
 the query (`answerability`) the page is empty, because nothing is better than noise.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +19,10 @@ from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.errors import InvalidInput, ModelError, damage_note
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
+from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.answerability import confidence, unmatched_words
+from kalito_mcp.retrieval.collector import Ager, Collector, best_first
 from kalito_mcp.retrieval.explanation import explain
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, parse_question
@@ -35,22 +37,9 @@ if TYPE_CHECKING:
 
     from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
 
-_Statement = tuple[str | None, frozenset[str]]
-"""Who says something, and the words of it."""
-
 _MAX_READ_CHARS: Final = 4_000
 """Of a query. What follows adds no term that counts."""
 
-_COLLAPSIBLE: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY})
-"""Types of which one hit stands for all that say the same. Two equal tasks or notes are two: each may change."""
-
-_DERIVED: Final = frozenset({RecordType.PIN, RecordType.SUMMARY})
-"""Types that may repeat messages; then the message is the hit."""
-
-_SAME_FROM: Final = 0.9
-"""The share of their words that two texts must have in common to say the same."""
-
-_MAX_SAME_IDS: Final = 20
 _MAX_UNMATCHED: Final = 6
 """Words of the query that a note names."""
 
@@ -87,8 +76,6 @@ class Searcher:
             InvalidInput: k is outside 1 to `max_k`, the query is empty or too long, or the cursor is from another
                 search.
         """
-        from kalito_mcp.retrieval.candidate_generator import CandidateGenerator  # noqa: PLC0415 - numpy comes with it
-
         self._check(request)
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
@@ -100,26 +87,14 @@ class Searcher:
         async with self._store.read() as view:
             if vector is not None and not await self._is_served(view, len(vector)):
                 vector, note = None, _OTHER_EMBEDDER
-            found = _Collector(self._is_noise, wanted=offset + request.k + 1)
-            generator = CandidateGenerator(
-                view,
-                scope,
-                request.filters,
-                self._policy,
-                self._weights,
-                fingerprint="" if self._embedder is None else self._embedder.fingerprint,
-                vector=vector,
-            )
-            async for batch in generator.batches(question):
-                found.add(self._aged(batch, now_ms))
-                if found.is_enough or found.noise:
-                    break
+            found = Collector(self._is_noise, wanted=offset + request.k + 1)
+            await self._find(view, scope, question, request.filters, found, vector, now_ms)
             hits = found.hits[offset : offset + request.k]
             damaged = await view.records.damaged([one.candidate.record_id for one in hits])
-        note = note or generator.note
+        note = note or found.note
         if not hits and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None
-            why = _why_empty(question, found.noise, generator, is_all=is_all)
+            why = _why_empty(question, found, is_all=is_all)
             note = "; ".join(filter(None, (why, note))) or None
         if damaged:
             hits = [one for one in hits if one.candidate.record_id not in damaged]
@@ -137,6 +112,37 @@ class Searcher:
         if not asked or k < 1:
             return SearchPage(hits=(), next_cursor=None)
         return await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))
+
+    async def _find(
+        self,
+        view: ReadView,
+        scope: Scope,
+        question: Question,
+        filters: SearchFilters,
+        found: "Collector",
+        vector: "NDArray[np.float32] | None",
+        now_ms: int,
+    ) -> None:
+        """Collect the hits, on the thread of the view."""
+        if vector is None:
+            await view.search.in_index(
+                scope, lambda index: found.collect(self._generator(index, question, filters), {}, self._ager(now_ms))
+            )
+            return
+        fingerprint = "" if self._embedder is None else self._embedder.fingerprint
+        nearest = await view.vectors.nearest(scope, fingerprint, vector, k=self._policy.nearest)
+        keys = [key for key, _ in nearest]
+        generator = await view.search.in_index(scope, lambda index: self._generator(index, question, filters, keys))
+        if generator is not None:
+            similarities = await view.vectors.similarities(fingerprint, vector, generator.keys)
+            await view.search.in_index(scope, lambda _: found.collect(generator, similarities, self._ager(now_ms)))
+
+    def _generator(
+        self, index: SearchIndex, question: Question, filters: SearchFilters, nearest: Sequence[int] = ()
+    ) -> "CandidateGenerator":
+        from kalito_mcp.retrieval.candidate_generator import CandidateGenerator  # noqa: PLC0415 - numpy comes with it
+
+        return CandidateGenerator(index, question, filters, self._policy, self._weights, nearest)
 
     async def _vector(self, text: str) -> "tuple[NDArray[np.float32] | None, str | None]":
         """The query's vector if an embedder answers in time; else a note on why not, if one is configured."""
@@ -168,11 +174,15 @@ class Searcher:
             return False
         return confidence(ranked) < self._policy.min_score
 
-    def _aged(self, ranked: Sequence[ScoredCandidate], now_ms: int) -> Sequence[ScoredCandidate]:
-        """The batch with its scores lowered by age, best first."""
-        for scored in ranked:
-            scored.score = self._decayed(scored, now_ms)
-        return sorted(ranked, key=_best_first)
+    def _ager(self, now_ms: int) -> Ager:
+        """Lowers the scores of a batch by age; the result is best first."""
+
+        def aged(ranked: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
+            for scored in ranked:
+                scored.score = self._decayed(scored, now_ms)
+            return sorted(ranked, key=best_first)
+
+        return aged
 
     def _decayed(self, scored: ScoredCandidate, now_ms: int) -> float:
         candidate = scored.candidate
@@ -204,112 +214,12 @@ class Searcher:
             raise InvalidInput("since is later than until; swap them")
 
 
-class _Collector:
-    """Collects the hits of a search: each once, with the ids of records that say the same."""
-
-    def __init__(self, is_noise: Callable[[Sequence[ScoredCandidate]], bool], *, wanted: int) -> None:
-        self.hits: list[ScoredCandidate] = []
-        self.noise: list[ScoredCandidate] = []
-        """The first batch, if it does not answer the query."""
-        self._is_noise = is_noise
-        self._wanted = wanted
-        self._statements: list[_Statement] = []
-        self._messages: list[ScoredCandidate] = []
-        self._same: dict[int, list[str]] = {}
-        self._words: dict[int, frozenset[str]] = {}
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether there are as many as wanted."""
-        return len(self.hits) >= self._wanted
-
-    def add(self, batch: Sequence[ScoredCandidate]) -> None:
-        """Add the hits of a batch, best first, until there are enough. If the first batch is noise, add none."""
-        if not self.hits and batch and self._is_noise(batch):
-            self.noise.extend(batch)
-            return
-        for scored in self._without_derived(batch):
-            if self.is_enough:
-                return
-            candidate = scored.candidate
-            statement = candidate.name, self._words_of(scored) if candidate.type in _COLLAPSIBLE else frozenset[str]()
-            earlier = next((at for at, before in enumerate(self._statements) if _is_same(statement, before)), None)
-            if earlier is None:
-                self.hits.append(scored)
-                self._statements.append(statement)
-            else:
-                same = self._same.setdefault(self.hits[earlier].candidate.key, [])
-                same += [candidate.record_id, *self._same.pop(candidate.key, ())]
-
-    def same_ids(self, scored: ScoredCandidate) -> tuple[str, ...]:
-        """The ids of other records that say the same as this hit."""
-        return tuple(self._same.get(scored.candidate.key, ())[:_MAX_SAME_IDS])
-
-    def _without_derived(self, batch: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
-        """The batch without pins and summaries that only repeat messages. A message takes the score of its pin."""
-        self._messages += [scored for scored in batch if scored.candidate.type is RecordType.MESSAGE]
-        kept: list[ScoredCandidate] = []
-        for scored in batch:
-            message = self._repeated_message(scored) if scored.candidate.type in _DERIVED else None
-            if message is None:
-                kept.append(scored)
-                continue
-            self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
-            if scored.candidate.type is RecordType.PIN:
-                message.score = max(message.score, scored.score)
-        return sorted(kept, key=_best_first)
-
-    def _repeated_message(self, derived: ScoredCandidate) -> ScoredCandidate | None:
-        """The best message that a pin or summary repeats. The message is better to show: it says who said it, when, and
-        next to what.
-
-        Both have nothing of the query that the messages do not have. A pin repeats a message that has its words too. A
-        summary repeats messages of its session together.
-        """
-        own, asked = self._words_of(derived), derived.analyzed.counts.keys()
-        if derived.candidate.type is RecordType.PIN:
-            has_all = (one for one in self._messages if asked <= one.analyzed.counts.keys())
-            return next((one for one in has_all if _contains(self._words_of(one), own)), None)
-        session = derived.candidate.session_id
-        told = [one for one in self._messages if one.candidate.session_id == session]
-        matching = [one for one in told if not asked.isdisjoint(one.analyzed.counts)]
-        return matching[0] if matching and asked <= set().union(*(one.analyzed.counts for one in matching)) else None
-
-    def _words_of(self, scored: ScoredCandidate) -> frozenset[str]:
-        found = self._words.get(scored.candidate.key)
-        if found is None:
-            found = self._words[scored.candidate.key] = frozenset(scored.analyzed.text)
-        return found
-
-
-def _best_first(scored: ScoredCandidate) -> tuple[float, int]:
-    """A sort key; ties newest first."""
-    return -scored.score, -scored.candidate.key
-
-
-def _is_same(one: _Statement, other: _Statement) -> bool:
-    """Whether the same speaker says the same."""
-    return one[0] == other[0] and _are_nearly_equal(one[1], other[1])
-
-
-def _contains(words: frozenset[str], part: frozenset[str]) -> bool:
-    """Whether nearly all words of the part, which has one, are among the words."""
-    return len(words & part) >= _SAME_FROM * len(part) > 0
-
-
-def _are_nearly_equal(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two sets of words are nearly equal; an empty one equals none."""
-    least, most = sorted((len(one), len(other)))
-    return least >= _SAME_FROM * most > 0 and len(one & other) >= _SAME_FROM * len(one | other)
-
-
-def _why_empty(
-    question: Question, noise: Sequence[ScoredCandidate], generator: "CandidateGenerator", *, is_all: bool
-) -> str | None:
+def _why_empty(question: Question, found: Collector, *, is_all: bool) -> str | None:
     """Why there is no hit, as far as that is known."""
-    if generator.excluded_count:
-        return f'your "-word" excluded {plural(generator.excluded_count, "record")}; search without it to see more'
-    if not is_all or (generator.read_count and not noise):
+    noise = found.noise
+    if found.excluded_count:
+        return f'your "-word" excluded {plural(found.excluded_count, "record")}; search without it to see more'
+    if not is_all or (found.read_count and not noise):
         return None
     if question.asks_time_alone:
         return "nothing was said at that time, and nothing mentions it"

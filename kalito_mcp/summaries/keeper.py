@@ -41,7 +41,7 @@ from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.summaries.summarizer import Summarizer, WrittenSummary
 from kalito_mcp.summaries.window import SummaryWindowPolicy, summary_window
-from kalito_mcp.text.analysis import index_terms
+from kalito_mcp.text.analysis import index_text
 
 
 class SummaryKeeper:
@@ -269,7 +269,7 @@ class SummaryKeeper:
             method=written.method,
             model_id=written.model_id,
             created_at=now_ms,
-            terms=index_terms(written.text),
+            indexed=index_text(written.text),
             origin=least_trusted((*writers, *origins)),
         )
 

@@ -98,8 +98,9 @@ BOUNDS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(
         """checkpoint.top_k chunking.target_chars chunking.max_chars context.recent_messages context.summaries
         context.min_recent context.fallback_messages limits.max_text_bytes limits.max_document_bytes limits.max_messages
-        search.max_k search.max_terms search.postings search.candidates storage.readers vectors.max_chars
-        window.threshold window.dense_threshold agent_graph.max_nodes session_graph.max_nodes sleep.summary_max_length
+        search.max_k search.max_terms search.candidates search.read search.phrase_texts storage.readers
+        vectors.max_chars window.threshold window.dense_threshold agent_graph.max_nodes session_graph.max_nodes
+        sleep.summary_max_length
         """.split(),
         (1, MOST),
     ),

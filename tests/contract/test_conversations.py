@@ -5,15 +5,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from kalito_mcp.domain.memory_records import DELETED_AT, EditType
-from kalito_mcp.domain.records import Origin, PinType, RecordType, Role, SummaryMethod
+from kalito_mcp.domain.records import PinType, Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.ports.store import Store
 from tests import drafts
+from tests.index_reads import record_count
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -182,7 +181,7 @@ async def test_a_client_key_with_another_text_or_role_is_refused_and_nothing_is_
         await append(store, [drafts.message("before"), *([first] if is_one_batch else []), second])
     assert (await session_of(store)).message_count == before
     async with store.read() as view:
-        assert await view.text.record_count(Scope()) == before
+        assert await record_count(view, Scope()) == before
 
 
 @pytest.mark.parametrize("key", ["k'", 'k"', "k%", "k_", "k\\", "[1]", "💥", "ключ", " k", "K"])
@@ -384,230 +383,3 @@ async def test_importance_is_replaced_for_the_messages_of_the_session_and_nothin
     assert [m and m.importance_score for m in found.values()] == [1.0, 0.5, 0.5]
     assert pin.importance_score == 0.8
     assert session.importance_sum == pytest.approx(1.5)
-
-
-async def candidates(store: Store, scope: Scope, filters: SearchFilters) -> list[str]:
-    async with store.read() as view:
-        return sorted(c.text for c in await view.search.candidates(scope, range(0, 50), filters))
-
-
-async def test_candidates_are_those_that_every_filter_admits(store: Store) -> None:
-    await append(store, [drafts.message("old user", created_at=START_MS - 10)])
-    await append(store, [drafts.message("assistant", role=Role.ASSISTANT), drafts.message("system", role=Role.SYSTEM)])
-    await add_pins(store, [drafts.pin("pin", created_at=START_MS + 10)])
-    await add_summaries(store, drafts.summary(1, 3, text="summary"))
-    for filters, expected in [
-        (SearchFilters(), ["assistant", "old user", "pin", "summary", "system"]),
-        (SearchFilters(types=frozenset({RecordType.PIN, RecordType.SUMMARY})), ["pin", "summary"]),
-        (SearchFilters(roles=frozenset({Role.USER})), ["old user"]),
-        (SearchFilters(roles=frozenset({Role.USER, Role.SYSTEM})), ["old user", "system"]),
-        (SearchFilters(types=frozenset({RecordType.PIN}), roles=frozenset({Role.USER})), []),
-        (SearchFilters(since=START_MS), ["assistant", "pin", "summary", "system"]),
-        (SearchFilters(until=START_MS), ["assistant", "old user", "summary", "system"]),
-        (SearchFilters(since=START_MS, until=START_MS), ["assistant", "summary", "system"]),
-        (SearchFilters(since=START_MS + 1, until=START_MS), []),
-    ]:
-        assert await candidates(store, TRIP, filters) == expected, filters
-
-
-async def test_candidates_are_filtered_by_who_spoke_by_tags_by_trust_and_by_importance(store: Store) -> None:
-    tagged = drafts.message("tagged", name="Zoë", details={"tags": ["trip", "ferry"]}, importance=0.8)
-    await append(store, [tagged, drafts.message("other", name="Ann", details={"tags": ["Trip"]}, importance=0.2)])
-    answer = drafts.message("answer", role=Role.ASSISTANT, importance=0.4)
-    copied = drafts.message("copied", origin=Origin.DOCUMENT, importance=0.4)
-    await append(store, [answer, copied, drafts.message("told", role=Role.SYSTEM, importance=0.4)])
-    await add_pins(store, [drafts.pin("pin", importance=1.0), drafts.pin("her pin", origin=Origin.USER)])
-    for filters, expected in [
-        (SearchFilters(names=frozenset({"ZOË"})), ["tagged"]),
-        (SearchFilters(names=frozenset({"ann", "zoë"})), ["other", "tagged"]),
-        (SearchFilters(names=frozenset({"zo"})), []),
-        (SearchFilters(names=frozenset({""})), []),
-        (SearchFilters(tags=frozenset({"trip"})), ["tagged"]),
-        (SearchFilters(tags=frozenset({"ferry", "Trip"})), ["other", "tagged"]),
-        (SearchFilters(tags=frozenset({"tri"})), []),
-        (SearchFilters(origins=frozenset({Origin.USER})), ["her pin", "other", "tagged"]),
-        (SearchFilters(origins=frozenset({Origin.ASSISTANT})), ["answer", "pin"]),
-        (SearchFilters(origins=frozenset({Origin.TOOL, Origin.DOCUMENT})), ["copied", "told"]),
-        (SearchFilters(origins=frozenset({Origin.IMPORT})), []),
-        (SearchFilters(min_importance=0.8), ["her pin", "pin", "tagged"]),
-        (SearchFilters(min_importance=1.0), ["pin"]),
-        (SearchFilters(names=frozenset({"zoë"}), tags=frozenset({"Trip"})), []),
-        (SearchFilters(names=frozenset({"zoë"}), tags=frozenset({"trip"}), min_importance=0.5), ["tagged"]),
-    ]:
-        assert await candidates(store, TRIP, filters) == expected, filters
-
-
-async def test_an_origin_admits_the_records_that_say_they_have_it(store: Store) -> None:
-    roles = [drafts.message(role, role=role, origin=origin) for role in Role for origin in (None, *Origin)]
-    await append(store, roles)
-    async with store.read() as view:
-        everything = await view.search.candidates(TRIP, range(50), SearchFilters())
-        for origin in Origin:
-            found = await view.search.candidates(TRIP, range(50), SearchFilters(origins=frozenset({origin})))
-            assert found == [candidate for candidate in everything if candidate.origin is origin]
-            assert found
-
-
-async def test_a_candidate_carries_what_decides_about_it(store: Store) -> None:
-    [appended] = await append(store, [drafts.message("hello", name="Ann", client_key="k")])
-    await add_pins(store, [drafts.pin("pinned", record_id="pin_1")])
-    async with store.read() as view:
-        found = await view.search.candidates(Scope(), [appended.id, appended.id + 1], SearchFilters())
-        [message, pin] = sorted(found, key=lambda candidate: candidate.key)
-    assert (message.key, message.record_id, message.type) == (appended.id, f"msg_{appended.id}", RecordType.MESSAGE)
-    assert (message.role, message.name, message.session_id) == (Role.USER, "Ann", "trip")
-    assert (message.text, message.created_at, message.seq, message.client_key) == ("hello", START_MS, 1, "k")
-    assert (pin.record_id, pin.type, pin.role, pin.seq) == ("pin_1", RecordType.PIN, None, None)
-
-
-async def test_candidates_are_those_of_the_session_or_of_the_agent_or_of_the_default_agent(store: Store) -> None:
-    for owner, agent, name in [
-        ("local", None, "home"),
-        ("local", None, "trip"),
-        ("local", "coach", "gym"),
-        ("ann", None, "home"),
-        ("ann", "coach", "gym"),
-    ]:
-        await append(store, [drafts.message(f"{owner} {name}")], Scope(owner=owner, agent=agent, session=name))
-    for scope, expected in [
-        (Scope(), ["local home", "local trip"]),
-        (Scope(agent="default"), ["local home", "local trip"]),
-        (Scope(agent="coach"), ["local gym"]),
-        (Scope(session="gym"), ["local gym"]),
-        (Scope(agent="coach", session="gym"), ["local gym"]),
-        (Scope(agent="default", session="gym"), []),
-        (Scope(owner="ann"), ["ann home"]),
-        (Scope(owner="ann", session="trip"), []),
-        (Scope(owner="bob", agent="coach"), []),
-    ]:
-        assert await candidates(store, scope, SearchFilters()) == expected, scope
-
-
-async def test_candidates_of_no_keys_are_none_and_of_repeated_keys_are_one(store: Store) -> None:
-    [one] = await append(store, [drafts.message("a")])
-    async with store.read() as view:
-        assert list(await view.search.candidates(Scope(), [], SearchFilters())) == []
-        assert len(await view.search.candidates(Scope(), [one.id] * 3, SearchFilters())) == 1
-
-
-async def places(
-    store: Store,
-    scope: Scope = TRIP,
-    keys: Sequence[int] = (),
-    centres: Sequence[int] = (),
-    *,
-    reach: int = 2,
-    filters: SearchFilters | None = None,
-) -> dict[int, CandidateStub]:
-    async with store.read() as view:
-        found = await view.search.candidate_stubs(scope, keys, centres, reach=reach, filters=filters or SearchFilters())
-    assert len({place.key for place in found}) == len(found)
-    return {place.key: place for place in found}
-
-
-async def test_a_place_says_where_a_record_is_and_has_no_text(store: Store) -> None:
-    [message] = await append(store, [drafts.message("hello there", name="Ann", role=Role.ASSISTANT)])
-    await add_pins(store, [drafts.pin("pinned")])
-    await add_summaries(store, drafts.summary(1, 1, text="what was said"))
-    found = await places(store, keys=range(50))
-    assert len(found) == 3
-    one = found[message.id]
-    assert (one.seq, one.tokens, one.name, one.is_admitted) == (1, 11, "Ann", True)
-    others = [place for key, place in found.items() if key != message.id]
-    assert all(place.seq is None and place.session_key == one.session_key for place in others)
-    assert "hello there" not in map(str, one)
-
-
-async def test_the_places_around_a_message_are_those_of_its_session_within_reach(store: Store) -> None:
-    mine = [a.id for a in await append(store, [drafts.message(f"m{n}") for n in range(3)])]
-    await append(store, [drafts.message(f"x{n}") for n in range(5)], Scope(session="other"))
-    mine += [a.id for a in await append(store, [drafts.message(f"m{n}") for n in range(3, 9)])]
-    await add_pins(store, [drafts.pin("pin")])
-    assert set(await places(store, Scope(), centres=[mine[3]])) == set(mine[1:6])
-    assert set(await places(store, Scope(), centres=[mine[0]], reach=1)) == set(mine[:2])
-    assert set(await places(store, Scope(), centres=[mine[8]], reach=0)) == {mine[8]}
-    assert set(await places(store, Scope(), keys=[mine[8]], centres=[mine[0], mine[1]], reach=1)) == {
-        *mine[:3],
-        mine[8],
-    }
-
-
-async def test_around_a_pin_or_a_summary_there_is_nothing_and_of_nothing_there_are_no_places(store: Store) -> None:
-    [first] = await append(store, [drafts.message("one")])
-    await add_pins(store, [drafts.pin("pin")])
-    await add_summaries(store, drafts.summary(1, 1))
-    others = set(await places(store, keys=range(50))) - {first.id}
-    assert len(others) == 2
-    assert await places(store, centres=sorted(others)) == {}
-    assert await places(store) == {}
-    assert await places(store, keys=[10**9], centres=[10**9]) == {}
-
-
-async def test_what_a_filter_does_not_admit_still_has_its_place_and_says_so(store: Store) -> None:
-    said = [
-        drafts.message("a", name="Zoë", importance=0.9, details={"tags": ["trip"]}),
-        drafts.message("b", role=Role.ASSISTANT, created_at=START_MS + 10, origin=Origin.TOOL),
-        drafts.message("c", name="Ann", created_at=START_MS - 10),
-    ]
-    ids = [a.id for a in await append(store, said)]
-    for filters, admitted in [
-        (SearchFilters(), ids),
-        (SearchFilters(names=frozenset({"zoË"})), ids[:1]),
-        (SearchFilters(roles=frozenset({Role.ASSISTANT})), ids[1:2]),
-        (SearchFilters(since=START_MS), ids[:2]),
-        (SearchFilters(until=START_MS), [ids[0], ids[2]]),
-        (SearchFilters(tags=frozenset({"trip"})), ids[:1]),
-        (SearchFilters(origins=frozenset({Origin.TOOL})), ids[1:2]),
-        (SearchFilters(min_importance=0.9), ids[:1]),
-        (SearchFilters(types=frozenset({RecordType.PIN})), []),
-    ]:
-        found = await places(store, centres=[ids[1]], filters=filters)
-        assert set(found) == set(ids)
-        assert [key for key in ids if found[key].is_admitted] == admitted, filters
-        assert [c.key for c in await candidates_of(store, ids, filters)] == admitted
-
-
-async def candidates_of(store: Store, keys: Sequence[int], filters: SearchFilters) -> list[Candidate]:
-    async with store.read() as view:
-        return sorted(await view.search.candidates(TRIP, keys, filters), key=lambda candidate: candidate.key)
-
-
-async def test_a_place_is_not_shown_outside_its_scope(store: Store) -> None:
-    home, gym = Scope(session="home"), Scope(agent="coach", session="gym")
-    [here] = await append(store, [drafts.message("here")], home)
-    [there] = await append(store, [drafts.message("there")], gym)
-    for scope, expected in [
-        (Scope(), {here.id}),
-        (home, {here.id}),
-        (gym, {there.id}),
-        (Scope(agent="coach"), {there.id}),
-        (TRIP, set()),
-        (Scope(owner="bob"), set()),
-        (Scope(owner="bob", session="home"), set()),
-    ]:
-        assert set(await places(store, scope, keys=range(50), centres=[here.id, there.id])) == expected, scope
-
-
-async def test_a_forgotten_message_has_no_place_and_its_neighbours_keep_theirs(store: Store) -> None:
-    ids = [a.id for a in await append(store, [drafts.message(text) for text in ("one", "two", "three")])]
-    async with store.write() as transaction:
-        record = await transaction.records.record(TRIP, f"msg_{ids[1]}")
-        assert record is not None
-        forgotten = drafts.edit(record, {DELETED_AT: START_MS + 1}, edit_type=EditType.DELETE)
-        await transaction.records.change(record, forgotten)
-    found = await places(store, keys=ids, centres=[ids[0]])
-    assert {key: place.seq for key, place in found.items()} == {ids[0]: 1, ids[2]: 3}
-
-
-async def test_the_last_key_of_a_time_is_that_of_the_sessions_that_had_ended(store: Store) -> None:
-    ended = {}
-    for day in range(3):
-        said = [drafts.message(f"day {day}, {n}", created_at=START_MS + day * 1_000 + n) for n in range(2)]
-        ended[day] = (await append(store, said, scope=Scope(session=f"day{day}")))[-1].id
-    async with store.read() as view:
-        assert await view.search.last_key(Scope(), START_MS) is None
-        assert await view.search.last_key(Scope(), START_MS + 1) == ended[0]
-        assert await view.search.last_key(Scope(), START_MS + 1_500) == ended[1]
-        assert await view.search.last_key(Scope(), START_MS + 9_000) == ended[2]
-        assert await view.search.last_key(Scope(session="day0"), START_MS + 9_000) == ended[0]
-        assert await view.search.last_key(Scope(agent="nobody"), START_MS + 9_000) is None

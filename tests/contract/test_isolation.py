@@ -6,9 +6,9 @@ from itertools import product
 import pytest
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.ports.store import Store
 from tests import drafts
+from tests.index_reads import shown
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -50,10 +50,11 @@ async def visible(store: Store, scope: Scope) -> set[str]:
     texts: set[str] = set()
     async with store.read() as view:
         everything = range(0, 1_000)
-        texts |= {c.text for c in await view.search.candidates(scope, everything, SearchFilters())}
-        for posting in await view.text.postings(scope, [["secret"]], types=frozenset(), cap=1_000):
-            found = await view.search.candidates(scope, posting.keys, SearchFilters())
-            texts |= {c.text for c in found}
+        # The candidates of an index are those of the agent; the columns say which are of the session.
+        of_agent = Scope(scope.owner, scope.agent)
+        found = await view.search.in_index(of_agent, lambda index: index.candidates(everything))
+        texts |= {c.text for c in found or () if scope.session in (None, c.session_id)}
+        texts |= {c.text for c in await shown(view, scope)} | {c.text for c in await shown(view, scope, "secret")}
         session = await view.sessions.get(scope) if scope.session is not None else None
         if session is not None:
             texts |= {m.text for m in await view.conversations.messages(session, first_seq=0, last_seq=1_000)}
@@ -103,5 +104,5 @@ async def test_no_read_under_a_scope_gives_back_another_owners_message(store: St
             message = await view.conversations.message(scope, number)
             assert (message is not None) == ((scope.owner, scope.session) == (owner.owner, owner.session))
         for scope in scopes:
-            found = await view.search.candidates(scope, list(owned), SearchFilters())
+            found = await shown(view, scope)
             assert {c.key for c in found} == {number for number, of in owned.items() if of == scope}

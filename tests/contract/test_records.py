@@ -26,6 +26,7 @@ from kalito_mcp.ports.records import Unswept
 from kalito_mcp.ports.store import Store
 from tests import drafts
 from tests.contract.conftest import Backend
+from tests.index_reads import record_count, shown
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -105,8 +106,7 @@ async def purge(store: Store, *records: MemoryRecord) -> None:
 
 async def found(store: Store, term: str, scope: Scope = TRIP, **filters: Any) -> list[Candidate]:
     async with store.read() as view:
-        keys = [key for p in await view.text.postings(scope, [[term]], types=frozenset(), cap=99) for key in p.keys]
-        return list(await view.search.candidates(scope, keys, SearchFilters(**filters)))
+        return list(await shown(view, scope, term, filters=SearchFilters(**filters)))
 
 
 # Reading one
@@ -218,7 +218,7 @@ async def test_records_go_to_the_scopes_session_or_to_its_agent_as_a_whole(store
     assert [one.session_id for one in await found(store, "plan", Scope())] == [None]
     assert await found(store, "plan", TRIP) == []
     async with store.read() as view:
-        assert await view.text.record_count(Scope()) == 2
+        assert await record_count(view, Scope()) == 2
 
 
 async def test_another_owners_agents_or_sessions_record_does_not_exist(store: Store) -> None:
@@ -447,7 +447,7 @@ async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_resto
         assert await view.conversations.message(TRIP, two.key) == place
         [uncovered] = await view.conversations.uncovered_summaries(session)
         assert (await view.sessions.totals(Scope()))["messages"] == 1
-        assert await view.text.record_count(Scope()) == 1
+        assert await record_count(view, Scope()) == 1
     assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([one.key], (), ())
     assert [(m.seq, m.text, m.is_hidden) for m in places] == [(1, "one", False), (2, "", True)]
     assert (place.text, place.is_hidden) == ("", True)
@@ -625,7 +625,7 @@ async def test_an_erased_record_of_another_type_is_gone(store: Store, kind: Reco
     async with store.read() as view:
         assert await view.records.record(TRIP, record.id) is None
         assert await view.records.tombstone(TRIP, record.id) is not None
-        assert await view.text.record_count(Scope()) == 0
+        assert await record_count(view, Scope()) == 0
     assert (await session_of(store)).stats().total_pins == 0
     assert await found(store, "secret", include_internal=True) == []
 

@@ -9,6 +9,7 @@ from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.ports.store import Store, WriteTransaction
 from tests import drafts
 from tests.contract.conftest import Backend
+from tests.index_reads import keys_with, record_count, shown
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -42,10 +43,8 @@ async def seen(store: Store, word: str) -> tuple[int, int, int]:
     """How many messages the session has, records the agent, and records the word."""
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
-        postings = await view.text.postings(Scope(), [[word]], types=frozenset(), cap=10)
-        keys = [key for posting in postings for key in posting.keys]
-        found = await view.search.candidates(Scope(), keys, SearchFilters(include_internal=True))
-        return session.message_count if session else 0, await view.text.record_count(Scope()), len(found)
+        found = await shown(view, Scope(), word, filters=SearchFilters(include_internal=True))
+        return session.message_count if session else 0, await record_count(view, Scope()), len(found)
 
 
 async def test_what_a_write_committed_is_seen_by_the_next_view(store: Store) -> None:
@@ -125,7 +124,7 @@ async def test_a_view_sees_nothing_of_what_is_committed_after_its_first_read(bac
         assert before is not None
         assert await view.sessions.get(TRIP) == before
         assert len(await view.conversations.messages(before, first_seq=1, last_seq=99)) == 1
-        assert [p.keys for p in await view.text.postings(Scope(), [["dusk"]], types=frozenset(), cap=9)] == [()]
+        assert await keys_with(view, Scope(), "dusk") == []
         assert (await view.sessions.totals(Scope()))["messages"] == 1
     assert await seen(reading, "dusk") == (2, 12, 6)
 
@@ -237,6 +236,5 @@ async def test_records_of_every_type_are_in_the_text_index_under_their_type(stor
     async with store.write() as transaction:
         await write_everything(transaction)
     async with store.read() as view:
-        [posting] = await view.text.postings(Scope(), [["abandon"]], types=frozenset(), cap=10)
-        found = await view.search.candidates(Scope(), posting.keys, SearchFilters(include_internal=True))
+        found = await shown(view, Scope(), "abandon", filters=SearchFilters(include_internal=True))
     assert {candidate.type for candidate in found} == set(RecordType)

@@ -1,16 +1,30 @@
-"""Builders for the tests of retrieval: questions, candidates, stubs and a ranker."""
+"""Builders for the tests of retrieval: questions, candidates, and what a search weighs of them. Pure.
 
-from collections.abc import Mapping
+A record's place is its position among the candidates that are given.
+"""
 
-from kalito_mcp.domain.records import RecordType, Role
-from kalito_mcp.domain.search import Candidate, CandidateStub, Posting
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.retrieval.features import AnalyzedText, analyze
+from kalito_mcp.retrieval.filtering import in_scope, is_admitted
+from kalito_mcp.retrieval.matches import Matches
 from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.question import Question, parse_question
 from kalito_mcp.retrieval.ranking import Ranker
-from kalito_mcp.retrieval.term_masks import TermMasks
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
+from kalito_mcp.text.analysis import MANY, SEVERAL, index_text
 from tests.scripted import START_MS
+
+NO_FILTERS = SearchFilters()
+_NONE = -1
+_NO_ROLE = 255
 
 
 def question(text: str, *, max_terms: int = 32, now_ms: int | None = START_MS) -> Question:
@@ -18,13 +32,20 @@ def question(text: str, *, max_terms: int = 32, now_ms: int | None = START_MS) -
 
 
 def candidate(
-    text: str, key: int = 1, *, role: Role | None = Role.USER, name: str | None = None, created_at: int = START_MS
+    text: str,
+    key: int = 1,
+    *,
+    role: Role | None = Role.USER,
+    name: str | None = None,
+    created_at: int = START_MS,
+    session: str | None = "trip",
+    kind: RecordType = RecordType.MESSAGE,
 ) -> Candidate:
     return Candidate(
         key=key,
         record_id=f"msg_{key}",
-        type=RecordType.MESSAGE,
-        session_id="trip",
+        type=kind,
+        session_id=session,
         role=role,
         name=name,
         text=text,
@@ -34,47 +55,125 @@ def candidate(
     )
 
 
-def stub(
-    key: int,
-    *,
-    session: int | None = 1,
-    seq: int | None = None,
-    tokens: int = 8,
-    name: str | None = None,
-    is_admitted: bool = True,
-) -> CandidateStub:
-    """A stub of a message. Its seq is its key unless given."""
-    return CandidateStub(key, session, key if seq is None else seq, tokens, name, is_admitted)
-
-
 def analyzed_text(query: str, text: str, *, role: Role | None = Role.USER, name: str | None = None) -> AnalyzedText:
-    return analyzed(question(query), candidate(text, role=role, name=name))
+    return analyze(question(query), candidate(text, role=role, name=name))
 
 
-def analyzed(asked: Question, said: Candidate) -> AnalyzedText:
-    [read] = analyze(asked, [said])
-    return read
+def columns(*said: Candidate) -> RecordColumns:
+    """The columns of these records. None is forgotten or internal."""
+    indexed = [index_text(one.text, one.name) for one in said]
+    names = list(dict.fromkeys([None, *(one.name for one in said)]))
+    next_turns, previous_turns = _links(said)
+    return RecordColumns(
+        keys=np.array([one.key for one in said], np.int64),
+        sessions=np.array(_sessions(said), np.int32),
+        created_at=np.array([one.created_at for one in said], np.int64),
+        importance=np.array([one.importance for one in said], np.float64),
+        names=np.array([names.index(one.name) for one in said], np.int32),
+        word_counts=np.array([one.word_count for one in indexed], np.int32),
+        next_turns=np.array(next_turns, np.int32),
+        previous_turns=np.array(previous_turns, np.int32),
+        types=np.array([list(RecordType).index(one.type) for one in said], np.uint8),
+        roles=np.array([_NO_ROLE if one.role is None else list(Role).index(one.role) for one in said], np.uint8),
+        origins=np.array([list(Origin).index(one.origin) for one in said], np.uint8),
+        is_internal=np.zeros(len(said), np.bool_),
+        is_shown=np.ones(len(said), np.bool_),
+        is_first_person=np.array([one.is_first_person for one in indexed], np.bool_),
+        session_numbers={number: number for number in range(len(said))},
+        name_list=names,
+        tags={},
+    )
+
+
+def _sessions(said: Sequence[Candidate]) -> list[int]:
+    ids = list(dict.fromkeys(one.session_id for one in said if one.session_id is not None))
+    return [_NONE if one.session_id is None else ids.index(one.session_id) for one in said]
+
+
+def _links(said: Sequence[Candidate]) -> tuple[list[int], list[int]]:
+    """For each record, the places of the next and the previous message of its session."""
+    following, preceding = [_NONE] * len(said), [_NONE] * len(said)
+    last: dict[str | None, int] = {}
+    for place, one in enumerate(said):
+        if one.type is RecordType.MESSAGE and one.session_id is not None:
+            before = last.get(one.session_id, _NONE)
+            last[one.session_id] = place
+            if before != _NONE:
+                following[before], preceding[place] = place, before
+    return following, preceding
+
+
+class IndexOf:
+    """The part of a search index that pure code reads, of these records."""
+
+    session_key = None
+
+    def __init__(self, *said: Candidate) -> None:
+        self.records = columns(*said)
+        self._indexed = [index_text(one.text, one.name) for one in said]
+
+    def places(self, term: str, *, times: int = 1) -> NDArray[np.int32]:
+        of_times = {1: "terms", SEVERAL: "several", MANY: "many"}[times]
+        return np.flatnonzero([term in getattr(one, of_times) for one in self._indexed]).astype(np.int32)
+
+    def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
+        raise NotImplementedError
+
+    def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        raise NotImplementedError
+
+    def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
+        raise NotImplementedError
+
+
+def matches(asked: Question, *said: Candidate, hidden: frozenset[int] = frozenset()) -> Matches:
+    """What these records contain of a question. Those with the `hidden` keys are out of scope."""
+    index = IndexOf(*said)
+    return Matches(index, ~np.isin(index.records.keys, list(hidden)), asked)
+
+
+def neighbourhood(asked: Question, *said: Candidate, hidden: frozenset[int] = frozenset()) -> Neighbourhood:
+    """The surroundings of all these records."""
+    return Neighbourhood(columns(*said), matches(asked, *said, hidden=hidden), np.arange(len(said)))
 
 
 def ranker(
     asked: Question,
-    *candidates: Candidate,
+    *said: Candidate,
     weights: FeatureWeights = WEIGHTS,
     similarities: Mapping[int, float] | None = None,
-    admitted: frozenset[int] | None = None,
+    places: Sequence[int] | None = None,
 ) -> Ranker:
-    """A ranker of candidates that are turns of one session. Each term and kind weighs 1."""
-    found = analyze(asked, candidates)
-    postings = [
-        *(
-            Posting(term, tuple(read.candidate.key for read in found if term in read.counts), is_complete=True)
-            for term in asked.terms
-        ),
-        *(
-            Posting(kind, tuple(read.candidate.key for read in found if kind in read.hyponyms), is_complete=True)
-            for kind in asked.hyponyms
-        ),
-    ]
-    stubs = [stub(one.key, name=one.name, is_admitted=admitted is None or one.key in admitted) for one in candidates]
-    neighbourhood = Neighbourhood(TermMasks(postings, [1.0] * len(postings)), len(asked.terms), stubs)
-    return Ranker(asked, dict.fromkeys(asked.terms, 1.0), neighbourhood, weights, similarities or {})
+    """A ranker of all these records, or of those at some places. The similarities are by key."""
+    records = columns(*said)
+    by_place = {int(np.searchsorted(records.keys, key)): value for key, value in (similarities or {}).items()}
+    chosen = np.arange(len(said)) if places is None else np.array(places, np.int64)
+    return Ranker(records, asked, matches(asked, *said), chosen, weights, by_place)
+
+
+def scored(
+    asked: Question,
+    *said: Candidate,
+    weights: FeatureWeights = WEIGHTS,
+    similarities: Mapping[int, float] | None = None,
+) -> list[ScoredCandidate]:
+    """All these records with their scores, in their order."""
+    return ranker(asked, *said, weights=weights, similarities=similarities).rank(np.arange(len(said)), said)
+
+
+def scored_by_hand(
+    asked: Question, said: Candidate, parts: Mapping[str, float], *, score: float = 0.5, near: Sequence[str] = ()
+) -> ScoredCandidate:
+    """A record whose score has these parts. The turn after it contains the words of `near`."""
+    found = scored(asked, said, candidate(" ".join(near), said.key + 1))[0]
+    found.parts, found.score = parts, score
+    found.topic_score = sum(part for name, part in parts.items() if name not in ("first_person", "assistant"))
+    return found
+
+
+def hits_of(asked: Question, *said: Candidate, filters: SearchFilters = NO_FILTERS) -> list[int]:
+    """The keys of those records that match by their own words and that the filters admit."""
+    records = columns(*said)
+    found = Matches(IndexOf(*said), in_scope(records, None, filters), asked).places
+    admitted: NDArray[np.int64] = records.keys[found[is_admitted(records, found, filters)]]
+    return admitted.tolist()

@@ -6,15 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.search import Candidate, Posting, SearchRequest
+from kalito_mcp.domain.search import Candidate, SearchRequest
 from kalito_mcp.retrieval.answerability import confidence, unmatched_words
-from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
-from kalito_mcp.retrieval.ranking import ScoredCandidate
-from kalito_mcp.retrieval.term_masks import TermMasks
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from tests.retrieval.builders import analyzed, candidate, question, stub
+from tests.retrieval.builders import candidate, question, scored_by_hand
 from tests.retrieval.stored_memories import embed, page_of, remember, said_by
 from tests.scripted_embedder import ScriptedEmbedder
 
@@ -30,10 +28,7 @@ WORDS = st.sampled_from(["ferry", "moss", "ann", "list", "order", "7", "pets", "
 
 
 def scored(asked: Question, said: Candidate, *, near: tuple[str, ...] = (), **parts: float) -> ScoredCandidate:
-    at, beside = stub(said.key, name=said.name), stub(said.key + 1)
-    held = [Posting(term, (beside.key,) if term in near else (), is_complete=True) for term in asked.terms]
-    around = Neighbourhood(TermMasks(held, [1.0] * len(held)), len(held), [at, beside])
-    return ScoredCandidate(asked, analyzed(asked, said), at, around, sum(parts.values()), parts)
+    return scored_by_hand(asked, said, parts, score=sum(parts.values()), near=near)
 
 
 def strength_of(query: str, *said: Candidate, **parts: float) -> float:

@@ -118,7 +118,7 @@ async def test_what_says_the_same_is_on_no_later_page_either(store: SqliteStore)
 async def test_pages_neither_repeat_nor_move_nor_miss_what_one_page_would_have(store: SqliteStore, k: int) -> None:
     said = [f"{'ferry ' * (n % 3)}{'moss ' * (n % 4)}{'filler ' * (n * 7 % 11)}number{n}" for n in range(60)]
     await remember(store, *said)
-    policy = replace(ANYTHING, candidates=8, read=3, surrounded=3, chunk=10)
+    policy = replace(ANYTHING, read=3)
     request = SearchRequest("ferry moss", k=100)
     whole = [(hit.key, hit.score) for hit in (await page_of(store, request, policy=policy)).hits]
     paged = await pages(store, replace(request, k=k), policy)

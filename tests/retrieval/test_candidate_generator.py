@@ -183,3 +183,14 @@ async def test_a_session_is_searched_alone(store: SqliteStore) -> None:
     await remember(store, "the ferry home", scope=HOME)
     assert [hit.text for hit in await hits(store, "ferry", scope=HOME)] == ["the ferry home"]
     assert await hits(store, "ferry", scope=Scope(session="none")) == ()
+
+
+async def test_what_is_no_more_alike_than_most_is_no_hit_for_its_vector(store: SqliteStore) -> None:
+    embedder = ScriptedEmbedder()
+    await remember(store, "unbelievableness", *(f"{fruit} jam" for fruit in ("quince", "plum", "fig", "pear", "lime")))
+    await remember(store, *(f"the {tree} tree" for tree in ("ash", "elm", "fir", "oak", "yew", "box")), scope=HOME)
+    await embed(store, embedder)
+    page = await page_of(store, SearchRequest("believable", k=50, explain=True), embedder=embedder)
+    assert page.hits[0].text == "unbelievableness"
+    assert len(page.hits) < 12
+    assert all(hit.parts.get("semantic", 0) > 0 and hit.why for hit in page.hits)

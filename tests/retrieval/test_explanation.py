@@ -5,14 +5,13 @@ from datetime import UTC, datetime
 import pytest
 
 from kalito_mcp.domain.records import Role
-from kalito_mcp.domain.search import Candidate, Posting
+from kalito_mcp.domain.search import Candidate
 from kalito_mcp.retrieval import explanation
 from kalito_mcp.retrieval.explanation import explain
-from kalito_mcp.retrieval.neighbourhood import Neighbourhood
-from kalito_mcp.retrieval.ranking import ScoredCandidate
-from kalito_mcp.retrieval.term_masks import TermMasks
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.weights import FEATURES, NEGATIVE
-from tests.retrieval.builders import analyzed, candidate, question, ranker, stub
+from tests.retrieval.builders import candidate, question, scored_by_hand
+from tests.retrieval.builders import scored as ranked
 
 
 def _ms(year: int, month: int, day: int) -> int:
@@ -25,10 +24,7 @@ def scored(
     asked = question(query)
     if meant is not None:
         asked = asked.with_corrections({asked.terms[0]: (meant, 0.8)})
-    at, beside = stub(said.key), stub(said.key + 1)
-    held = [Posting(term, (beside.key,) if term in near else (), is_complete=True) for term in asked.terms]
-    around = Neighbourhood(TermMasks(held, [1.0] * len(held)), len(held), [at, beside])
-    return ScoredCandidate(asked, analyzed(asked, said), at, around, 0.5, parts)
+    return scored_by_hand(asked, said, parts, near=near)
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -113,5 +109,5 @@ def test_a_long_query_is_not_repeated_as_a_whole() -> None:
 def test_what_a_ranking_finds_can_be_explained() -> None:
     turns = [candidate("I love the ferry?", 1, role=Role.ASSISTANT), candidate("my puppy of 7 weeks", 2, name="Ann")]
     asked = question("When did Ann take how many pets on the ferry in March 2026?")
-    for one in ranker(asked, *turns, similarities={1: 0.5, 2: 0.4}).rank(turns):
+    for one in ranked(asked, *turns, similarities={1: 0.5, 2: 0.4}):
         assert explain(one)

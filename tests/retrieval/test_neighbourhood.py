@@ -1,144 +1,206 @@
-"""The evidence around records before their texts are read, and which texts are read first."""
+"""What records contain of a question, and what stands around them, before their texts are read."""
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from kalito_mcp.domain.search import CandidateStub, Posting
-from kalito_mcp.retrieval.neighbourhood import REACH, Neighbourhood
-from kalito_mcp.retrieval.term_masks import MOST_TERMS, TermMasks
-from tests.retrieval.builders import stub
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.search import Candidate
+from kalito_mcp.retrieval.matches import ONLY_TERMS, TERM_BITS
+from kalito_mcp.retrieval.neighbourhood import Neighbourhood
+from tests.retrieval.builders import candidate, columns, matches, neighbourhood, question
 
-HELD = st.lists(st.frozensets(st.integers(1, 40), max_size=20), min_size=1, max_size=5)
-STANDING = st.lists(
-    st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(0, 400)),
-    min_size=1,
+ASKED = ("ferry", "clover", "heron", "oslo", "ticket")
+SHARES = {-2: 0.4, -1: 0.5, 1: 0.3, 2: 0.2, 3: 0.1}
+
+
+class Said(NamedTuple):
+    """One record: how often it contains each of ASKED, and how many other words."""
+
+    times: tuple[int, ...]
+    fillers: int = 0
+    session: str | None = "trip"
+    kind: RecordType = RecordType.MESSAGE
+    is_hidden: bool = False
+    is_candidate: bool = True
+
+    @property
+    def terms(self) -> set[str]:
+        """What it contains, as far as the search may see it."""
+        return set() if self.is_hidden else {term for term, times in zip(ASKED, self.times, strict=True) if times}
+
+    @property
+    def words(self) -> int:
+        return sum(self.times) + self.fillers
+
+
+TIMES = st.tuples(*[st.sampled_from([0, 0, 0, 1, 2, 3, 4, 6])] * len(ASKED))
+MEMORIES = st.lists(
+    st.builds(
+        Said,
+        TIMES,
+        st.integers(0, 200),
+        st.sampled_from(["trip", "home", "gym"]),
+        st.sampled_from([RecordType.MESSAGE, RecordType.MESSAGE, RecordType.MESSAGE, RecordType.PIN]),
+        st.sampled_from([False, False, False, True]),
+        st.booleans(),
+    )
+    | st.builds(Said, TIMES, st.integers(0, 200), st.none(), st.just(RecordType.TASK)),
     max_size=20,
-    unique_by=lambda p: p[:2],
 )
 
 
-def term_masks(*held: frozenset[int] | set[int], weights: list[float] | None = None) -> TermMasks:
-    """Each set of keys is the posting of one term."""
-    postings = [Posting(f"t{n}", tuple(sorted(keys, reverse=True)), is_complete=True) for n, keys in enumerate(held)]
-    return TermMasks(postings, weights or [1.0] * len(held))
-
-
-def neighbourhood(held: TermMasks, *places: CandidateStub, term_count: int | None = None) -> Neighbourhood:
-    return Neighbourhood(held, len(held.weights) if term_count is None else term_count, places)
-
-
-def of(around: Neighbourhood, values: NDArray[Any], one: CandidateStub) -> float:
-    """One stub's value of a feature."""
-    return float(values[around.place(one)])
-
-
-def one_by_one(
-    held: Sequence[frozenset[int]], weights: Sequence[float], stubs: Sequence[CandidateStub]
-) -> dict[int, tuple[float, float, float]]:
-    """The `lexical`, `neighbours` and `session` of each stub, as the words of their docstrings say it."""
-    mass = sum(weights)
-    turns = {(one.session_key, one.seq): one.key for one in stubs if one.seq is not None}
-
-    def contains(key: int | None, term: int) -> bool:
-        return key in held[term]
-
-    def share(one: CandidateStub, term: int) -> float:
-        if contains(one.key, term):
-            return 1.0
-        if one.session_key is None or not any(
-            contains(other.key, term) for other in stubs if other.session_key == one.session_key
-        ):
-            return 0.0
-        near = sum(
-            part
-            for offset, part in {-2: 0.4, -1: 0.5, 1: 0.3, 2: 0.2, 3: 0.1}.items()
-            if one.seq is not None and contains(turns.get((one.session_key, one.seq + offset)), term)
+def records_of(memory: Sequence[Said]) -> list[Candidate]:
+    """The records, of which none has a name. Their keys have gaps."""
+    return [
+        candidate(
+            " ".join(
+                [term for term, times in zip(ASKED, one.times, strict=True) for _ in range(times)] + ["x"] * one.fillers
+            ),
+            3 * number,
+            session=one.session,
+            kind=one.kind,
         )
-        return 0.15 + min(near, 0.85)
-
-    def neighbours(one: CandidateStub) -> float:
-        total = sum(weight * share(one, term) for term, weight in enumerate(weights)) / mass
-        return total / (1 + one.tokens * 0.75 / 60)
-
-    def session(one: CandidateStub) -> float:
-        of_session = [neighbours(other) for other in stubs if other.session_key == one.session_key]
-        return 0.0 if one.session_key is None else sum(sorted(of_session)[-3:]) / 3
-
-    def lexical(one: CandidateStub) -> float:
-        own = sum(weight for term, weight in enumerate(weights) if contains(one.key, term))
-        return own / mass / (1 + 0.3 + 0.04 * one.tokens * 0.75)
-
-    return {one.key: (lexical(one), neighbours(one), session(one)) for one in stubs}
+        for number, one in enumerate(memory, 1)
+    ]
 
 
-@given(HELD, STANDING, st.lists(st.floats(0.1, 10), min_size=5, max_size=5))
-def test_all_at_once_the_features_are_those_computed_one_by_one(
-    held: list[frozenset[int]], standing: list[tuple[int, int, int]], weights: list[float]
-) -> None:
-    stubs = [stub(key, session=s, seq=q, tokens=t) for key, (s, q, t) in enumerate(standing, 1)]
-    stubs += [CandidateStub(key, None, None, 8, None, True) for key in (39, 40)]
-    weights = weights[: len(held)]
-    around = neighbourhood(term_masks(*held, weights=weights), *stubs)
-    for one in stubs:
-        found = [of(around, values, one) for values in (around.lexical, around.neighbours, around.session)]
-        assert found == pytest.approx(one_by_one(held, weights, stubs)[one.key])
+class OneByOne:
+    """The features as the words of their docstrings say them, one record after the other."""
+
+    def __init__(self, memory: Sequence[Said]) -> None:
+        self._memory = memory
+        self.places = [place for place, one in enumerate(memory) if one.is_candidate and not one.is_hidden]
+        count = sum(not one.is_hidden for one in memory)
+        weights = {term: math.log(1 + count / max(1, sum(term in one.terms for one in memory))) for term in ASKED}
+        mass = sum(weights.values())
+        self._shares = {term: weight / mass if mass else 0.0 for term, weight in weights.items()}
+
+    def turn(self, place: int, offset: int) -> int | None:
+        """The place of the message so many turns on."""
+        one = self._memory[place]
+        if one.kind is not RecordType.MESSAGE:
+            return None
+        turns = [
+            at
+            for at, other in enumerate(self._memory)
+            if other.session == one.session and other.kind is RecordType.MESSAGE
+        ]
+        at = turns.index(place) + offset
+        return turns[at] if 0 <= at < len(turns) else None
+
+    def around(self, place: int, offset: int) -> set[str]:
+        at = self.turn(place, offset)
+        return set() if at is None else self._memory[at].terms
+
+    def lexical(self, place: int) -> float:
+        one, found = self._memory[place], 0.0
+        for term, times in zip(ASKED, one.times, strict=True):
+            if times and not one.is_hidden:
+                estimate = 5.0 if times >= 4 else 2.4 if times >= 2 else 1.0
+                found += self._shares[term] * estimate / (estimate + 0.3 + 0.04 * one.words)
+        return found
+
+    def neighbours(self, place: int) -> float:
+        one = self._memory[place]
+        of_session = [at for at in self.places if self._memory[at].session == one.session is not None] or [place]
+        in_session = set().union(*(self._seen(at) for at in of_session)) | one.terms
+        total = 0.0
+        for term in in_session:
+            near = sum(share for offset, share in SHARES.items() if term in self.around(place, offset))
+            total += self._shares[term] * (1.0 if term in one.terms else 0.15 + min(near, 0.85))
+        return total / (1 + one.words / 60)
+
+    def session(self, place: int) -> float:
+        session = self._memory[place].session
+        best = sorted(self.neighbours(at) for at in self.places if self._memory[at].session == session)[-3:]
+        return 0.0 if session is None else sum(best) / 3
+
+    def _seen(self, place: int) -> set[str]:
+        return self._memory[place].terms.union(*(self.around(place, offset) for offset in SHARES))
 
 
-def test_the_records_with_the_most_weight_come_first_and_equal_ones_newest_first() -> None:
-    held = term_masks({1, 2, 5}, {2, 3, 4}, {9}, weights=[1.0, 1.0, 3.0])
-    assert list(held.heaviest(9)) == [9, 2, 5, 4, 3, 1]
-    assert [list(held.heaviest(count)) for count in (1, 2, 3, 4)] == [[9], [9, 2], [9, 2, 5], [9, 2, 5, 4]]
+@given(MEMORIES)
+def test_all_at_once_the_features_are_those_computed_one_by_one(memory: list[Said]) -> None:
+    records, expected = records_of(memory), OneByOne(memory)
+    hidden = frozenset(record.key for record, one in zip(records, memory, strict=True) if one.is_hidden)
+    found = matches(question(" ".join(ASKED)), *records, hidden=hidden)
+    assert found.lexical.tolist() == pytest.approx([expected.lexical(place) for place in range(len(memory))])
+    assert [set(found.terms_in(int(mask))) for mask in found.masks[:-1]] == [one.terms for one in memory]
+    assert found.places.tolist() == [place for place, one in enumerate(memory) if one.terms]
+    around = Neighbourhood(columns(*records), found, np.array(expected.places, np.int64))
+    assert around.neighbours.tolist() == pytest.approx(list(map(expected.neighbours, expected.places)))
+    assert around.session.tolist() == pytest.approx(list(map(expected.session, expected.places)))
+    for at, place in enumerate(expected.places):
+        near = set().union(*(expected.around(place, offset) for offset in SHARES))
+        assert set(found.terms_in(around.neighbour_terms(at))) == near
+        session = memory[place].session
+        others = [other for other in expected.places if other != place and memory[other].session == session]
+        assert around.is_alone(at) == (session is None or not any(memory[other].terms for other in others))
 
 
-@given(HELD, st.lists(st.floats(0.1, 10), min_size=5, max_size=5))
-def test_every_record_that_holds_something_comes_once_and_weights_never_rise(
-    held: list[frozenset[int]], weights: list[float]
-) -> None:
-    found = term_masks(*held, weights=weights[: len(held)])
-    order = list(found.heaviest(1_000))
-    assert sorted(order) == sorted(frozenset().union(*held))
-    expected = {key: sum(w for keys, w in zip(held, weights, strict=False) if key in keys) for key in order}
-    weight = dict(zip(order, found.weight(found.of(np.array(order, np.int64))).tolist(), strict=True))
-    assert weight == pytest.approx(expected)
-    assert [(weight[key], key) for key in order] == sorted(((weight[key], key) for key in order), reverse=True)
-    for count in range(1, len(order) + 1):
-        assert list(found.heaviest(count)) == order[:count]
+@given(MEMORIES)
+def test_context_scores_are_in_zero_to_one_and_never_below_the_own_terms(memory: list[Said]) -> None:
+    shown = [one._replace(is_hidden=False) for one in memory]
+    records = records_of(shown)
+    found, around = matches(question(" ".join(ASKED)), *records), neighbourhood(question(" ".join(ASKED)), *records)
+    undamped = around.neighbours * (1 + columns(*records).word_counts / 60)
+    assert all(0.0 <= value < 1.0 for value in found.lexical)
+    assert all(own <= value + 1e-6 for own, value in zip(found.own, undamped, strict=True))
+    assert all(lexical <= own + 1e-6 for lexical, own in zip(found.lexical, found.own, strict=True))
+    assert all(value <= 1 + 1e-6 for value in (*undamped, *around.session))
+    assert (found.lexical > 0).tolist() == [bool(one.terms) for one in shown]
 
 
-def test_a_record_without_a_term_has_an_empty_mask() -> None:
-    assert term_masks({2, 4}).of(np.array([1, 2, 3, 4, 5])).tolist() == [0, 1, 0, 1, 0]
-    assert term_masks(set()).of(np.array([1])).tolist() == [0]
+def test_a_rarer_term_weighs_more_and_a_term_that_nothing_holds_weighs_most() -> None:
+    found = matches(
+        question("common rare absent"), *(candidate("common", key) for key in range(1, 99)), candidate("rare", 99)
+    )
+    weights = dict(zip(found.terms, found.shares.tolist(), strict=True))
+    mass = sum(math.log1p(99 / count) for count in (98, 1, 1))
+    assert weights == pytest.approx(
+        {"common": math.log1p(99 / 98) / mass, "rare": math.log1p(99) / mass, "absent": math.log1p(99) / mass}
+    )
+    assert sum(found.shares) == pytest.approx(1)
 
 
-def test_no_postings_hold_nothing() -> None:
-    assert list(TermMasks([], []).heaviest(5)) == []
-    assert neighbourhood(TermMasks([], []), stub(1)).neighbours_at_length(stub(1), 5) == 0.0
+def test_terms_beyond_those_of_a_mask_count_in_the_text_alone() -> None:
+    many = [f"word{number}x" for number in range(TERM_BITS + 2)]
+    asked = question(" ".join(many), max_terms=100)
+    said = [candidate(word, key) for key, word in enumerate([*many[:-1], many[-1], many[-1]], 1)]
+    found = matches(asked, *said)
+    assert found.terms == tuple(many[:TERM_BITS])
+    assert (found.masks & ONLY_TERMS)[TERM_BITS:].tolist() == [0] * (len(said) + 1 - TERM_BITS)
+    assert (found.lexical > 0).all()
+    assert found.places.tolist() == list(range(len(said)))
 
 
-def test_no_records_have_no_features() -> None:
-    assert len(neighbourhood(term_masks({1})).neighbours) == 0
+def test_no_records_contain_nothing() -> None:
+    asked = question("ferry")
+    assert (matches(asked).places.tolist(), matches(asked).masks.tolist()) == ([], [0])
+    assert matches(asked, candidate("ferry"), hidden=frozenset({1})).places.tolist() == []
 
 
-def test_terms_beyond_those_of_a_mask_are_left_out() -> None:
-    many = [frozenset({key}) for key in range(1, MOST_TERMS + 3)]
-    around = neighbourhood(term_masks(*many), stub(1), stub(MOST_TERMS + 1))
-    assert around.contains_any.tolist() == [True, False]
+def test_a_record_that_is_out_of_scope_is_not_counted() -> None:
+    said = [candidate("ferry", 1), candidate("ferry clover", 2), candidate("clover", 3)]
+    assert matches(question("ferry clover"), *said, hidden=frozenset({3})).own.tolist() == pytest.approx(
+        [*matches(question("ferry clover"), *said[:2]).own, 0.0]
+    )
 
 
-def alone(held: TermMasks, offset: int) -> float:
-    """The context of turn 10 where the only term is held by one turn so far from it."""
-    at, beside = stub(10), stub(10 + offset)
-    return neighbourhood(held, at, beside).neighbours_at_length(at, 0)
+def around_turn(offset: int) -> float:
+    """What turn 10 gets of the only term, which is in the turn so far from it."""
+    turns = [candidate("ferry" if key == 10 + offset else "", key) for key in range(1, 21)]
+    return float(neighbourhood(question("ferry"), *turns).neighbours[9])
 
 
 def test_nearer_turns_count_more_and_earlier_ones_more_than_later_ones() -> None:
-    shares = {offset: alone(term_masks({10 + offset}), offset) for offset in (-4, -3, -2, -1, 1, 2, 3, 4)}
+    shares = {offset: around_turn(offset) for offset in (-4, -3, -2, -1, 1, 2, 3, 4)}
     assert shares[-1] > shares[-2] > shares[-3]
     assert shares[1] > shares[2] > shares[3] > shares[4]
     assert shares[-1] > shares[1]
@@ -146,98 +208,72 @@ def test_nearer_turns_count_more_and_earlier_ones_more_than_later_ones() -> None
 
 
 def test_what_is_said_elsewhere_is_no_context() -> None:
-    at, elsewhere = stub(10), stub(11, session=2, seq=11)
-    around = neighbourhood(term_masks({11}), at, elsewhere)
-    assert (around.neighbours_at_length(at, 0), around.neighbour_terms(at), of(around, around.session, at)) == (
-        0.0,
-        0,
-        0.0,
-    )
+    at, elsewhere = candidate("", 10), candidate("ferry", 11, session="home")
+    around = neighbourhood(question("ferry"), at, elsewhere)
+    assert (around.neighbours[0], around.neighbour_terms(0), around.session[0]) == (0.0, 0, 0.0)
 
 
-def test_a_record_without_a_session_has_its_own_words_alone() -> None:
-    lone, other = CandidateStub(1, None, None, 8, None, True), CandidateStub(2, None, None, 8, None, True)
-    around = neighbourhood(term_masks({1}, {2}), lone, other)
-    assert around.neighbours_at_length(lone, 0) == around.neighbours_at_length(other, 0) == 0.5
-    assert (of(around, around.session, lone), around.neighbour_terms(lone)) == (0.0, 0)
+def test_records_without_a_session_have_their_own_words_alone() -> None:
+    said = [candidate(text, key, session=None, kind=RecordType.TASK) for key, text in enumerate(("ferry", "clover"), 1)]
+    around = neighbourhood(question("ferry clover"), *said)
+    assert around.neighbours.tolist() == pytest.approx([0.5 / (1 + 1 / 60)] * 2)
+    assert (around.session.tolist(), around.neighbour_terms(0), around.is_alone(0)) == ([0.0, 0.0], 0, True)
 
 
 def test_a_term_counts_once_however_many_turns_around_hold_it() -> None:
-    turns = [stub(key) for key in range(1, 20)]
-    everywhere = neighbourhood(term_masks(set(range(1, 20)) - {10}), *turns)
-    assert everywhere.neighbours_at_length(turns[9], 0) == 1.0
-    assert everywhere.neighbours_at_length(turns[8], 0) == 1.0
+    turns = [candidate("" if key == 10 else "ferry", key) for key in range(1, 20)]
+    assert neighbourhood(question("ferry"), *turns).neighbours[9] == 1.0
 
 
 def test_the_longer_a_text_is_the_less_its_surroundings_say() -> None:
-    around = neighbourhood(term_masks({1}), stub(1))
-    found = [around.neighbours_at_length(stub(1), length) for length in (0, 10, 60, 1_000, 100_000)]
+    said = [candidate("ferry" + " x" * (length - 1), session=None) for length in (1, 10, 60, 1_000, 100_000)]
+    found = [float(neighbourhood(question("ferry"), one).neighbours[0]) for one in said]
     assert found == sorted(found, reverse=True)
-    assert (found[0], found[2]) == (1.0, 0.5)
+    assert found[2] == 0.5
     assert found[-1] > 0
 
 
-@given(HELD, STANDING, st.integers(0, 300))
-def test_context_scores_are_in_zero_to_one_and_never_below_the_own_terms(
-    held: list[frozenset[int]], standing: list[tuple[int, int, int]], length: int
-) -> None:
-    found = term_masks(*held)
-    places = [stub(key, session=s, seq=q, tokens=t) for key, (s, q, t) in enumerate(standing, 1)]
-    around = neighbourhood(found, *places)
-    bare = neighbourhood(found, *(one._replace(session_key=None, seq=None) for one in places))
-    for one in places:
-        assert 0.0 <= of(around, around.lexical, one) < 1.0
-        assert of(around, around.lexical, one) <= around.neighbours_at_length(one, 0) <= 1.0 + 1e-9
-        assert bare.neighbours_at_length(one, length) <= around.neighbours_at_length(one, length)
-        assert 0.0 <= of(around, around.session, one) <= 1.0 + 1e-9
-        assert (of(around, around.lexical, one) > 0) == of(around, around.contains_any, one)
-
-
 def test_instances_of_a_kind_are_no_terms_and_no_context() -> None:
-    dog, other = stub(1), stub(2)
-    around = neighbourhood(term_masks(set(), {1}), dog, other, term_count=1)
-    assert of(around, around.contains_any, dog)
-    assert of(around, around.hyponym, dog) > 0 == of(around, around.hyponym, other)
-    assert around.neighbour_terms(dog) == around.neighbour_terms(other) == 0
-    assert (
-        of(around, around.lexical, dog)
-        == around.neighbours_at_length(dog, 0)
-        == around.neighbours_at_length(other, 0)
-        == 0.0
-    )
+    said = [candidate("my puppy", 1), candidate("hello", 2)]
+    found, around = matches(question("Which pets?"), *said), neighbourhood(question("Which pets?"), *said)
+    assert found.places.tolist() == [0]
+    assert found.hyponym[0] > 0 == found.hyponym[1]
+    assert [found.has_hyponym(int(mask)) for mask in found.masks] == [True, False, False]
+    assert around.neighbour_terms(0) == around.neighbour_terms(1) == 0
+    assert not (found.lexical.any() or around.neighbours.any())
 
 
-def test_the_terms_around_are_those_of_the_turns_in_reach_and_not_its_own() -> None:
-    turns = [stub(key) for key in range(1, 9)]
-    around = neighbourhood(term_masks({5}, {4}, {8}, {1}), *turns)
-    assert around.neighbour_terms(turns[4]) == 0b0110
-    assert of(around, around.lexical, turns[4]) > 0
-    assert turns[7].seq is not None
-    assert turns[7].seq - 5 == REACH
+def test_the_terms_around_are_those_of_the_turns_in_reach_whoever_writes_between() -> None:
+    said = ["heron", "", "", "clover", "ferry", "", "", "oslo", "ticket"]
+    mine = [candidate(text, 2 * key) for key, text in enumerate(said, 1)]
+    theirs = [candidate("ticket", 2 * key + 1, session="home") for key in range(1, 9)]
+    together = sorted([*mine, *theirs], key=lambda one: one.key)
+    asked = question(" ".join(ASKED))
+    found, around = matches(asked, *together), neighbourhood(asked, *together)
+    assert found.terms_in(around.neighbour_terms(together.index(mine[4]))) == ["clover", "oslo"]
 
 
 def test_a_session_is_worth_the_mean_of_its_three_best() -> None:
-    turns = [stub(1, tokens=0), stub(2, session=2, seq=1, tokens=0)]
-    around = neighbourhood(term_masks({1, 2}), *turns)
-    assert of(around, around.session, turns[0]) == pytest.approx(1 / 3)
-    four = [stub(key, seq=key * 10, tokens=0) for key in (1, 2, 3, 4)]
-    around = neighbourhood(term_masks({1, 2, 3}), *four)
-    assert of(around, around.session, four[3]) == pytest.approx(1.0)
+    one = neighbourhood(question("ferry"), candidate("ferry", 1), candidate("", 2, session="home"))
+    assert one.session.tolist() == pytest.approx([one.neighbours[0] / 3, 0.0])
+    four = neighbourhood(question("ferry"), *(candidate("ferry", key) for key in range(1, 5)))
+    assert four.session.tolist() == pytest.approx(four.neighbours.tolist())
+
+
+def semantic(similarities: Mapping[int, float]) -> list[float]:
+    """For each of eight turns, the similarity around it. The similarities are by place."""
+    turns = [candidate("ferry", key) for key in range(1, 9)]
+    return list(map(float, neighbourhood(question("ferry"), *turns).neighbour_semantic(similarities)))
 
 
 def test_of_what_is_around_the_nearer_counts_the_more_and_the_record_itself_not() -> None:
-    turns = [stub(key) for key in range(1, 9)]
-    around = neighbourhood(term_masks({1}), *turns)
-    found = [of(around, around.neighbour_semantic({key: 0.5}), turns[3]) for key in range(1, 9)]
+    found = [semantic({place: 0.5})[3] for place in range(8)]
     assert found == pytest.approx([0.15, 0.3, 0.5, 0.0, 0.5, 0.3, 0.15, 0.0])
-    assert of(around, around.neighbour_semantic({3: 0.2, 2: 0.9}), turns[3]) == pytest.approx(0.54)
-    assert not around.neighbour_semantic({3: -0.5}).any()
-    assert not around.neighbour_semantic({}).any()
+    assert semantic({2: 0.2, 1: 0.9})[3] == pytest.approx(0.54)
+    assert not any(semantic({2: -0.5}))
+    assert not any(semantic({}))
 
 
-@given(st.dictionaries(st.integers(1, 9), st.floats(-1, 1)))
+@given(st.dictionaries(st.integers(0, 7), st.floats(-1, 1)))
 def test_what_is_around_never_exceeds_the_greatest_value_and_is_never_negative(values: dict[int, float]) -> None:
-    turns = [stub(key) for key in range(1, 10)]
-    around = neighbourhood(term_masks({1}), *turns)
-    for value in around.neighbour_semantic(values):
-        assert 0.0 <= value <= max([0.0, *values.values()])
+    assert all(0.0 <= value <= max([0.0, *values.values()]) for value in semantic(values))

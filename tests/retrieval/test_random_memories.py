@@ -11,7 +11,7 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.text.analysis import index_terms
+from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.spelling import similarity
 from tests import drafts
 from tests.retrieval.builders import question
@@ -59,7 +59,7 @@ def test_every_hit_has_a_reason_a_score_in_zero_to_one_and_its_place(
 
     def is_asked(hit: Hit) -> bool:
         """Whether it holds a term, an instance of a kind, or what a mistyped word may have meant."""
-        held = set(index_terms(hit.text, hit.name))
+        held = set(index_text(hit.text, hit.name).terms)
         instances = set().union(*asked.hyponyms.values())
         return bool(held & (set(asked.terms) | instances)) or any(similarity(w, h) > 0 for w in written for h in held)
 

@@ -2,15 +2,18 @@
 
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
-from kalito_mcp.domain.search import Candidate
-from kalito_mcp.retrieval.ranking import Ranker, ScoredCandidate
+from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.retrieval.ranking import Ranker
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.weights import FEATURES, NEGATIVE, WEIGHTS, FeatureWeights
-from tests.retrieval.builders import candidate, question, ranker
+from tests.retrieval.builders import candidate, hits_of, question, ranker
+from tests.retrieval.builders import scored as ranked
 
 NOTHING = FeatureWeights(**dict.fromkeys(FEATURES, 0.0))
 SAID = st.lists(st.sampled_from(["ferry", "puppy", "I", "prefer", "filler", "seven", "Monday", "?"]), max_size=8)
@@ -18,32 +21,29 @@ TURNS = st.lists(st.tuples(SAID, st.sampled_from(Role), st.sampled_from([None, "
 
 
 def scored(query: str, *candidates: Candidate, weights: FeatureWeights = WEIGHTS) -> list[ScoredCandidate]:
-    asked = question(query)
-    return ranker(asked, *candidates, weights=weights).rank(candidates)
+    return ranked(question(query), *candidates, weights=weights)
 
 
-def keys(ranked: Ranker) -> list[int]:
-    """Of what may be a hit, the most promising first."""
-    return [key for _, key in ranked.by_first_stage_score()]
+def keys(ranker: Ranker, *said: Candidate) -> list[int]:
+    """The keys of the records, the most promising first."""
+    return [said[at].key for at in ranker.order()]
 
 
 def test_a_record_without_anything_asked_for_is_no_hit_whatever_surrounds_it() -> None:
     turns = [candidate("the ferry to Moss", 1), candidate("at seven", 2), candidate("ferry, Moss", 3)]
-    assert set(keys(ranker(question("ferry Moss"), *turns))) == {1, 3}
+    assert hits_of(question("ferry Moss"), *turns) == [1, 3]
 
 
-def test_an_instance_of_a_kind_makes_a_hit_and_so_does_a_likeness_above_zero() -> None:
-    turns = [candidate("my new puppy", 1), candidate("nothing", 2), candidate("far", 3), candidate("near", 4)]
-    likeness = {2: 0.0, 3: -0.4, 4: 0.3}
-    assert set(keys(ranker(question("Which pets?"), *turns, similarities=likeness))) == {1, 4}
+def test_an_instance_of_a_kind_makes_a_hit() -> None:
+    assert hits_of(question("Which pets?"), candidate("my new puppy", 1), candidate("nothing", 2)) == [1]
 
 
 def test_what_the_filters_do_not_admit_is_no_hit_and_still_context() -> None:
-    turns = [candidate("ferry", 1), candidate("Moss", 2)]
+    turns = [candidate("ferry", 1, role=Role.ASSISTANT), candidate("Moss", 2)]
     asked = question("ferry Moss")
-    alone, beside = ranker(asked, turns[1]), ranker(asked, *turns, admitted=frozenset({2}))
-    assert keys(beside) == [2]
-    [without], [of] = alone.rank(turns[1:]), beside.rank(turns[1:])
+    assert hits_of(asked, *turns, filters=SearchFilters(roles=frozenset({Role.USER}))) == [2]
+    [of] = ranker(asked, *turns, places=[1]).rank(np.array([0]), turns[1:])
+    [without] = ranked(asked, turns[1])
     assert of.parts["neighbours"] > without.parts["neighbours"]
     assert (of.neighbour_terms, without.neighbour_terms) == (("ferry",), ())
 
@@ -51,7 +51,7 @@ def test_what_the_filters_do_not_admit_is_no_hit_and_still_context() -> None:
 def test_equal_promises_come_newest_first_and_more_of_the_query_before_them() -> None:
     turns = [candidate(text, key) for key, text in enumerate(("ferry", "ferry", "ferry Moss"), 1)]
     weights = replace(NOTHING, lexical=1.0)
-    assert keys(ranker(question("ferry Moss"), *turns, weights=weights)) == [3, 2, 1]
+    assert keys(ranker(question("ferry Moss"), *turns, weights=weights), *turns) == [3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,7 @@ def test_an_instance_counts_only_from_the_named_speaker_if_one_is_named(
     present = [candidate("hello", 2, name="Ann"), candidate("hello", 3, name="Bob")]
     if "Eve" in query:
         present = present[1:]
-    asked = question(query)
-    [found] = ranker(asked, said, *present).rank([said])
+    found = scored(query, said, *present)[0]
     assert ("hyponym" in found.parts) is counts
 
 
@@ -91,10 +90,10 @@ def test_a_vectors_likeness_counts_for_the_record_and_for_those_around_it() -> N
     turns = [candidate("ferry", 1), candidate("quince", 2), candidate("far", 3)]
     asked = question("ferry")
     likeness = {1: 0.0, 2: 0.8, 3: -0.9}
-    found = ranker(asked, *turns, similarities=likeness).rank(turns)
+    found = ranked(asked, *turns, similarities=likeness)
     assert ["semantic" in one.parts for one in found] == [False, True, False]
     assert found[0].parts["neighbour_semantic"] > 0
-    assert not any({"semantic", "neighbour_semantic"} & set(one.parts) for one in ranker(asked, *turns).rank(turns))
+    assert not any({"semantic", "neighbour_semantic"} & set(one.parts) for one in ranked(asked, *turns))
 
 
 @given(TURNS, st.sampled_from(["ferry", "When did Ann prefer the ferry?", "How many pets?", "ferry puppy seven"]))
@@ -146,16 +145,14 @@ def test_what_is_said_around_counts_less_where_several_answers_are_asked_for() -
 def test_where_several_answers_are_asked_for_the_same_places_are_promising() -> None:
     turns = [candidate("the ferry", 1), candidate("to Moss", 2), candidate("at seven", 3), candidate("Moss", 4)]
     one, several = (ranker(question(f"Which {asked} to Moss?"), *turns) for asked in ("ferry is", "ferries are"))
-    assert several.by_first_stage_score() == one.by_first_stage_score()
+    assert keys(several, *turns) == keys(one, *turns)
 
 
 def test_a_kind_counts_where_whom_the_query_names_says_it_or_is_named() -> None:
     def kind(text: str, name: str) -> float:
         asked = candidate("hello", 9, name="Ben")
         told = candidate(text, 1, name=name)
-        question_of_ben = question("Which pets does Ben have?")
-        [found] = ranker(question_of_ben, told, asked).rank([told])
-        return found.parts.get("hyponym", 0.0)
+        return scored("Which pets does Ben have?", told, asked)[0].parts.get("hyponym", 0.0)
 
     assert kind("my puppy", "Ben") > 0
     assert kind("how is your puppy, Ben", "Ann") > 0
@@ -168,3 +165,24 @@ def test_manner_counts_the_same_whether_one_or_several_things_are_asked_for() ->
         [found] = scored(query, said, weights=replace(NOTHING, lexical=0.1, first_person=0.1))
         own, manner = found.parts["lexical"], found.parts["first_person"]
         assert manner == pytest.approx(min(1.0, own / (0.1 / 0.1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("The ferry.", set()), ("I took the ferry.", {"first_person"}), ("Always by ferry, and it is ours.", set())],
+)
+def test_the_manner_of_a_text_is_whether_the_speaker_talks_about_themselves(text: str, expected: set[str]) -> None:
+    [found] = scored("ferry", candidate(text))
+    assert found.parts.keys() & {"first_person", "assistant"} == expected
+
+
+def test_an_assistants_words_count_less_unless_they_are_asked_for_or_it_has_a_name() -> None:
+    def is_less(query: str, role: Role | None, name: str | None = None) -> bool:
+        [found] = scored(query, candidate("The ferry.", role=role, name=name))
+        return found.parts.get("assistant", 0.0) < 0
+
+    assert is_less("ferry", Role.ASSISTANT)
+    assert not is_less("ferry", Role.USER)
+    assert not is_less("ferry", None)
+    assert not is_less("ferry", Role.ASSISTANT, "Ann")
+    assert not is_less("Which ferry did you recommend?", Role.ASSISTANT)

@@ -243,3 +243,11 @@ async def test_a_session_of_any_agent_scores_its_hits(store: SqliteStore) -> Non
     hits = await search(store, "ferry moss", scope=Scope(session="gym"))
     assert [hit.text for hit in hits] == ["the ferry to Moss", "the ferry"]
     assert hits[0].score > hits[1].score > 0
+
+
+async def test_an_agent_of_whom_nothing_is_remembered_yet_has_no_hits(store: SqliteStore) -> None:
+    async with store.write() as transaction:
+        await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+    assert await found(store, "ferry") == []
+    await remember(store, "The ferry left.")
+    assert await found(store, "ferry") == ["The ferry left."]

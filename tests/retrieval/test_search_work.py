@@ -1,4 +1,4 @@
-"""The work of one search is bounded, however common the words and however many the records."""
+"""The work of one search is bounded, however common the words, and no record is left out for its age."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,10 +7,9 @@ import pytest
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, CandidateStub, SearchFilters
-from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.search import SearchQueries
+from kalito_mcp.storage.sqlite.search_index import SqliteSearchIndex
 from tests import drafts
 from tests.retrieval.stored_memories import ANYTHING, remember, search
 from tests.scripted import START_MS
@@ -21,39 +20,22 @@ DAY_MS = 86_400_000
 
 @dataclass
 class Looked:
-    """What one search read."""
+    """How many texts the searches read."""
 
-    keys: int = 0
-    candidates: int = 0
+    texts: int = 0
 
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
-    """Counts the places that are weighed and the texts that are read, at the store's own methods."""
-    counts = Looked()
-    original, standing = SearchQueries.candidates, SearchQueries.candidate_stubs
+    """Counts at the store's own method."""
+    counts, original = Looked(), SqliteSearchIndex.candidates
 
-    async def placing(
-        self: SearchQueries,
-        scope: Scope,
-        keys: Sequence[int],
-        centres: Sequence[int],
-        *,
-        reach: int,
-        filters: SearchFilters,
-    ) -> Sequence[CandidateStub]:
-        counts.keys += len(keys)
-        return await standing(self, scope, keys, centres, reach=reach, filters=filters)
+    def counting(self: SqliteSearchIndex, keys: Sequence[int]) -> Sequence[Candidate]:
+        found = original(self, keys)
+        counts.texts += len(found)
+        return found
 
-    async def counting(
-        self: SearchQueries, scope: Scope, keys: Sequence[int], filters: SearchFilters
-    ) -> Sequence[Candidate]:
-        answer = await original(self, scope, keys, filters)
-        counts.candidates += len(answer)
-        return answer
-
-    monkeypatch.setattr(SearchQueries, "candidate_stubs", placing)
-    monkeypatch.setattr(SearchQueries, "candidates", counting)
+    monkeypatch.setattr(SqliteSearchIndex, "candidates", counting)
     return counts
 
 
@@ -62,39 +44,55 @@ async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_al
 ) -> None:
     for part in range(4):
         await remember(store, *(f"the data of today {part}x{n}" for n in range(5_000)))
-    policy = ANYTHING
     assert len(await search(store, "data today", k=10)) == 10
-    assert looked.candidates <= policy.most_read
-    looked.keys = 0
-    none = SearchFilters(roles=frozenset({Role.SYSTEM}))
-    assert await search(store, "data today", filters=none) == ()
-    assert 0 < looked.keys <= policy.filtered_candidates
+    assert looked.texts == ANYTHING.read
+    looked.texts = 0
+    assert await search(store, "data today", filters=SearchFilters(roles=frozenset({Role.SYSTEM}))) == ()
+    assert looked.texts == 0
 
 
-async def test_the_first_texts_read_are_those_that_may_score_nearly_as_high_as_the_tenth(
-    store: SqliteStore, looked: Looked
-) -> None:
+async def test_more_texts_are_read_only_when_a_page_needs_them(store: SqliteStore, looked: Looked) -> None:
     both, one = [f"ferry moss x{n}" for n in range(30)], [f"ferry y{n}" for n in range(60)]
     for number, text in enumerate(both + one):
         await remember(store, text, scope=Scope(session=f"s{number}"))
-    assert len(await search(store, "ferry moss")) == 10
-    assert looked.candidates == len(both)
-    looked.candidates = 0
-    assert len(await search(store, "ferry moss", k=40)) == 40
-    assert looked.candidates == len(both + one)
-    looked.candidates = 0
-    await search(store, "ferry moss", policy=replace(ANYTHING, read=50))
-    assert looked.candidates == 50
-    looked.candidates = 0
-    await search(store, "ferry moss", policy=replace(ANYTHING, worth_reading=0.0))
-    assert looked.candidates == len(both + one)
+    policy = replace(ANYTHING, read=30)
+    assert {hit.text for hit in await search(store, "ferry moss", k=10, policy=policy)} <= set(both)
+    assert looked.texts == 30
+    looked.texts = 0
+    assert len(await search(store, "ferry moss", k=90, policy=policy)) == 90
+    assert looked.texts == 90
+
+
+async def test_a_phrase_is_looked_for_in_a_bounded_number_of_texts(store: SqliteStore, looked: Looked) -> None:
+    await remember(store, *(f"moss ferry x{n}" for n in range(60)))
+    policy = replace(ANYTHING, phrase_texts=20, read=5)
+    assert len(await search(store, '"ferry moss"', k=4, policy=policy)) == 4
+    assert looked.texts == 20
+
+
+async def test_no_more_candidates_are_found_than_the_policy_allows(store: SqliteStore) -> None:
+    await remember(store, *(f"ferry x{n}" for n in range(60)))
+    assert len(await search(store, "ferry", k=100, policy=replace(ANYTHING, candidates=25))) == 25
+
+
+@pytest.mark.parametrize("candidates", [1, 5, 40])
+async def test_the_candidates_are_those_that_match_best_and_of_equal_ones_the_newest(
+    store: SqliteStore, candidates: int
+) -> None:
+    best = await remember(store, "the ferry to Moss")
+    await remember(store, *(f"ferry {'x ' * 30}" for _ in range(20)))
+    equal = await remember(store, *(f"the ferry y{n}" for n in range(20)), scope=Scope(session="new"))
+    hits = await search(store, "ferry Moss", k=100, policy=replace(ANYTHING, candidates=candidates))
+    found = {key for hit in hits for key in (hit.key, *(int(one[4:]) for one in hit.same))}
+    expected = [*best, *reversed(equal)][:candidates]
+    assert set(expected) <= found
+    assert len(found) == candidates
 
 
 async def test_a_session_is_searched_behind_newer_records_of_others(store: SqliteStore) -> None:
     old = await remember(store, *(f"ferry x{n}" for n in range(30)), scope=Scope(session="old"))
     await remember(store, *["ferry"] * 60, scope=Scope(session="new"))
-    policy = SearchPolicy(min_score=0, postings=10)
-    hits = await search(store, "ferry", scope=Scope(session="old"), policy=policy)
+    hits = await search(store, "ferry", scope=Scope(session="old"), policy=replace(ANYTHING, candidates=10))
     assert {hit.key for hit in hits} <= set(old)
     assert len(hits) == 10
 
@@ -103,7 +101,7 @@ async def test_common_words_before_a_time_are_found_behind_newer_records(store: 
     for day in range(4):
         said = [drafts.message(f"the data of {day}x{n}", created_at=START_MS + day * DAY_MS + n) for n in range(30)]
         await remember(store, *said, scope=Scope(session=f"day{day}"))
-    policy = SearchPolicy(min_score=0, postings=10)
+    policy = replace(ANYTHING, candidates=10)
     for until in (START_MS + DAY_MS + 40, START_MS + 40):
         hits = await search(store, "data", filters=SearchFilters(until=until), policy=policy, k=5)
         assert len(hits) == 5

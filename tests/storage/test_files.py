@@ -14,13 +14,14 @@ import anyio
 import pytest
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters, SearchRequest
+from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import StorageDamaged, StorageError, StorageReadOnly
 from kalito_mcp.ports.store import StoragePolicy, Store
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
+from tests.index_reads import shown
 from tests.scripted import START_MS, ScriptedClock
 from tests.storage.conftest import MESSAGES, TEXT
 
@@ -50,8 +51,7 @@ async def read_everything(store: Store) -> set[str]:
             texts |= {n.text or "" for n in (await view.graphs.load(Scope(session=session.id))).nodes}
         await view.graphs.load(Scope(), after=(await view.graphs.state(Scope())).revision - 1)
         texts |= {n.text or "" for n in (await view.graphs.load(Scope())).nodes}
-        found = await view.search.candidates(Scope(), range(1, 1_000), SearchFilters())
-        texts |= {c.text for c in found}
+        texts |= {c.text for c in await shown(view, Scope())}
     page = await Searcher(store, SearchPolicy(), ScriptedClock()).search(Scope(), SearchRequest("ferry to Moss", k=100))
     return texts | {hit.text for hit in page.hits}
 

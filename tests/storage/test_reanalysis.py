@@ -4,14 +4,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import anyio
 import pytest
 
-from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -19,8 +17,9 @@ from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.text_index import DELETE_ALL_TERMS, INSERT_TERMS, TextIndexStatements, index_entry
-from kalito_mcp.text.analysis import ANALYSIS_VERSION, index_terms
+from kalito_mcp.text.analysis import ANALYSIS_VERSION, IndexedText, index_text
 from tests import drafts
+from tests.index_reads import keys_with, record_count
 from tests.scripted import START_MS, ScriptedClock
 from tests.server.wire import clean_environment
 from tests.storage.conftest import MESSAGES, ROOT, Disk
@@ -30,19 +29,19 @@ TRIP = Scope(session="trip")
 SAID = ("The apple is ripe.", "The ferry leaves at seven.")
 
 
-def of_the_first_analysis(text: str, name: str | None) -> Sequence[str]:
+def of_the_first_analysis(text: str, name: str | None) -> IndexedText:
     """Terms as the first analysis had them: it took every final e away."""
-    return list(dict.fromkeys(term[:-1] if term.endswith("e") else term for term in index_terms(text, name)))
+    now = index_text(text, name)
+    return now._replace(terms=tuple(dict.fromkeys(one[:-1] if one.endswith("e") else one for one in now.terms)))
 
 
 def make_old(path: Path) -> None:
     """Give a closed database the index that the first analysis would have built."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(DELETE_ALL_TERMS)
-        rows = connection.execute("SELECT key, agent_key, session_key, type, text, name FROM records").fetchall()
-        for key, agent, session, kind, text, name in rows:
-            entry = index_entry(agent, session, RecordType(kind), of_the_first_analysis(text, name))
-            connection.execute(INSERT_TERMS, (key, entry))
+        rows = connection.execute("SELECT key, agent_key, text, name FROM records").fetchall()
+        for key, agent, text, name in rows:
+            connection.execute(INSERT_TERMS, index_entry(key, agent, of_the_first_analysis(text, name))._asdict())
         connection.execute("UPDATE identity SET analysis = 1")
         connection.commit()
 
@@ -55,8 +54,7 @@ def analysis(path: Path) -> int:
 async def holding(store: SqliteStore, term: str) -> int:
     """How many records the index has under a term."""
     async with store.read() as view:
-        [posting] = await view.text.postings(Scope(), [[term]], types=frozenset(), cap=10_000)
-    return len(posting.keys)
+        return len(await keys_with(view, Scope(), term))
 
 
 async def found(store: SqliteStore, query: str) -> list[str]:
@@ -93,7 +91,7 @@ async def test_what_the_first_analysis_indexed_is_found_again_after_opening(old:
     assert (await holding(store, "apple"), await holding(store, "appl")) == (1, 0)
     assert await holding(store, "ferry") > 2 * MESSAGES
     async with store.read() as view:
-        assert await view.text.record_count(Scope()) == 2 * (MESSAGES + 20 + 8) + 2
+        assert await record_count(view, Scope()) == 2 * (MESSAGES + 20 + 8) + 2
     await store.close()
     assert analysis(old) == ANALYSIS_VERSION
     assert [finding for finding in inspect(old, is_deep=True) if finding.verdict is Verdict.FAILED] == []
@@ -128,8 +126,7 @@ async def test_what_is_changed_after_the_rebuild_leaves_no_old_term_behind(old: 
     store = await SqliteStore.open(old)
     async with store.read() as view:
         [message] = [
-            await view.records.record(Scope(), f"msg_{key}")
-            for key in (await view.text.postings(Scope(), [["apple"]], types=frozenset(), cap=9))[0].keys
+            await view.records.record(Scope(), f"msg_{key}") for key in await keys_with(view, Scope(), "apple")
         ]
     assert message is not None
     async with store.write() as transaction:
@@ -146,19 +143,19 @@ import anyio, os, pathlib, signal
 from kalito_mcp.storage.sqlite import text_index
 from kalito_mcp.storage.sqlite.database import SqliteStore
 
-index_row, rebuild, done = text_index.index_row, text_index.TextIndexStatements.rebuild, []
+entry_of_row, rebuild, done = text_index.entry_of_row, text_index.TextIndexStatements.rebuild, []
 
 def until_killed(row):
     done.append(row)
     if len(done) > {records}:
         os.kill(os.getpid(), signal.SIGKILL)
-    return index_row(row)
+    return entry_of_row(row)
 
 async def rebuild_and_die(self):
     await rebuild(self)
     os.kill(os.getpid(), signal.SIGKILL)
 
-text_index.index_row = until_killed
+text_index.entry_of_row = until_killed
 text_index.TextIndexStatements.rebuild = rebuild_and_die
 anyio.run(SqliteStore.open, pathlib.Path({str(old)!r}))
 """

@@ -21,6 +21,7 @@ from kalito_mcp.storage.sqlite import sweeping
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests import drafts
+from tests.index_reads import keys_with
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT, Disk
@@ -112,7 +113,7 @@ async def test_what_was_erased_is_in_no_file_whatever_field_it_was_in(database: 
     assert dict(swept.remaining) == {}
     assert files_with(database.parent, CANARY) == []
     async with idle.read() as view:
-        assert await view.text.postings(Scope(), [[CANARY.lower()]], types=frozenset(), cap=9)
+        assert await keys_with(view, Scope(), CANARY.lower()) == []
         assert await view.records.record(TRIP, made[0].id) is None
     await store.close()
     await idle.close()
@@ -293,5 +294,4 @@ async def test_a_record_whose_text_decayed_is_erased_like_any_other(database: Pa
     assert files_with(database.parent, CANARY) == []
     assert {finding.check for finding in inspect(database, is_deep=True) if finding.verdict is not Verdict.OK} == set()
     async with store.read() as view:
-        found = await view.text.postings(TRIP, [["noon"]], types=frozenset(), cap=9)
-    assert [list(one.keys) for one in found] == [[kept.key]]
+        assert await keys_with(view, TRIP, "noon") == [kept.key]

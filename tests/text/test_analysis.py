@@ -1,12 +1,13 @@
 """Text becomes terms: the same for records and queries, in every script and normal form."""
 
 import unicodedata
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.text.analysis import STOP_WORDS, index_terms, query_terms, stem, terms, words
+from kalito_mcp.text.analysis import MANY, SEVERAL, STOP_WORDS, IndexedText, index_text, query_terms, stem, terms, words
 
 LETTERS = st.characters(categories=["Lu", "Ll", "Lo", "Lt", "Lm", "Nd", "Mn", "Mc", "Zs", "Po", "Pd"])
 SCRIPTS = st.text(
@@ -87,8 +88,8 @@ def test_words_that_differ_stay_different() -> None:
 
 def test_a_very_long_word_is_cut_and_still_found_by_itself() -> None:
     word = "x" * 10_000
-    assert index_terms(word) == tuple(query_terms(word))
-    assert len(index_terms(word)[0]) == 48
+    assert index_text(word).terms == tuple(query_terms(word))
+    assert len(index_text(word).terms[0]) == 48
 
 
 @given(SCRIPTS)
@@ -105,12 +106,12 @@ def test_case_makes_no_difference_where_it_can_be_folded(text: str) -> None:
 
 @given(st.text(LETTERS, max_size=60))
 def test_every_term_that_is_asked_was_indexed(text: str) -> None:
-    assert set(query_terms(text)) <= set(index_terms(text)) == set(terms(text))
+    assert set(query_terms(text)) <= set(index_text(text).terms) == set(terms(text))
 
 
 @given(st.text(max_size=80))
 def test_any_text_has_clean_terms(text: str) -> None:
-    for term in index_terms(text):
+    for term in index_text(text).terms:
         assert 0 < len(term) <= 48
         assert not set(term) & set(" '\"’:*()-\x00\n_")
         assert term == term.casefold()
@@ -128,8 +129,8 @@ def test_words_are_those_of_the_parts_in_order(parts: list[str]) -> None:
 
 
 def test_terms_are_distinct_and_in_order_and_have_the_speakers_name() -> None:
-    assert index_terms("ferry to ferries", "Ann Lee") == ("ferry", "to", "ann", "lee")
-    assert index_terms("ferry", "") == index_terms("ferry", None) == index_terms("ferry") == ("ferry",)
+    assert index_text("ferry to ferries", "Ann Lee").terms == ("ferry", "to", "ann", "lee")
+    assert index_text("ferry", "").terms == index_text("ferry", None).terms == index_text("ferry").terms == ("ferry",)
 
 
 def test_function_words_are_dropped_from_a_query_unless_nothing_else_is_left() -> None:
@@ -143,3 +144,43 @@ def test_function_words_are_dropped_from_a_query_unless_nothing_else_is_left() -
 def test_stop_words_are_words_as_they_are_found_in_a_text() -> None:
     assert all(words(word) == [word] for word in STOP_WORDS)
     assert {"no", "not", "nor"} <= STOP_WORDS
+
+
+@given(
+    said=st.lists(st.sampled_from(["ferry", "Ferries", "moss", "I", "we're", "東京", "ann", "?"]), max_size=30),
+    name=st.sampled_from([None, "Ann Lee"]),
+)
+def test_what_is_indexed_are_the_terms_with_what_is_repeated_several_and_many_times(
+    said: list[str], name: str | None
+) -> None:
+    text = " ".join(said)
+    found = index_text(text, name)
+    counts = Counter(terms(text) + terms(name or ""))
+    assert found.terms == tuple(counts)
+    assert found.several == tuple(term for term, times in counts.items() if times >= SEVERAL)
+    assert found.many == tuple(term for term, times in counts.items() if times >= MANY)
+    assert found.word_count == counts.total()
+    assert found.is_first_person == ("I" in said or "we're" in said)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_first_person"),
+    [
+        ("I took the ferry.", True),
+        ("It was MY ferry.", True),
+        ("we're late", True),
+        ("Ourselves alone", False),
+        ("the mine", False),
+        ("iPhone, i.e. phone", True),
+        ("", False),
+    ],
+)
+def test_a_text_is_in_the_first_person_if_its_speaker_talks_about_themselves(text: str, is_first_person: bool) -> None:
+    assert index_text(text).is_first_person is is_first_person
+
+
+def test_words_are_counted_with_the_speakers_name_and_forms_of_a_word_together() -> None:
+    found = index_text("ferry, ferries: ferry!", "Ann Lee")
+    assert (found.word_count, found.several, found.many) == (5, ("ferry",), ())
+    assert index_text("ann ann ann", "Ann").many == ("ann",)
+    assert index_text("…") == IndexedText((), (), (), 0, False)

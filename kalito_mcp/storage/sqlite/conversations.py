@@ -28,8 +28,9 @@ from kalito_mcp.storage.sqlite.record_rows import (
     stored,
 )
 from kalito_mcp.storage.sqlite.row_hash import real
-from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, index_entry
+from kalito_mcp.storage.sqlite.text_index import TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
+from kalito_mcp.text.analysis import IndexedText
 
 SELECT_VIEW: Final = f"""
 SELECT * FROM (
@@ -193,10 +194,10 @@ class ConversationStatements(ConversationQueries):
         if new:
             agent_key = await self._agent_of(session)
             entries = [
-                (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.terms)
+                (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.indexed)
                 for k, s, draft in new
             ]
-            await self._insert(RecordType.MESSAGE, entries)
+            await self._insert(entries)
             await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
         return appended
 
@@ -215,10 +216,10 @@ class ConversationStatements(ConversationQueries):
         if fresh:
             first_key, agent_key = await self._next_key(), await self._agent_of(session)
             entries = [
-                (rows.pin_row(key, agent_key, session.key, draft), draft.terms)
+                (rows.pin_row(key, agent_key, session.key, draft), draft.indexed)
                 for key, draft in enumerate(fresh, first_key)
             ]
-            await self._insert(RecordType.PIN, entries)
+            await self._insert(entries)
             await self._all(
                 UPDATE_COUNTERS_OF_PINS,
                 pins=len(fresh),
@@ -237,7 +238,7 @@ class ConversationStatements(ConversationQueries):
             )
         key, agent_key = await self._next_key(), await self._agent_of(session)
         row = rows.summary_row(key, agent_key, session.key, draft)
-        await self._insert(RecordType.SUMMARY, [(row, draft.terms)])
+        await self._insert([(row, draft.indexed)])
         place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
         await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
@@ -265,13 +266,13 @@ class ConversationStatements(ConversationQueries):
         [[agent_key]] = await self._all(SELECT_AGENT_OF_SESSION, session_key=session.key)
         return int(agent_key)
 
-    async def _insert(self, record_type: RecordType, entries: Sequence[tuple[rows.Row, tuple[str, ...]]]) -> None:
+    async def _insert(self, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
         """Insert rows of INSERT_RECORD, all of one agent, with their index entries."""
         agent_key = entries[0][0][1]
         await self._all(UPDATE_AGENT_COUNT, records=len(entries), agent_key=agent_key)
         await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
-        await self._connection.executemany(
-            INSERT_TERMS, [(row[0], index_entry(agent_key, row[2], record_type, terms)) for row, terms in entries]
+        await TextIndexStatements(self._connection).add(
+            [index_entry(row[0], agent_key, indexed) for row, indexed in entries]
         )
 
     async def _count_messages(self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int) -> None:

@@ -29,11 +29,11 @@ from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.record_changes import RecordStatements
 from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
-from kalito_mcp.storage.sqlite.search import SearchQueries
+from kalito_mcp.storage.sqlite.search import CREATE_VOCABULARY, ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
 from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, leave_open
 from kalito_mcp.storage.sqlite.sweeping import sweep
-from kalito_mcp.storage.sqlite.text_index import CREATE_VOCABULARY, TextIndexQueries, TextIndexStatements
+from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
@@ -63,11 +63,10 @@ _WRITER_PRAGMAS: Final = (
 class ReadViewOfSqlite:
     """One read transaction."""
 
-    def __init__(self, connection: aiosqlite.Connection, vectors: VectorCaches) -> None:
+    def __init__(self, connection: aiosqlite.Connection, vectors: VectorCaches, columns: ColumnCaches) -> None:
         self.sessions = SessionQueries(connection)
         self.conversations = ConversationQueries(connection)
-        self.search = SearchQueries(connection)
-        self.text = TextIndexQueries(connection)
+        self.search = SearchQueries(connection, columns)
         self.graphs = GraphQueries(connection)
         self.records = RecordQueries(connection)
         self.vectors = VectorQueries(connection, vectors)
@@ -80,7 +79,6 @@ class WriteTransactionOfSqlite:
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self.sessions = SessionStatements(connection)
         self.conversations = ConversationStatements(connection)
-        self.search = SearchQueries(connection)
         self.text = TextIndexStatements(connection)
         self.graphs = GraphStatements(connection)
         self.records = RecordStatements(connection)
@@ -103,6 +101,7 @@ class SqliteStore:
         self._idle_readers: list[aiosqlite.Connection] = []
         self._reader_slots = anyio.Semaphore(policy.readers)
         self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
+        self._columns = ColumnCaches()
         self._watcher: aiosqlite.Connection | None = None
         self._watcher_lock = anyio.Lock()
         self._is_closed = False
@@ -159,7 +158,7 @@ class SqliteStore:
             try:
                 with explained(self.path):
                     await reader.execute_fetchall("BEGIN")
-                    yield ReadViewOfSqlite(reader, self._vectors)
+                    yield ReadViewOfSqlite(reader, self._vectors, self._columns)
             finally:
                 with anyio.CancelScope(shield=True):
                     await reader.rollback()

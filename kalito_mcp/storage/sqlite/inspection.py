@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.storage.sqlite.failures import intact_rows
@@ -19,7 +19,14 @@ from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.side_files import SideFiles
-from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS, SELECT_ANALYSIS, SELECT_FOR_INDEX, index_row
+from kalito_mcp.storage.sqlite.text_index import (
+    INSERT_SHAPE,
+    INSERT_TERMS,
+    SELECT_ANALYSIS,
+    SELECT_FOR_INDEX,
+    IndexEntry,
+    entry_of_row,
+)
 from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
 from kalito_mcp.text.analysis import ANALYSIS_VERSION
@@ -108,6 +115,8 @@ SELECT count(*) FROM temp.terms AS t
 WHERE t.doc <> (SELECT count(*) FROM records_text WHERE records_text MATCH '"' || t.term || '"')
 """
 _SELECT_TERMS: Final = "SELECT term, doc FROM temp.terms_of ORDER BY term, doc"
+_CREATE_SHAPES: Final = "CREATE TABLE record_shapes (record_key, word_count, is_first_person)"
+_SELECT_SHAPES: Final = "SELECT record_key, word_count, is_first_person FROM record_shapes ORDER BY record_key"
 _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
@@ -343,9 +352,15 @@ def _differing_index_entries(connection: sqlite3.Connection) -> int:
     [definition] = connection.execute(_SELECT_INDEX_DEFINITION).fetchone()
     with closing(sqlite3.connect("")) as rebuilt:  # a private temporary file, removed by SQLite
         rebuilt.execute(definition)
-        rebuilt.executemany(INSERT_TERMS, _index_rows(connection))
+        rebuilt.execute(_CREATE_SHAPES)
+        for entry in _index_entries(connection):
+            rebuilt.execute(INSERT_TERMS, entry._asdict())
+            rebuilt.execute(INSERT_SHAPE, entry._asdict())
         rebuilt.execute(_CREATE_TERMS_OF)
-        return _count_differences(iter(connection.execute(_SELECT_TERMS)), iter(rebuilt.execute(_SELECT_TERMS)))
+        return sum(
+            _count_differences(iter(connection.execute(statement)), iter(rebuilt.execute(statement)))
+            for statement in (_SELECT_TERMS, _SELECT_SHAPES)
+        )
 
 
 def _lost_terms(connection: sqlite3.Connection) -> int:
@@ -355,14 +370,14 @@ def _lost_terms(connection: sqlite3.Connection) -> int:
     return int(lost)
 
 
-def _index_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, str]]:
+def _index_entries(connection: sqlite3.Connection) -> Iterator[IndexEntry]:
     after_key = 0
     while rows := connection.execute(SELECT_FOR_INDEX, {"after_key": after_key}).fetchall():
-        yield from map(index_row, rows)
+        yield from map(entry_of_row, rows)
         after_key = rows[-1][0]
 
 
-def _count_differences(left: Iterator[tuple[str, int]], right: Iterator[tuple[str, int]]) -> int:
+def _count_differences(left: Iterator[tuple[Any, ...]], right: Iterator[tuple[Any, ...]]) -> int:
     """The size of the symmetric difference of two sorted streams."""
     differences = 0
     one, other = next(left, None), next(right, None)

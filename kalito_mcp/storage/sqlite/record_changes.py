@@ -16,7 +16,7 @@ from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, U
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, SessionStatements
-from kalito_mcp.storage.sqlite.text_index import DELETE_TERMS, INSERT_TERMS, TextIndexStatements, index_row
+from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, entry_of_row
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
 SELECT_OWNER: Final = "SELECT owner FROM agents WHERE key = :agent_key"
@@ -213,16 +213,17 @@ class RecordStatements(RecordQueries):
         """Update the text index and the counters for a row that has changed. Forgotten records are in neither."""
         shown_before = before if before is not None and before["deleted_at"] is None else None
         shown_after = after if after is not None and after["deleted_at"] is None else None
-        old, new = _index_row(shown_before), _index_row(shown_after)
+        old, new = _index_entry(shown_before), _index_entry(shown_after)
         if old != new:
+            index = TextIndexStatements(self._connection)
             if before is not None and before["hash"] != hash_of_record(before):
                 # The row decayed, so the index has other terms for it than the row gives.
-                await TextIndexStatements(self._connection).rebuild()
+                await index.rebuild()
                 new = None
             elif old is not None:
-                await self._connection.execute_fetchall(DELETE_TERMS, old)
+                await index.remove(old)
             if new is not None:
-                await self._connection.execute_fetchall(INSERT_TERMS, new)
+                await index.add([new])
         row = after or before
         assert row is not None  # noqa: S101 - at least one is given
         records = (shown_after is not None) - (shown_before is not None)
@@ -241,10 +242,10 @@ class RecordStatements(RecordQueries):
             )
 
 
-def _index_row(row: StoredRow | None) -> tuple[int, str] | None:
+def _index_entry(row: StoredRow | None) -> IndexEntry | None:
     if row is None:
         return None
-    return index_row([row[name] for name in ("key", "agent_key", "session_key", "type", "text", "name")])
+    return entry_of_row([row[name] for name in ("key", "agent_key", "text", "name")])
 
 
 def _importance(row: StoredRow | None) -> float:

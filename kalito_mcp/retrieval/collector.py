@@ -1,0 +1,139 @@
+"""The hits of a search: each once, with the ids of the records that say the same. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
+
+if TYPE_CHECKING:
+    from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
+
+Ager = Callable[[Sequence[ScoredCandidate]], Sequence[ScoredCandidate]]
+"""Lowers the scores of candidates by age, and sorts them best first."""
+
+_Statement = tuple[str | None, frozenset[str]]
+"""Who says something, and the words of it."""
+
+_COLLAPSIBLE: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY})
+"""Types of which one hit stands for all that say the same. Two equal tasks or notes are two: each may change."""
+
+_DERIVED: Final = frozenset({RecordType.PIN, RecordType.SUMMARY})
+"""Types that may repeat messages; then the message is the hit."""
+
+_SAME_FROM: Final = 0.9
+"""The share of their words that two texts must have in common to say the same."""
+
+_MAX_SAME_IDS: Final = 20
+
+
+class Collector:
+    """Collects the hits of a search: each once, with the ids of records that say the same."""
+
+    def __init__(self, is_noise: Callable[[Sequence[ScoredCandidate]], bool], *, wanted: int) -> None:
+        self.hits: list[ScoredCandidate] = []
+        self.noise: list[ScoredCandidate] = []
+        """The first batch, if it does not answer the query."""
+        self.note: str | None = None
+        """Which part of the query was given up; None if nothing was."""
+        self.read_count = self.excluded_count = 0
+        """How many texts were read, and how many of them contain an excluded word."""
+        self._is_noise = is_noise
+        self._wanted = wanted
+        self._statements: list[_Statement] = []
+        self._messages: list[ScoredCandidate] = []
+        self._same: dict[int, list[str]] = {}
+        self._words: dict[int, frozenset[str]] = {}
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are as many as wanted."""
+        return len(self.hits) >= self._wanted
+
+    def collect(self, generator: "CandidateGenerator", similarities: Mapping[int, float], aged: Ager) -> None:
+        """Add the hits of a generator until there are enough, or the first ones are noise."""
+        for batch in generator.batches(similarities):
+            self.add(aged(batch))
+            if self.is_enough or self.noise:
+                break
+        self.note = generator.note
+        self.read_count, self.excluded_count = generator.read_count, generator.excluded_count
+
+    def add(self, batch: Sequence[ScoredCandidate]) -> None:
+        """Add the hits of a batch, best first, until there are enough. If the first batch is noise, add none."""
+        if not self.hits and batch and self._is_noise(batch):
+            self.noise.extend(batch)
+            return
+        for scored in self._without_derived(batch):
+            if self.is_enough:
+                return
+            candidate = scored.candidate
+            statement = candidate.name, self._words_of(scored) if candidate.type in _COLLAPSIBLE else frozenset[str]()
+            earlier = next((at for at, before in enumerate(self._statements) if _is_same(statement, before)), None)
+            if earlier is None:
+                self.hits.append(scored)
+                self._statements.append(statement)
+            else:
+                same = self._same.setdefault(self.hits[earlier].candidate.key, [])
+                same += [candidate.record_id, *self._same.pop(candidate.key, ())]
+
+    def same_ids(self, scored: ScoredCandidate) -> tuple[str, ...]:
+        """The ids of other records that say the same as this hit."""
+        return tuple(self._same.get(scored.candidate.key, ())[:_MAX_SAME_IDS])
+
+    def _without_derived(self, batch: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
+        """The batch without pins and summaries that only repeat messages. A message takes the score of its pin."""
+        self._messages += [scored for scored in batch if scored.candidate.type is RecordType.MESSAGE]
+        kept: list[ScoredCandidate] = []
+        for scored in batch:
+            message = self._repeated_message(scored) if scored.candidate.type in _DERIVED else None
+            if message is None:
+                kept.append(scored)
+                continue
+            self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
+            if scored.candidate.type is RecordType.PIN:
+                message.score = max(message.score, scored.score)
+        return sorted(kept, key=best_first)
+
+    def _repeated_message(self, derived: ScoredCandidate) -> ScoredCandidate | None:
+        """The best message that a pin or summary repeats. The message is better to show: it says who said it, when, and
+        next to what.
+
+        Both have nothing of the query that the messages do not have. A pin repeats a message that has its words too. A
+        summary repeats messages of its session together.
+        """
+        own, asked = self._words_of(derived), derived.terms
+        if derived.candidate.type is RecordType.PIN:
+            has_all = (one for one in self._messages if asked <= one.terms)
+            return next((one for one in has_all if _contains(self._words_of(one), own)), None)
+        session = derived.candidate.session_id
+        told = [one for one in self._messages if one.candidate.session_id == session]
+        matching = [one for one in told if not asked.isdisjoint(one.terms)]
+        return matching[0] if matching and asked <= set().union(*(one.terms for one in matching)) else None
+
+    def _words_of(self, scored: ScoredCandidate) -> frozenset[str]:
+        found = self._words.get(scored.candidate.key)
+        if found is None:
+            found = self._words[scored.candidate.key] = frozenset(scored.text)
+        return found
+
+
+def best_first(scored: ScoredCandidate) -> tuple[float, int]:
+    """A sort key; ties newest first."""
+    return -scored.score, -scored.candidate.key
+
+
+def _is_same(one: _Statement, other: _Statement) -> bool:
+    """Whether the same speaker says the same."""
+    return one[0] == other[0] and _are_nearly_equal(one[1], other[1])
+
+
+def _contains(words: frozenset[str], part: frozenset[str]) -> bool:
+    """Whether nearly all words of the part, which has one, are among the words."""
+    return len(words & part) >= _SAME_FROM * len(part) > 0
+
+
+def _are_nearly_equal(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two sets of words are nearly equal; an empty one equals none."""
+    least, most = sorted((len(one), len(other)))
+    return least >= _SAME_FROM * most > 0 and len(one & other) >= _SAME_FROM * len(one | other)

@@ -1,0 +1,57 @@
+"""Which records a search may show: those of its scope, and of these the ones that its filters admit. Pure."""
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.ports.search import RecordColumns
+
+_TYPES: Final = tuple(RecordType)
+_ROLES: Final = tuple(Role)
+_ORIGINS: Final = tuple(Origin)
+
+
+def in_scope(records: RecordColumns, session_key: int | None, filters: SearchFilters) -> NDArray[np.bool_]:
+    """For each record, whether the search may use it at all, if only as a neighbour of a hit."""
+    found = records.is_shown
+    if not filters.include_internal:
+        is_asked_thought = records.types == _TYPES.index(RecordType.THOUGHT) if filters.types else False
+        found = found & (~records.is_internal | is_asked_thought)
+    if session_key is None:
+        return found
+    # A session without a record has no number.
+    number = records.session_numbers.get(session_key, records.count)
+    of_session: NDArray[np.bool_] = found & (records.sessions == number)
+    return of_session
+
+
+def is_admitted(records: RecordColumns, places: NDArray[np.int64], filters: SearchFilters) -> NDArray[np.bool_]:
+    """For each of these places of the scope, whether its record may be a hit."""
+    found = np.ones(len(places), bool)
+    if filters.types:
+        found &= np.isin(records.types[places], [_TYPES.index(one) for one in filters.types])
+    if filters.roles:
+        found &= np.isin(records.roles[places], [_ROLES.index(one) for one in filters.roles])
+    if filters.origins:
+        found &= np.isin(records.origins[places], [_ORIGINS.index(one) for one in filters.origins])
+    if filters.since is not None:
+        found &= records.created_at[places] >= filters.since
+    if filters.until is not None:
+        found &= records.created_at[places] <= filters.until
+    if filters.min_importance > 0:
+        found &= records.importance[places] >= filters.min_importance
+    if filters.names:
+        found &= np.isin(records.names[places], named(records, {name.casefold() for name in filters.names}))
+    if filters.tags:
+        tagged = [place for place, tags in records.tags.items() if not filters.tags.isdisjoint(tags)]
+        found &= np.isin(places, tagged)
+    return found
+
+
+def named(records: RecordColumns, folded: Collection[str]) -> list[int]:
+    """The indexes of these names, whatever their case."""
+    return [at for at, name in enumerate(records.name_list) if name is not None and name.casefold() in folded]

@@ -1,0 +1,127 @@
+"""`ports.search.SearchIndex`: the columns and postings of an agent, similar terms, and the texts of candidates."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kalito_mcp.domain.search import Candidate
+from kalito_mcp.storage.sqlite import conversation_rows as rows
+from kalito_mcp.storage.sqlite.record_columns import AgentColumns
+from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
+from kalito_mcp.text.analysis import stem
+from kalito_mcp.text.spelling import head, is_spellable, near, spellings, term_lengths
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SELECT_TERMS_OF_HEADS: Final = """
+WITH asked (head, first, last, least, most) AS MATERIALIZED (
+    SELECT json_extract(value, '$[0]'), :prefix || json_extract(value, '$[0]'),
+        :prefix || json_extract(value, '$[0]') || char(1114111),
+        length(:prefix) + json_extract(value, '$[1]'), length(:prefix) + json_extract(value, '$[2]')
+    FROM json_each(:heads)
+)
+SELECT asked.head, v.term, v.doc FROM asked CROSS JOIN temp.terms AS v
+WHERE v.term >= asked.first AND v.term < asked.last AND length(v.term) BETWEEN asked.least AND asked.most
+LIMIT :cap
+"""
+SELECT_INDEXED_TERMS: Final = """
+SELECT term, records FROM (
+    SELECT asked.value AS term, (
+        SELECT count(*) FROM (
+            SELECT rowid FROM records_text WHERE records_text MATCH '"' || :prefix || asked.value || '"' LIMIT :cap
+        )
+    ) AS records
+    FROM json_each(:terms) AS asked
+) WHERE records > 0
+"""
+SELECT_CANDIDATES: Final = """
+SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
+    r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END
+FROM records r LEFT JOIN sessions s ON s.key = r.session_key LEFT JOIN record_usage u ON u.record_key = r.key
+WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.agent_key = :agent_key AND r.deleted_at IS NULL
+"""
+# Among 10^6 records with 270,000 terms: 5 ms for one word, 35 to 60 ms for eight with the commonest beginnings.
+_MISTYPED_WORDS: Final = 8
+_COMPARED_TERMS: Final = 4_000
+_MOST_ENDING_LETTERS: Final = 8
+_COUNTED_RECORDS: Final = 1_000
+
+
+class SqliteSearchIndex:
+    """The index of one agent in one read transaction. Use it on the thread of its connection."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, columns: AgentColumns, agent_key: int, session_key: int | None
+    ) -> None:
+        self._connection = connection
+        self._columns = columns
+        self._agent_key = agent_key
+        self._prefix = f"{agent_key}:"
+        self._state = columns.current(connection)
+        self.session_key = session_key
+        self.records = self._state.columns
+
+    def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
+        """The places of the agent's records that contain the term so often; see the port."""
+        return self._columns.places(self._connection, f"{COUNT_MARKS[times]}{self._prefix}{term}", self._state)
+
+    def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """For each word, the agent's terms that it may be a mistyped form of; see the port."""
+        asked = [word for word in dict.fromkeys(words) if is_spellable(word)][:_MISTYPED_WORDS]
+        if not asked:
+            return {}
+        by_head = self._terms_of_heads(asked)
+        # The mistake may be in the head, so look up every likely spelling as well.
+        spelled = {word: {term for term in map(stem, spellings(word)) if is_spellable(term)} for word in asked}
+        known = self._indexed_terms(set().union(*spelled.values()))
+        found = {
+            word: near(
+                word,
+                (by_head.get(head(word), {}) | {term: known[term] for term in spelled[word] & known.keys()}).items(),
+                limit=limit,
+            )
+            for word in asked
+        }
+        return {word: terms for word, terms in found.items() if terms}
+
+    def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """For each prefix, the agent's terms that begin with it; see the port."""
+        if not prefixes:
+            return {}
+        lengths = {prefix: (len(prefix), len(prefix) + _MOST_ENDING_LETTERS) for prefix in prefixes}
+        return {prefix: sorted(terms) for prefix, terms in self._terms_between(lengths).items()}
+
+    def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
+        """The records with these keys, with their texts."""
+        found = self._connection.execute(
+            SELECT_CANDIDATES, {"keys": json.dumps(list(keys)), "agent_key": self._agent_key}
+        )
+        return rows.candidates(found.fetchall())
+
+    def _terms_of_heads(self, words: Sequence[str]) -> dict[str, dict[str, int]]:
+        """For each head of the words, the terms that begin with it, and how many records contain each."""
+        lengths: dict[str, tuple[int, int]] = {}
+        for word in words:
+            least, most = term_lengths(word)
+            before = lengths.get(head(word), (least, most))
+            lengths[head(word)] = (min(least, before[0]), max(most, before[1]))
+        return self._terms_between(lengths)
+
+    def _terms_between(self, lengths: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
+        """For each beginning, the terms of so many letters that have it, and how many records contain each."""
+        heads = json.dumps([(name, *between) for name, between in lengths.items()])
+        found: dict[str, dict[str, int]] = {}
+        for beginning, term, records in self._connection.execute(
+            SELECT_TERMS_OF_HEADS, {"prefix": self._prefix, "heads": heads, "cap": _COMPARED_TERMS}
+        ):
+            found.setdefault(beginning, {})[term[len(self._prefix) :]] = records
+        return found
+
+    def _indexed_terms(self, terms: set[str]) -> dict[str, int]:
+        """Which of the terms are indexed, and how many records contain each, counted up to a cap."""
+        # Sorted like the index itself: that saves a quarter of the time.
+        asked = {"prefix": self._prefix, "terms": json.dumps(sorted(terms)), "cap": _COUNTED_RECORDS}
+        return dict(self._connection.execute(SELECT_INDEXED_TERMS, asked))
