@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -37,6 +38,11 @@ _STYLE: Final = ("first_person", "assistant")
 _MIN_SCORE: Final = 0.0001
 
 
+@lru_cache(maxsize=16_384)
+def _words_of_name(name: str) -> frozenset[str]:
+    return frozenset(words(name))
+
+
 class Ranker:
     """Scores the candidates at `places`. The similarities to the query's vector are by place."""
 
@@ -54,6 +60,12 @@ class Ranker:
         self._records = records
         self._question = question
         self._places = places
+        self.speakers: Final = [
+            name
+            for name in records.name_list
+            if name is not None and not question.words.isdisjoint(_words_of_name(name))
+        ]
+        """The names of the speakers whom the question names."""
         share = _SHARE_FOR_SEVERAL if question.asks_several else 1.0
         # What was said at the time comes before what only mentions it.
         date = weights.lexical + weights.neighbours if question.asks_time_alone else weights.date
@@ -122,11 +134,6 @@ class Ranker:
         """Whether no other candidate of its session contains a term of the question."""
         return self._neighbourhood.is_alone(at)
 
-    @property
-    def speakers(self) -> list[str]:
-        """The names of all speakers whom the agent's records have."""
-        return [name for name in self._records.name_list if name is not None]
-
     def _mask(self, at: int) -> int:
         return int(self._matches.masks[self._places[at]])
 
@@ -139,11 +146,10 @@ class Ranker:
             "hyponym": self._matches.hyponym[places].astype(float),
             "first_person": records.is_first_person[places].astype(float),
         }
-        asked = {name.casefold() for name in self.speakers if not self._question.words.isdisjoint(words(name))}
-        if asked:
-            is_by_named = np.isin(records.names[places], named(records, asked))
+        if self.speakers:
+            is_by_named = np.isin(records.names[places], named(records, {name.casefold() for name in self.speakers}))
             found["speaker"] = is_by_named.astype(float)
-            found["hyponym"] = found["hyponym"] * (is_by_named | self._names(asked))
+            found["hyponym"] = found["hyponym"] * (is_by_named | self._names_speakers())
         if self._question.dates:
             days, of_day = np.unique(records.created_at[places] // DAY_MS, return_inverse=True)
             dates = self._question.dates
@@ -156,9 +162,9 @@ class Ranker:
             found["neighbour_semantic"] = near.neighbour_semantic(similarities)
         return found
 
-    def _names(self, asked: set[str]) -> NDArray[np.bool_]:
-        """Whether each text names one of these speakers, as far as the question has a term for them."""
-        stems = {stem(word) for name in asked for word in words(name)}
+    def _names_speakers(self) -> NDArray[np.bool_]:
+        """Whether each text names one of the speakers, as far as the question has a term for them."""
+        stems = {stem(word) for name in self.speakers for word in words(name)}
         bits = sum(1 << bit for bit, term in enumerate(self._matches.terms) if term in stems)
         found: NDArray[np.bool_] = (self._matches.masks[self._places] & np.uint64(bits)) != 0
         return found

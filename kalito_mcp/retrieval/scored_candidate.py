@@ -79,7 +79,7 @@ class ScoredCandidate:
 
     @property
     def speakers(self) -> Sequence[str]:
-        """The names of all speakers of the memory."""
+        """The names of the speakers whom the question names."""
         return self._scores.speakers
 
     @cached_property

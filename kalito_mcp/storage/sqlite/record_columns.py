@@ -186,6 +186,8 @@ class AgentColumns:
         """The places of the records that the index has under a marked term, ascending."""
         with self._lock:
             before = self._kept.get(marked, _NOTHING) if state.generation == self._generation else _NOTHING
+            if before is not _NOTHING:
+                self._kept.move_to_end(marked)
         if before.last_key >= state.last_key:
             is_newer = before.last_key > state.last_key
             return before.places[: np.searchsorted(before.places, state.columns.count)] if is_newer else before.places
