@@ -54,8 +54,15 @@ def read_all(index: SearchIndex) -> Read:
     records = index.records
     shown = [place for place in range(records.count) if records.is_shown[place]]
     keys = {place: int(records.keys[place]) for place in shown}
+    is_shown = set(keys.values())
+    # The columns may be newer than the view: then a record is not shown that the view's index still has.
     counts = {
-        term: {key: times for times in COUNT_MARKS for key in records.keys[index.places(term, times=times)].tolist()}
+        term: {
+            key: times
+            for times in COUNT_MARKS
+            for key in records.keys[index.places(term, times=times)].tolist()
+            if key in is_shown
+        }
         for term in TERMS
     }
     texts = {one.key: f"{one.name or ''} {one.text}" for one in index.candidates(list(keys.values()))}

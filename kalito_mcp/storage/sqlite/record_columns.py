@@ -37,10 +37,10 @@ _ROLES: Final = {str(one): code for code, one in enumerate(Role)}
 _ORIGINS: Final = {str(one): code for code, one in enumerate(Origin)}
 _ORIGINS_OF_ROLES: Final = {str(role): _ORIGINS[str(origin_of_role(role))] for role in Role}
 _ASSISTANT: Final = _ORIGINS[str(Origin.ASSISTANT)]
-# Small columns come packed into one number: a row with few values is read much faster. A type that does not exist makes
-# it NULL.
+# Small columns come packed into one number: a row with few values is read much faster. A type that does not exist, in
+# a damaged row, gets a number that no filter asks for.
 _PACKED: Final = {
-    "types": (3, _cases("r.type", _TYPES, "")),
+    "types": (3, _cases("r.type", _TYPES, f"ELSE {len(RecordType)}")),
     "roles": (2, _cases("r.role", _ROLES, f"ELSE {len(Role)}")),
     "origins": (
         3,
@@ -78,12 +78,16 @@ _NONE: Final = -1
 _LOST: Final = 0
 """Instead of a key, among the changes: everything may have changed."""
 
+_ROWS_AT_ONCE: Final = 20_000
+"""A row takes 0.5 KB until it is in the arrays."""
+
 _LEAST_CAPACITY: Final = 256
 _SPARSE: Final = 8
 """Keys of the database for one of the agent, from which on no table of places is kept."""
 
 _KEPT_BYTES: Final = 48_000_000
-"""Of the places that are kept for one agent's terms."""
+_KEPT_BYTES_OF_RECORD: Final = 64
+"""Of the places that are kept for one agent's terms: at least so many, and so many for each of its records."""
 
 _ENTRY_BYTES: Final = 300
 """Of a term without places, about."""
@@ -167,10 +171,11 @@ class AgentColumns:
                     self._follow(connection, last_change)
                 self._last_change = last_change
             if last_key > self._last_key:
-                rows = connection.execute(
-                    SELECT_NEW_COLUMNS, {"agent_key": self._agent_key, "after_key": self._last_key}
-                ).fetchall()
-                self._append(rows)
+                asked = {"agent_key": self._agent_key, "after_key": self._last_key}
+                found = connection.execute(SELECT_NEW_COLUMNS, asked)
+                while rows := found.fetchmany(_ROWS_AT_ONCE):
+                    self._append(rows)
+                    self._last_key = rows[-1][0]  # so that nothing is read twice if the next rows cannot be read
                 self._last_key = last_key
             count = self._count
             if last_key < self._last_key:
@@ -208,7 +213,8 @@ class AgentColumns:
             self._kept[marked] = now
             self._kept.move_to_end(marked)
             self._kept_bytes += now.size - before.size
-            while self._kept_bytes > _KEPT_BYTES:
+            most = max(_KEPT_BYTES, _KEPT_BYTES_OF_RECORD * self._count)
+            while self._kept_bytes > most:
                 _, dropped = self._kept.popitem(last=False)
                 self._kept_bytes -= dropped.size
 
@@ -256,8 +262,6 @@ class AgentColumns:
             self._put(place, [found[key]])
 
     def _append(self, rows: Sequence[_Row]) -> None:
-        if not rows:
-            return
         first, count = self._count, self._count + len(rows)
         capacity = len(self._arrays["keys"])
         if count > capacity:
