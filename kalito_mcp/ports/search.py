@@ -53,13 +53,8 @@ class RecordColumns:
         return len(self.keys)
 
 
-class SearchIndex(Protocol):
-    """The index of the scope's agent, in one consistent view. Its methods block: they are called on the thread of
-    `SearchReader.in_index`."""
-
-    @property
-    def session_key(self) -> int | None:
-        """The session, if the scope names one."""
+class TermIndex(Protocol):
+    """Which records of one agent contain a term."""
 
     @property
     def records(self) -> RecordColumns: ...
@@ -67,6 +62,15 @@ class SearchIndex(Protocol):
     def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
         """The places of all records of the agent that contain the term at least so often (1, `SEVERAL` or `MANY` of
         `text.analysis`), ascending. Do not change them."""
+
+
+class SearchIndex(TermIndex, Protocol):
+    """The index of the scope's agent, in one consistent view. Its methods block: they are called on the thread of
+    `SearchReader.in_index`."""
+
+    @property
+    def session_key(self) -> int | None:
+        """The session, if the scope names one."""
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word of `analysis.words`, the agent's terms that it may be a mistyped form of.

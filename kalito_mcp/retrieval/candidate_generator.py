@@ -19,6 +19,7 @@ from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
 from kalito_mcp.retrieval.hyponyms import is_listed
 from kalito_mcp.retrieval.matches import Matches
+from kalito_mcp.retrieval.neighbourhood import HALVING_WORDS
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.ranking import Ranker
@@ -37,7 +38,6 @@ _MIN_CORRECTED_LETTERS: Final = 5
 """A shorter word is one mistake away from too many others: pets from gets."""
 
 _MESSAGE: Final = tuple(RecordType).index(RecordType.MESSAGE)
-_HALVING_WORDS: Final = 60.0
 
 
 class CandidateGenerator:
@@ -73,7 +73,8 @@ class CandidateGenerator:
     @property
     def keys(self) -> list[int]:
         """The keys of the candidates."""
-        return self._records.keys[self._places].tolist()  # type: ignore[no-any-return]
+        found: list[int] = self._records.keys[self._places].tolist()
+        return found
 
     def batches(self, similarities: Mapping[int, float]) -> Iterator[list[ScoredCandidate]]:
         """The scored candidates in batches; a later batch never changes the order of an earlier one. `similarities` are
@@ -127,7 +128,7 @@ class CandidateGenerator:
             promise = weights.lexical * matches.lexical[found].astype(float)
             promise += weights.hyponym * matches.hyponym[found]
             lengths = self._records.word_counts[found]
-            promise += weights.neighbours * matches.own[found] / (1 + lengths / _HALVING_WORDS)
+            promise += weights.neighbours * matches.own[found] / (1 + lengths / HALVING_WORDS)
             # Ties newest first: the places ascend.
             promise += np.arange(len(found)) * 1e-15
             found = found[np.argpartition(promise, -self._policy.candidates)[-self._policy.candidates :]]

@@ -107,8 +107,8 @@ class Collector:
             has_all = (one for one in self._messages if asked <= one.terms)
             return next((one for one in has_all if _contains(self._words_of(one), own)), None)
         session = derived.candidate.session_id
-        told = [one for one in self._messages if one.candidate.session_id == session]
-        matching = [one for one in told if not asked.isdisjoint(one.terms)]
+        messages = [one for one in self._messages if one.candidate.session_id == session]
+        matching = [one for one in messages if not asked.isdisjoint(one.terms)]
         return matching[0] if matching and asked <= set().union(*(one.terms for one in matching)) else None
 
     def _words_of(self, scored: ScoredCandidate) -> frozenset[str]:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.ports.search import SearchIndex
+from kalito_mcp.ports.search import TermIndex
 from kalito_mcp.retrieval.features import damping
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.text.analysis import MANY, SEVERAL
@@ -33,7 +33,7 @@ class Matches:
     `masks` has a bit for each of `terms`, and one place more than there are records, for no record.
     """
 
-    def __init__(self, index: SearchIndex, in_scope: NDArray[np.bool_], question: Question) -> None:
+    def __init__(self, index: TermIndex, in_scope: NDArray[np.bool_], question: Question) -> None:
         records = index.records
         self._index = index
         self._word_counts = records.word_counts

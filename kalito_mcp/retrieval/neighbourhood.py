@@ -22,7 +22,7 @@ _SHARES: Final = {-2: 0.4, -1: 0.5, 1: 0.3, 2: 0.2, 3: 0.1}
 # How much the similarity of a neighbour counts, by distance. Fitted on LoCoMo and BEAM, as the shares are.
 _SIMILARITY_SHARES: Final = {-1: 1.0, 1: 1.0, -2: 0.6, 2: 0.6, -3: 0.3, 3: 0.3}
 _SESSION_SHARE: Final = 0.15
-_HALVING_WORDS: Final = 60.0
+HALVING_WORDS: Final = 60.0
 """Words of a text at which its neighbours count half."""
 
 _BEST_OF_SESSION: Final = 3
@@ -46,7 +46,7 @@ class Neighbourhood:
         np.bitwise_or.at(of_session, self._session_of, np.bitwise_or.reduce([self._own, *self._around.values()]))
         of_session[-1] = 0
         shares = matches.own[places] + self._shared(of_session[self._session_of] & ~self._own)
-        self.neighbours: Final = shares / (1 + records.word_counts[places] / _HALVING_WORDS)
+        self.neighbours: Final = shares / (1 + records.word_counts[places] / HALVING_WORDS)
         """The terms of each text and its neighbours, damped by its length."""
         self.session: Final = self._best_of_sessions(count + 1)
         """The mean `neighbours` feature of the best candidates of its session."""

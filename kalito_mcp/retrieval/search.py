@@ -119,7 +119,7 @@ class Searcher:
         scope: Scope,
         question: Question,
         filters: SearchFilters,
-        found: "Collector",
+        found: Collector,
         vector: "NDArray[np.float32] | None",
         now_ms: int,
     ) -> None:

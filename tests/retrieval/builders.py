@@ -106,8 +106,6 @@ def _links(said: Sequence[Candidate]) -> tuple[list[int], list[int]]:
 class IndexOf:
     """The part of a search index that pure code reads, of these records."""
 
-    session_key = None
-
     def __init__(self, *said: Candidate) -> None:
         self.records = columns(*said)
         self._indexed = [index_text(one.text, one.name) for one in said]
@@ -115,15 +113,6 @@ class IndexOf:
     def places(self, term: str, *, times: int = 1) -> NDArray[np.int32]:
         of_times = {1: "terms", SEVERAL: "several", MANY: "many"}[times]
         return np.flatnonzero([term in getattr(one, of_times) for one in self._indexed]).astype(np.int32)
-
-    def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
-        raise NotImplementedError
-
-    def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        raise NotImplementedError
-
-    def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
-        raise NotImplementedError
 
 
 def matches(asked: Question, *said: Candidate, hidden: frozenset[int] = frozenset()) -> Matches:
