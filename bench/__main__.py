@@ -19,6 +19,7 @@ BENCHMARKS: Final = (
     "conversation",
     "recall",
     "growth",
+    "elsewhere",
     "abstention",
     "languages",
     "vectors",
