@@ -8,7 +8,7 @@ Three public sets, each in a checkout of its own repository, which the command l
 - `--goodai`, github.com/GoodAI/goodai-ltm-benchmark: scripted tests, all of one benchmark in one memory. A question's
   evidence are the statements of its own test.
 
-Each conversation is the memory of an agent of its own, all in one database. `fts5` is a table of the same texts for each
+Each conversation is the memory of an agent of its own, all in one database. `fts5` is a table of the same texts
 (stemmed words, or trigrams for Chinese), asked for any word of the question except function words, best by bm25().
 `silent` is the share of the questions without a hit; all of them have an answer.
 """
