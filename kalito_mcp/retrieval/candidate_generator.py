@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.ports.search import SearchIndex
+from kalito_mcp.retrieval.corrections import corrected
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
-from kalito_mcp.retrieval.hyponyms import is_listed
 from kalito_mcp.retrieval.matches import Matches
 from kalito_mcp.retrieval.neighbourhood import HALVING_WORDS
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -27,16 +27,12 @@ from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.retrieval.word_forms import prefixes_of, word_forms
 from kalito_mcp.text.languages import ENGLISH, UNKNOWN
-from kalito_mcp.text.spelling import similarity
 
 _MAX_BASELINE: Final = 0.95
 _MIN_FOR_BASELINE: Final = 10
 """Vectors needed to say how similar any text is to the query."""
 
 _MAX_SPANS: Final = 3
-_MIN_CORRECTED_LETTERS: Final = 5
-"""A shorter word is one mistake away from too many others: pets from gets."""
-
 _MESSAGE: Final = tuple(RecordType).index(RecordType.MESSAGE)
 
 
@@ -178,12 +174,7 @@ class CandidateGenerator:
         """
         if question.language != ENGLISH:
             question = self._with_word_forms(question, question.terms)
-        missing = self._missing(question)
-        mistyped = {question.surface[term]: term for term in missing if _may_be_mistyped(question.surface[term])}
-        similar = self._index.similar_terms(list(mistyped), limit=1) if mistyped else {}
-        question = question.with_corrections(
-            {mistyped[word]: (found[0][0], similarity(word, found[0][0])) for word, found in similar.items()}
-        )
+        question = corrected(question, self._missing(question), self._index)
         missing = self._missing(question)
         if missing and question.may_be_unknown_language:
             formed = self._with_word_forms(question, missing)
@@ -202,7 +193,3 @@ class CandidateGenerator:
         is_known = question.language not in {ENGLISH, UNKNOWN}
         found = self._index.terms_with_prefixes(prefixes_of(terms, is_known=is_known))
         return question.with_word_forms(word_forms(terms, found, is_known=is_known))
-
-
-def _may_be_mistyped(word: str) -> bool:
-    return len(word) >= _MIN_CORRECTED_LETTERS and not is_listed(word)

@@ -5,7 +5,7 @@ A term that names a kind (pets) has hyponyms (puppy), which are weak evidence.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -115,6 +115,11 @@ class Question:
         """The question with more forms for its terms: index terms that are taken for the same word."""
         forms = {term: tuple(dict.fromkeys((*known, *found.get(term, ())))) for term, known in self.forms.items()}
         return replace(self, forms=forms)
+
+    def without(self, terms: Set[str]) -> "Question":
+        """The question without these terms; the same if nothing would be left."""
+        kept = tuple(term for term in self.terms if term not in terms)
+        return replace(self, terms=kept) if kept else self
 
     def with_corrections(self, corrections: Mapping[str, tuple[str, float]]) -> "Question":
         """The question with one more form for each mistyped term: the corrected term, and its similarity."""

@@ -39,8 +39,9 @@ _MIN_SCORE: Final = 0.0001
 
 
 @lru_cache(maxsize=16_384)
-def _words_of_name(name: str) -> frozenset[str]:
-    return frozenset(words(name))
+def _words_and_stems(name: str) -> frozenset[str]:
+    found = words(name)
+    return frozenset(found).union(map(stem, found))
 
 
 class Ranker:
@@ -60,10 +61,10 @@ class Ranker:
         self._records = records
         self._question = question
         self._places = places
+        # A corrected form is a stem.
+        asked = question.words | question.credit.keys()
         self.speakers: Final = [
-            name
-            for name in records.name_list
-            if name is not None and not question.words.isdisjoint(_words_of_name(name))
+            name for name in records.name_list if name is not None and not asked.isdisjoint(_words_and_stems(name))
         ]
         """The names of the speakers whom the question names."""
         share = _SHARE_FOR_SEVERAL if question.asks_several else 1.0

@@ -101,6 +101,11 @@ def similarity(word: str, term: str) -> float:
     return max(0.0, 1 - cost / (len(word) + 1))
 
 
+def similarity_as_written(word: str, other: str) -> float:
+    """How well a mistyped word fits another word in just that form: 1 for the same word, 0 for no fit."""
+    return 1.0 if word == other else max(0.0, 1 - _cost(word, other) / (len(word) + 1))
+
+
 def near(word: str, candidates: Iterable[tuple[str, int]], *, limit: int) -> list[tuple[str, int]]:
     """The candidates that the word may stand for, likeliest first. Each is a term and its number of records.
 
