@@ -1,10 +1,14 @@
 """The candidate generator on a real store: what makes a record a candidate, and its context."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
+from kalito_mcp.retrieval.candidate_generator import highest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.retrieval.stored_memories import embed, hits, page_of, parts, remember, said_by, texts
@@ -194,3 +198,16 @@ async def test_what_is_no_more_alike_than_most_is_no_hit_for_its_vector(store: S
     assert page.hits[0].text == "unbelievableness"
     assert len(page.hits) < 12
     assert all(hit.parts.get("semantic", 0) > 0 and hit.why for hit in page.hits)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, 0.9]) | st.floats(0, 1, width=32), max_size=60),
+    st.integers(1, 40),
+    st.integers(200, 400),
+)
+def test_the_highest_values_are_those_of_a_sort_and_of_equal_ones_the_last(
+    some: list[float], count: int, times: int
+) -> None:
+    values = np.array([*some * times, *some, 0.3, *[0.0] * count], np.float32)
+    wanted = np.lexsort((np.arange(len(values)), values))[-count:]
+    assert sorted(highest(values, count).tolist()) == sorted(wanted.tolist())

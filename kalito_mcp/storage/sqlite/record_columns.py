@@ -86,7 +86,7 @@ _SPARSE: Final = 8
 """Keys of the database for one of the agent, from which on no table of places is kept."""
 
 _KEPT_BYTES: Final = 48_000_000
-_KEPT_BYTES_OF_RECORD: Final = 64
+_KEPT_BYTES_OF_RECORD: Final = 128
 """Of the places that are kept for one agent's terms: at least so many, and so many for each of its records."""
 
 _ENTRY_BYTES: Final = 300
