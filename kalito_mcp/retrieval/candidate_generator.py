@@ -7,7 +7,7 @@ query names, and the vectors if there are any. Nothing is left out for its age. 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 import numpy as np
@@ -83,17 +83,20 @@ class CandidateGenerator:
             return
         ranker = Ranker(self._records, self._question, self._matches, places, self._weights, by_place)
         order = iter(ranker.order().tolist())
-        phrases, is_exact = self._question.query.phrases, True
-        while chosen := list(islice(order, self._policy.phrase_texts if phrases and is_exact else self._policy.read)):
+        has_phrase = bool(self._question.query.phrases)
+        while chosen := list(islice(order, self._policy.phrase_texts if has_phrase else self._policy.read)):
             batch = self._read(chosen, places)
-            if phrases and is_exact:
+            if has_phrase:
                 matching = [(at, one) for at, one in batch if self._question.query.phrase_match(one.text)]
                 # If no text contains the phrase, it was quoted from memory: then its words count.
-                is_exact = bool(matching)
-                if is_exact:
+                has_phrase = bool(matching)
+                if has_phrase:
                     batch = matching
                 else:
                     self.note = "no record contains the quoted phrase; searched for its words instead"
+                    order = chain(chosen[self._policy.read :], order)
+                    first = frozenset(chosen[: self._policy.read])
+                    batch = [(at, one) for at, one in batch if at in first]
             kept = [(at, one) for at, one in batch if not self._question.query.is_excluded(one.text)]
             self.excluded_count += len(batch) - len(kept)
             yield ranker.rank(np.array([at for at, _ in kept], np.int64), [one for _, one in kept])

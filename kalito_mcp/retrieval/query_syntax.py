@@ -5,6 +5,7 @@
 - Quotes are straight or curly double quotes at the start and end of a phrase, so `a 12" pipe` has none.
 - A minus excludes only if it follows a space or starts the query, and starts a word of two letters or more:
   `well-known`, `-5 degrees`, `--force`, `-v` and a list with dashes exclude nothing.
+- A query of over 500 characters is a pasted text: its quotes and dashes mean nothing.
 - Anything else is a word. A query that would leave nothing to look for is taken as words: nothing that a person writes
   is an error here.
 
@@ -25,6 +26,7 @@ _STRAIGHT: Final = r'(?<![\w"])"(?P<straight>[^"\n]+)"(?!\w)'
 _SYNTAX: Final = re.compile(
     rf"(?P<minus>(?<!\S)-)?(?:{_STRAIGHT}|{_CURLY})|(?<!\S)-(?P<word>[^\W\d_]\w[^\s{_QUOTES}]*)"
 )
+_LONGEST_WITH_SYNTAX: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Query:
 
 def parse_query(query: str) -> Query:
     """The query in its parts. Without any syntax, or with nothing else to look for, it is words only."""
+    if len(query) > _LONGEST_WITH_SYNTAX:
+        return Query(words=query)
     phrases: list[str] = []
     excluded: list[str] = []
     excluded_phrases: list[str] = []

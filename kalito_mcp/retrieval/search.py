@@ -5,6 +5,7 @@ the query (`answerability`) the page is empty, because nothing is better than no
 """
 
 from collections.abc import Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 _MAX_READ_CHARS: Final = 4_000
 """Of a query. What follows adds no term that counts."""
+
+_LONG_CHARS: Final = 1_000
+"""Of a query that takes a millisecond to parse."""
 
 _MAX_UNMATCHED: Final = 6
 """Words of the query that a note names."""
@@ -80,7 +84,7 @@ class Searcher:
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
-        question = parse_question(request.query[:_MAX_READ_CHARS], max_terms=self._policy.max_terms, now_ms=now_ms)
+        question = await self._parsed(request.query, now_ms)
         if not question.terms and not question.spans:
             return SearchPage(hits=(), next_cursor=None)
         vector, note = await self._vector(question.query.words)
@@ -112,6 +116,11 @@ class Searcher:
         if not asked or k < 1:
             return SearchPage(hits=(), next_cursor=None)
         return await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))
+
+    async def _parsed(self, query: str, now_ms: int) -> Question:
+        """The query as a question. A long one takes milliseconds, so not on the event loop."""
+        parse = partial(parse_question, query[:_MAX_READ_CHARS], max_terms=self._policy.max_terms, now_ms=now_ms)
+        return await anyio.to_thread.run_sync(parse) if len(query) > _LONG_CHARS else parse()
 
     async def _find(
         self,

@@ -11,7 +11,7 @@ from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.retrieval.candidate_generator import highest
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.stored_memories import embed, hits, page_of, parts, remember, said_by, texts
+from tests.retrieval.stored_memories import embed, hits, page_of, pages, parts, remember, said_by, texts
 from tests.scripted import START_MS
 from tests.scripted_embedder import ScriptedEmbedder
 
@@ -198,6 +198,16 @@ async def test_what_is_no_more_alike_than_most_is_no_hit_for_its_vector(store: S
     assert page.hits[0].text == "unbelievableness"
     assert len(page.hits) < 12
     assert all(hit.parts.get("semantic", 0) > 0 and hit.why for hit in page.hits)
+
+
+async def test_a_phrase_that_no_text_has_changes_no_page(store: SqliteStore) -> None:
+    await remember(store, *(f"at {'nine ' * (at % 3)} it leaves, say the {at} of them" for at in range(120)))
+    quoted, plain = [
+        [[hit.text for hit in page] for page in await pages(store, SearchRequest(query, k=50))]
+        for query in ('"it leaves nine"', "it leaves nine")
+    ]
+    assert quoted == plain
+    assert len({text for page in quoted for text in page}) == sum(map(len, quoted)) == 120
 
 
 @given(

@@ -134,3 +134,9 @@ def test_any_text_may_be_asked_for_and_admitted(query: str, text: str) -> None:
 def test_a_text_that_is_admitted_holds_the_phrases_and_nothing_left_out(query: list[str], text: list[str]) -> None:
     asked, held = parse_query(" ".join(query)), " ".join(text)
     assert admits(held, asked) == (asked.phrase_match(held) and not asked.is_excluded(held))
+
+
+def test_a_pasted_text_has_no_syntax() -> None:
+    text = 'run it with "leaves at seven" and -moss, ' + "then say what happened, " * 25
+    assert parse_query(text) == Query(words=text)
+    assert parse_query(text[:300]).phrases == ("leaves at seven",)
