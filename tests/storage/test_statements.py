@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kalito_mcp.storage.sqlite as package
-from kalito_mcp.storage.sqlite import inspection, record_changes, record_rows, records, tombstones
+from kalito_mcp.storage.sqlite import record_changes, record_rows, records, text_index_check, tombstones
 from kalito_mcp.storage.sqlite.conversations import (
     SELECT_AGENT_OF_SESSION,
     SELECT_KNOWN_CLIENT_KEYS,
@@ -57,6 +57,7 @@ from kalito_mcp.storage.sqlite.search import SELECT_AGENT, SELECT_SESSION_AGENT
 from kalito_mcp.storage.sqlite.search_index import SELECT_CANDIDATES, SELECT_INDEXED_TERMS, SELECT_TERMS_OF_HEADS
 from kalito_mcp.storage.sqlite.sessions import SELECT_OWING_SESSIONS, SELECT_RECENT_SESSIONS, SELECT_SESSION
 from kalito_mcp.storage.sqlite.text_index import DELETE_SHAPE, SELECT_FOR_INDEX
+from kalito_mcp.storage.sqlite.text_rebuild import CREATE_NEW_SHAPES, CREATE_NEW_TERMS
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
 _TABLES = "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|r|s|a|b|c|o|u|g|n|e|f|t"
@@ -157,8 +158,10 @@ def parameters(statement: str) -> Any:
 @pytest.fixture
 def connection(copy: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(copy)) as opened:
-        opened.execute(inspection._CREATE_TERMS_OF)
-        opened.execute(inspection._CREATE_TERMS)
+        opened.execute(text_index_check._CREATE_TERMS_OF)
+        opened.execute(text_index_check._CREATE_TERMS)
+        opened.execute(CREATE_NEW_TERMS)
+        opened.execute(CREATE_NEW_SHAPES)
         yield opened
 
 
@@ -178,8 +181,10 @@ def test_every_statement_can_be_prepared(connection: sqlite3.Connection, name: s
     for table in ("terms_of", "terms"):
         if f"temp.{table} USING" in statement:
             connection.execute(f"DROP TABLE temp.{table}")
-    if statement.startswith("CREATE TABLE record_shapes"):  # in a file of its own
-        connection.execute("DROP TABLE record_shapes")
+    # Made in a file of its own, or during a rebuild.
+    for table in ("record_shapes", "new_record_shapes", "new_records_text"):
+        if re.match(rf"\s*CREATE (VIRTUAL )?TABLE {table}\b", statement):
+            connection.execute(f"DROP TABLE {table}")
     connection.execute(f"EXPLAIN {statement}", parameters(statement))
 
 

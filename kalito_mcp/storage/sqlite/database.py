@@ -34,14 +34,13 @@ from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
 from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, leave_open
 from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
+from kalito_mcp.storage.sqlite.text_rebuild import REBUILD_STEP, TextRebuildStatements, rebuild, warn_if_older
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 EXACT_VECTORS: Final = 100_000
-_ANALYSIS_STEP: Final = 5
-"""The migration that stores which analysis made the text index."""
 
 _READ_WRITE: Final = "?mode=rw"
 _READ_ONLY: Final = "?mode=ro"
@@ -80,6 +79,7 @@ class WriteTransactionOfSqlite:
         self.sessions = SessionStatements(connection)
         self.conversations = ConversationStatements(connection)
         self.text = TextIndexStatements(connection)
+        self.text_rebuild = TextRebuildStatements(connection)
         self.graphs = GraphStatements(connection)
         self.records = RecordStatements(connection)
         self.vectors = VectorStatements(connection)
@@ -116,7 +116,8 @@ class SqliteStore:
         may_write: bool = True,
         exact_vectors: int = EXACT_VECTORS,
     ) -> Self:
-        """Open the database. Creates or migrates it if needed.
+        """Open the database. Creates or migrates it if needed, and rebuilds a text index of an older release, with its
+        progress in the log.
 
         A file that cannot be written opens for reading, with `warning` set. `may_write=False` opens for reading
         on purpose, and creates nothing. More than `exact_vectors` vectors are searched through an approximate index.
@@ -202,9 +203,11 @@ class SqliteStore:
         return bytes(secret)
 
     async def reindex(self) -> int:
-        """Rebuild the text index from the records, in one transaction. Returns how many records it contains."""
+        """Rebuild the text index. Returns how many records it contains. Cut short, it stays as it was until the next
+        call, which goes on."""
+        await rebuild(self.write, is_forced=True)
         async with self.write() as transaction:
-            return await transaction.text.rebuild()
+            return await transaction.text_rebuild.indexed_count()
 
     async def build_ann_index(self) -> bool:
         """Build the approximate index of vectors if it is due; whether it was built."""
@@ -278,6 +281,8 @@ class SqliteStore:
             reader = self._idle_readers[0]
             if not await is_current(reader, steps, self.path):
                 raise StorageReadOnly(f"{self.path} is empty or of an older release; `kalito-mcp serve` updates it")
+            if len(steps) >= REBUILD_STEP:
+                await warn_if_older(reader)
 
     def _create_private(self) -> None:
         """Create the folder (0700) and an empty file (0600) if missing. SQLite gives its side files the same mode."""
@@ -334,10 +339,8 @@ class SqliteStore:
                 await writer.close()
             raise
         self._writer = writer
-        if len(steps) >= _ANALYSIS_STEP:
-            async with self.write() as transaction:
-                if not await transaction.text.is_current():
-                    await transaction.text.rebuild()
+        if len(steps) >= REBUILD_STEP:
+            await rebuild(self.write)
 
     async def _fall_back_to_reading(self, error: KalitoError) -> None:
         self.warning = f"opened for reading only: {error}"

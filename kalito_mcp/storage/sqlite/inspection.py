@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.storage.sqlite.failures import intact_rows
@@ -19,17 +19,9 @@ from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.side_files import SideFiles
-from kalito_mcp.storage.sqlite.text_index import (
-    INSERT_SHAPE,
-    INSERT_TERMS,
-    SELECT_ANALYSIS,
-    SELECT_FOR_INDEX,
-    IndexEntry,
-    entry_of_row,
-)
+from kalito_mcp.storage.sqlite.text_index_check import differences, owed_rebuild
 from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vectors import SELECT_INDEXES, SELECT_OWED_COUNT, SELECT_VECTOR_COUNT
-from kalito_mcp.text.analysis import ANALYSIS_VERSION
 from kalito_mcp.text.plurals import plural
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
@@ -107,20 +99,9 @@ WHERE i.state <> 'dropped' AND r.deleted_at IS NULL AND r.text <> ''
     AND NOT EXISTS (SELECT 1 FROM record_vectors v WHERE v.index_key = i.key AND v.record_key = r.key)
     AND NOT EXISTS (SELECT 1 FROM vector_debts d WHERE d.index_key = i.key AND d.record_key = r.key)
 """
-_CREATE_TERMS_OF: Final = "CREATE VIRTUAL TABLE temp.terms_of USING fts5vocab('main', 'records_text', 'instance')"
-_CREATE_TERMS: Final = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'records_text', 'row')"
-# FTS5 keeps a tree over its pages. Its integrity-check does not notice a term that is missing there; a query does.
-_SELECT_LOST_TERMS: Final = """
-SELECT count(*) FROM temp.terms AS t
-WHERE t.doc <> (SELECT count(*) FROM records_text WHERE records_text MATCH '"' || t.term || '"')
-"""
-_SELECT_TERMS: Final = "SELECT term, doc FROM temp.terms_of ORDER BY term, doc"
-_CREATE_SHAPES: Final = "CREATE TABLE record_shapes (record_key, word_count, is_first_person)"
-_SELECT_SHAPES: Final = "SELECT record_key, word_count, is_first_person FROM record_shapes ORDER BY record_key"
 _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
-_ANALYSIS_SINCE: Final = 5
 _UNSWEPT_SINCE: Final = 6
 # With these views the same statements inspect the database of an older release.
 _VIEWS_OF_OLDER_RECORDS: Final = (
@@ -140,7 +121,6 @@ _VIEWS_OF_OLDER_RECORDS: Final = (
     """,
 )
 _SELECT_VERSION: Final = "PRAGMA user_version"
-_SELECT_INDEX_DEFINITION: Final = "SELECT sql FROM sqlite_schema WHERE name = 'records_text'"
 
 
 class Verdict(StrEnum):
@@ -194,6 +174,9 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
             vectors = _vectors(connection, fingerprint)
             if vectors is not None:
                 yield vectors
+            owed = owed_rebuild(connection)
+            if owed is not None:
+                yield Finding("text index", Verdict.WARNING, owed)
             if is_deep:
                 yield from _deep(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: SQLite's message quotes a damaged name
@@ -320,12 +303,11 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
         wrong = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_VECTORS)]
         remedy = "run `kalito-mcp reindex --vectors --all`"
         yield _finding("vectors' records", wrong, "no record lacks its vector, and no vector lacks its record", remedy)
-    if version < _ANALYSIS_SINCE or connection.execute(SELECT_ANALYSIS).fetchone()[0] != ANALYSIS_VERSION:
-        yield Finding("text index", Verdict.WARNING, "made by an older release; `kalito-mcp serve` rebuilds it")
+    if owed_rebuild(connection) is not None:
         return
     try:
         with intact_rows():
-            differing = _differing_index_entries(connection) + _lost_terms(connection)
+            differing = differences(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         yield Finding("text index", Verdict.FAILED, f"cannot be read ({error}); run `kalito-mcp reindex`")
         return
@@ -344,53 +326,6 @@ def _damaged_graph_rows(connection: sqlite3.Connection) -> list[str]:
         if row_hash(*row) != stored
     ]
     return damaged
-
-
-def _differing_index_entries(connection: sqlite3.Connection) -> int:
-    """How many (term, record) pairs are in only one of two indexes: the stored one and a rebuilt one."""
-    connection.execute(_CREATE_TERMS_OF)
-    [definition] = connection.execute(_SELECT_INDEX_DEFINITION).fetchone()
-    with closing(sqlite3.connect("")) as rebuilt:  # a private temporary file, removed by SQLite
-        rebuilt.execute(definition)
-        rebuilt.execute(_CREATE_SHAPES)
-        for entry in _index_entries(connection):
-            rebuilt.execute(INSERT_TERMS, entry._asdict())
-            rebuilt.execute(INSERT_SHAPE, entry._asdict())
-        rebuilt.execute(_CREATE_TERMS_OF)
-        return sum(
-            _count_differences(iter(connection.execute(statement)), iter(rebuilt.execute(statement)))
-            for statement in (_SELECT_TERMS, _SELECT_SHAPES)
-        )
-
-
-def _lost_terms(connection: sqlite3.Connection) -> int:
-    """How many terms of the index a search would not find, or not with all their records."""
-    connection.execute(_CREATE_TERMS)
-    [lost] = connection.execute(_SELECT_LOST_TERMS).fetchone()
-    return int(lost)
-
-
-def _index_entries(connection: sqlite3.Connection) -> Iterator[IndexEntry]:
-    after_key = 0
-    while rows := connection.execute(SELECT_FOR_INDEX, {"after_key": after_key}).fetchall():
-        yield from map(entry_of_row, rows)
-        after_key = rows[-1][0]
-
-
-def _count_differences(left: Iterator[tuple[Any, ...]], right: Iterator[tuple[Any, ...]]) -> int:
-    """The size of the symmetric difference of two sorted streams."""
-    differences = 0
-    one, other = next(left, None), next(right, None)
-    while one is not None or other is not None:
-        if one == other:
-            one, other = next(left, None), next(right, None)
-            continue
-        differences += 1
-        if other is None or (one is not None and one < other):
-            one = next(left, None)
-        else:
-            other = next(right, None)
-    return differences
 
 
 def _finding(check: str, faults: list[str], fine: str, remedy: str = "restore a backup") -> Finding:

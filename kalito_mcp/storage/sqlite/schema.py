@@ -5,8 +5,10 @@ is the number of the last migration. A database with a higher one belongs to a n
 """
 
 import hashlib
+import logging
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ import aiosqlite
 from kalito_mcp.errors import SchemaTooNew, StorageDamaged
 
 APPLICATION_ID: Final = 0x6B61_6C69  # "kali" in the file's header: whose database this is
+_log: Final = logging.getLogger("kalito.storage")
 _FOLDER: Final = Path(__file__).parent / "migrations"
 
 _CREATE_MIGRATIONS: Final = """
@@ -107,6 +110,7 @@ async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], 
         return
     [[version, _, _]] = await connection.execute_fetchall(_SELECT_KIND)
     missing = steps[version:]
+    started_at = time.monotonic()
     if version:
         await _back_up(connection, path, missing[0].number)
     for step in missing:
@@ -125,10 +129,13 @@ async def migrate(connection: aiosqlite.Connection, steps: Sequence[Migration], 
         except BaseException:
             await connection.rollback()
             raise
+    if version:
+        _log.warning("%s: migrated to schema %d in %.1f s", path, len(steps), time.monotonic() - started_at)
 
 
 async def _back_up(connection: aiosqlite.Connection, path: Path, number: int) -> None:
     target = path.with_name(f"{path.name}.before-{number}.backup")
+    _log.warning("%s: migrating it from schema %d; a copy of it as it is goes to %s", path, number - 1, target.name)
     target.unlink(missing_ok=True)
     # Created first, so that no other user can read it while it is filled. SQLite accepts an empty file.
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

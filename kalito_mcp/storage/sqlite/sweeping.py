@@ -18,6 +18,7 @@ import anyio
 
 from kalito_mcp.errors import StorageFull
 from kalito_mcp.ports.records import Swept
+from kalito_mcp.storage.sqlite.text_rebuild import DROP_NEW
 from kalito_mcp.storage.sqlite.vector_files import all_files
 
 OPTIMIZE_TEXT_INDEX: Final = "INSERT INTO records_text (records_text) VALUES ('optimize')"
@@ -46,6 +47,8 @@ async def sweep(connection: aiosqlite.Connection, path: Path, up_to: int, *, bus
         _refuse_without_room(path, size)
         try:
             await connection.execute_fetchall("BEGIN IMMEDIATE")
+            for statement in DROP_NEW:
+                await connection.execute_fetchall(statement)
             await connection.execute_fetchall(OPTIMIZE_TEXT_INDEX)
             await connection.execute_fetchall("COMMIT")
         except BaseException:

@@ -19,13 +19,20 @@ INSERT INTO record_shapes (record_key, word_count, is_first_person) VALUES (:key
 DELETE_SHAPE: Final = "DELETE FROM record_shapes WHERE record_key = :key"
 SELECT_FOR_INDEX: Final = """
 SELECT r.key, r.agent_key, r.text, r.name
-FROM records r WHERE r.key > :after_key AND r.deleted_at IS NULL ORDER BY r.key LIMIT 1000
+FROM records r WHERE r.key > :after_key AND r.deleted_at IS NULL ORDER BY r.key LIMIT 250
 """
 SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"
 UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
 DELETE_ALL_TERMS: Final = "INSERT INTO records_text (records_text) VALUES ('delete-all')"
 DELETE_ALL_SHAPES: Final = "DELETE FROM record_shapes"
 FORGET_CHANGES: Final = "INSERT INTO record_changes (record_key) VALUES (0)"
+FORGET_REBUILD: Final = (
+    "DROP TABLE IF EXISTS new_records_text",
+    "DROP TABLE IF EXISTS new_record_shapes",
+    "DELETE FROM text_rebuild",
+)
+"""See `text_rebuild`."""
+
 COUNT_MARKS: Final = {1: "", SEVERAL: f"x{SEVERAL}:", MANY: f"x{MANY}:"}
 """What stands before a term in the index, by how often the record contains it at least."""
 
@@ -79,10 +86,9 @@ class TextIndexStatements:
         return bool(version == ANALYSIS_VERSION)
 
     async def rebuild(self) -> int:
-        """Rebuild the index from the records that are not forgotten. Returns how many those are."""
-        await self._connection.execute_fetchall(DELETE_ALL_TERMS)
-        await self._connection.execute_fetchall(DELETE_ALL_SHAPES)
-        await self._connection.execute_fetchall(FORGET_CHANGES)
+        """Rebuild the index from the records that are not forgotten, at once. Returns how many those are."""
+        for statement in (DELETE_ALL_TERMS, DELETE_ALL_SHAPES, FORGET_CHANGES, *FORGET_REBUILD):
+            await self._connection.execute_fetchall(statement)
         count, after_key = 0, 0
         while True:
             found = list(await self._connection.execute_fetchall(SELECT_FOR_INDEX, {"after_key": after_key}))

@@ -1,0 +1,210 @@
+"""Rebuilds the text index in pieces, so that a process that is killed has only lost its last piece.
+
+The new index grows in tables of its own. Searches use the one before until the last piece, which puts the new tables
+in its place: no view ever has half an index. Each piece is a transaction that also stores how far it came, so the next
+process goes on there, and processes that open the database at once take turns.
+
+New records have the greatest keys, and a later piece finds them. If a record is changed that is in the new tables
+already, a trigger says so, and the rest is done in one transaction: FTS5 could only remove the entry by the words that
+are gone.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, NamedTuple, Protocol
+
+import aiosqlite
+import anyio
+
+from kalito_mcp.errors import StorageBusy
+from kalito_mcp.storage.sqlite.text_index import (
+    FORGET_CHANGES,
+    FORGET_REBUILD,
+    SELECT_FOR_INDEX,
+    UPDATE_ANALYSIS,
+    TextIndexStatements,
+    entry_of_row,
+)
+from kalito_mcp.text.analysis import ANALYSIS_VERSION
+from kalito_mcp.text.plurals import plural
+
+# As records_text and record_shapes are in the migrations.
+CREATE_NEW_TERMS: Final = """
+CREATE VIRTUAL TABLE new_records_text USING fts5 (
+    terms, content = '', detail = none, columnsize = 0, tokenize = "ascii tokenchars ':'"
+)
+"""
+CREATE_NEW_SHAPES: Final = """
+CREATE TABLE new_record_shapes (
+    record_key INTEGER PRIMARY KEY,
+    word_count INTEGER NOT NULL,
+    is_first_person INTEGER NOT NULL CHECK (is_first_person IN (0, 1))
+) STRICT
+"""
+INSERT_NEW_TERMS: Final = "INSERT INTO new_records_text (rowid, terms) VALUES (:key, :terms)"
+INSERT_NEW_SHAPE: Final = """
+INSERT INTO new_record_shapes (record_key, word_count, is_first_person) VALUES (:key, :word_count, :is_first_person)
+"""
+INSERT_REBUILD: Final = "INSERT INTO text_rebuild (analysis, done_key, done, total) VALUES (:analysis, 0, 0, :total)"
+SELECT_REBUILD: Final = "SELECT analysis, done_key, done, total FROM text_rebuild"
+UPDATE_REBUILD: Final = "UPDATE text_rebuild SET done_key = :done_key, done = :done, total = max(total, :done)"
+SELECT_SHOWN_COUNT: Final = "SELECT count(*) FROM records WHERE deleted_at IS NULL"
+SELECT_INDEXED_COUNT: Final = "SELECT count(*) FROM record_shapes"
+DROP_NEW: Final = (
+    "DROP TABLE IF EXISTS new_records_text",
+    "DROP TABLE IF EXISTS new_record_shapes",
+    "UPDATE text_rebuild SET done_key = -1",
+)
+"""The rebuild, if there is one, ends in one transaction. A sweep needs that: the tables may have words of erased
+records."""
+
+PUT_IN_PLACE: Final = (
+    "DROP TABLE records_text",
+    "DROP TABLE record_shapes",
+    "ALTER TABLE new_records_text RENAME TO records_text",
+    "ALTER TABLE new_record_shapes RENAME TO record_shapes",
+    "DELETE FROM text_rebuild",
+    FORGET_CHANGES,
+)
+REBUILD_STEP: Final = 8
+"""The migration from which on an index can be rebuilt."""
+
+_PIECE_S: Final = 0.5
+"""A piece ends with the first batch of SELECT_FOR_INDEX after so many seconds."""
+
+_AT_ONCE: Final = 5_000
+"""So many records are indexed in one transaction, in less than a second."""
+
+_PAUSE_S: Final = 0.005
+"""Between two pieces. Whoever waits for the mutex asks for it every 2 milliseconds."""
+
+_TELL_EVERY_S: Final = 2.0
+_log: Final = logging.getLogger("kalito.storage")
+
+
+class Progress(NamedTuple):
+    """How many records a rebuild has indexed, of how many."""
+
+    done: int
+    total: int
+
+
+class TextRebuildStatements:
+    """The steps of a rebuild. Each is called in a write transaction of its own."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+        self._index = TextIndexStatements(connection)
+
+    async def begin(self, *, is_forced: bool) -> Progress | None:
+        """Begin a rebuild, or go on with one that another process began. None: there is nothing left to do.
+
+        An index that this release's analysis made is rebuilt only if it is forced. Few records are indexed at once.
+        """
+        for analysis, done_key, done, total in await self._connection.execute_fetchall(SELECT_REBUILD):
+            if done_key < 0:
+                continue
+            if analysis == ANALYSIS_VERSION:
+                return Progress(done, total)
+            await self._run(DROP_NEW)
+        if not is_forced and await self._index.is_current():
+            return None
+        [[total]] = await self._connection.execute_fetchall(SELECT_SHOWN_COUNT)
+        if total <= _AT_ONCE:
+            await self._index.rebuild()
+            return None
+        await self._run((*FORGET_REBUILD, CREATE_NEW_TERMS, CREATE_NEW_SHAPES))
+        await self._connection.execute_fetchall(INSERT_REBUILD, {"analysis": ANALYSIS_VERSION, "total": total})
+        return Progress(0, total)
+
+    async def go_on(self) -> Progress | None:
+        """Index the next piece. None: the index is complete, by this call or by another process.
+
+        Raises:
+            StorageBusy: another release has rebuilt it, or has begun to.
+        """
+        found = list(await self._connection.execute_fetchall(SELECT_REBUILD))
+        if not found and await self._index.is_current():
+            return None
+        if not found or found[0][0] != ANALYSIS_VERSION:
+            raise StorageBusy("another release of kalito rebuilds the text index; end one of them, and try again")
+        [(_, done_key, done, total)] = found
+        if done_key < 0:
+            _log.warning("records were changed while the text index was rebuilt: rebuilding it in one go")
+            await self._index.rebuild()
+            return None
+        ends_at = time.monotonic() + _PIECE_S
+        while True:
+            rows = list(await self._connection.execute_fetchall(SELECT_FOR_INDEX, {"after_key": done_key}))
+            if not rows:
+                await self._run(PUT_IN_PLACE)
+                await self._connection.execute_fetchall(UPDATE_ANALYSIS, {"version": ANALYSIS_VERSION})
+                return None
+            parameters = [entry_of_row(row)._asdict() for row in rows]
+            await self._connection.executemany(INSERT_NEW_TERMS, parameters)
+            await self._connection.executemany(INSERT_NEW_SHAPE, parameters)
+            done_key, done = rows[-1][0], done + len(rows)
+            if time.monotonic() >= ends_at:
+                break
+        await self._connection.execute_fetchall(UPDATE_REBUILD, {"done_key": done_key, "done": done})
+        return Progress(done, max(total, done))
+
+    async def indexed_count(self) -> int:
+        """How many records the index has."""
+        [[count]] = await self._connection.execute_fetchall(SELECT_INDEXED_COUNT)
+        return int(count)
+
+    async def _run(self, statements: tuple[str, ...]) -> None:
+        for statement in statements:
+            await self._connection.execute_fetchall(statement)
+
+
+class _Writing(Protocol):
+    @property
+    def text_rebuild(self) -> TextRebuildStatements: ...
+
+
+async def rebuild(write: Callable[[], AbstractAsyncContextManager[_Writing]], *, is_forced: bool = False) -> None:
+    """Rebuild the index if an older release made it, or if it is forced; tell how far it is. Returns when the index is
+    complete.
+
+    Raises:
+        StorageBusy: another process held the lock too long, or has another release and rebuilds the index itself.
+    """
+    async with write() as transaction:
+        progress = await transaction.text_rebuild.begin(is_forced=is_forced)
+    if progress is None:
+        return
+    started_at, first = time.monotonic(), progress
+    told_at = started_at
+    _log.warning(
+        "rebuilding the text index: %s%s. It may be interrupted; the next start goes on",
+        plural(first.total, "record"),
+        f", {first.done:,} of them done already" if first.done else "",
+    )
+    while progress is not None:
+        now = time.monotonic()
+        if now >= told_at + _TELL_EVERY_S:
+            told_at = now
+            left_s = (now - started_at) / max(1, progress.done - first.done) * (progress.total - progress.done)
+            _log.warning(
+                "rebuilding the text index: %s of %s records, about %d s left",
+                f"{progress.done:,}",
+                f"{progress.total:,}",
+                round(left_s),
+            )
+        async with write() as transaction:
+            progress = await transaction.text_rebuild.go_on()
+        await anyio.sleep(_PAUSE_S)
+    _log.warning("the text index is rebuilt, after %.1f s", time.monotonic() - started_at)
+
+
+async def warn_if_older(reader: aiosqlite.Connection) -> None:
+    """Log that an older release made the index, for a process that may only read."""
+    if not await TextIndexStatements(reader).is_current():
+        _log.warning(
+            "an older release made the text index, and this one reads it as it is: search may find less until "
+            "`kalito-mcp serve` can write to the database"
+        )
