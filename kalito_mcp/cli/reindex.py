@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def command(database: Path | None, config: Path | None, is_only_vectors: bool, is_anew: bool) -> None:
     """Rebuild the text index from the records and, with an embedder, make the vectors that are missing.
 
-    Other processes can read meanwhile. The vectors of an earlier embedder are used until those of this one are
-    complete. You can stop it at any time: the next run without --all continues.
+    Other processes can read and write meanwhile. The vectors of an earlier embedder are used until those of this one
+    are complete. You can stop it at any time: the next run without --all continues.
     """
     from kalito_mcp.wiring import has_embedder, reindex, reindex_vectors  # noqa: PLC0415 - keeps --help quick
 
