@@ -86,7 +86,8 @@ async def test_a_texts_vector_does_not_depend_on_the_others_in_its_batch() -> No
     alone = np.concatenate([await model.embed([text]) for text in texts])
 
     np.testing.assert_allclose(together, alone, atol=1e-5)
-    np.testing.assert_array_equal(*await model.embed(["a" * 300, "a" * 300 + "b"]))
+    one, other = await model.embed(["a" * 300, "a" * 300 + "b"])
+    np.testing.assert_allclose(one, other, atol=1e-5)  # the last bit depends on the place in the batch
     assert (await model.embed([])).shape == (0, 512)
     await model.aclose()
     with pytest.raises(ModelUnavailable, match="the embedder meaning is closed"):
