@@ -88,6 +88,7 @@ def _date(scored: ScoredCandidate) -> str:
 _REASONS: Final[Mapping[str, Callable[[ScoredCandidate], str]]] = {
     "lexical": _lexical,
     "neighbours": _neighbours,
+    "answers": lambda _: "follows a question like yours",
     "session": lambda _: "other messages of its conversation match",
     "spelling": _spelling,
     "hyponym": _hyponym,

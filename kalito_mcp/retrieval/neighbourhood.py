@@ -3,7 +3,7 @@
 The index says which terms each record contains, and the columns say where it stands. So the terms of its neighbours are
 known without reading a text. A turn gets a share of the terms of the turns around it and of its session. Each term
 counts once. The longer the turn, the smaller the share, because a long text speaks for itself.
-Sources: shares and length were fitted on LoCoMo and BEAM together (`python -m bench.recall`). Indexing the neighbours'
+Sources: shares and length were fitted on the sets that `weights` names. Indexing the neighbours'
 texts with each turn instead loses 15 points of recall on BEAM.
 """
 
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.retrieval.matches import ONLY_TERMS, Matches
 
-_SHARES: Final = {-2: 0.4, -1: 0.5, 1: 0.3, 2: 0.2, 3: 0.1}
+_SHARES: Final = {-2: 0.25, -1: 0.3, 1: 0.3, 2: 0.2, 3: 0.1}
 """How much a term of a neighbour counts, by distance."""
 
 # How much the similarity of a neighbour counts, by distance. Fitted on LoCoMo and BEAM, as the shares are.
 _SIMILARITY_SHARES: Final = {-1: 1.0, 1: 1.0, -2: 0.6, 2: 0.6, -3: 0.3, 3: 0.3}
 _SESSION_SHARE: Final = 0.15
-HALVING_WORDS: Final = 60.0
+HALVING_WORDS: Final = 75.0
 """Words of a text at which its neighbours count half."""
 
 _BEST_OF_SESSION: Final = 3

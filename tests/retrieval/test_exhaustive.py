@@ -124,7 +124,7 @@ def promises_of(index: SearchIndex, query: str, filters: SearchFilters) -> dict[
     matches = Matches(index, in_scope(records, index.session_key, filters), asked)
     places = matches.places[is_admitted(records, matches.places, filters)]
     promise = WEIGHTS.lexical * matches.lexical + WEIGHTS.hyponym * matches.hyponym
-    promise += WEIGHTS.neighbours * matches.own / (1 + np.asarray(records.word_counts) / 60)
+    promise += WEIGHTS.neighbours * matches.own / (1 + np.asarray(records.word_counts) / 75)
     return dict(zip(records.keys[places].tolist(), promise[places].tolist(), strict=True))
 
 

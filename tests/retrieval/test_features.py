@@ -65,7 +65,7 @@ def test_a_text_has_evidence_exactly_where_it_has_a_word_of_the_query(text: str)
 @pytest.mark.parametrize(("times", "estimate"), [(1, 1.0), (2, 2.4), (3, 2.4), (4, 5.0), (50, 5.0)])
 def test_the_evidence_is_the_formula_that_the_module_states(times: int, estimate: float) -> None:
     said = [candidate("ferry " * times + "moss filler", 1), candidate("moss", 2)]
-    damping = 0.3 + 0.04 * (times + 2)
+    damping = 0.6 + 0.04 * (times + 2)
     rare, common = math.log1p(2 / 1), math.log1p(2 / 2)
     expected = (rare * estimate / (estimate + damping) + common / (1 + damping)) / (rare + common)
     assert math.isclose(matches(question("ferry moss"), *said).lexical[0], expected, rel_tol=1e-6)

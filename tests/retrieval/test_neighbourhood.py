@@ -16,7 +16,7 @@ from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from tests.retrieval.builders import candidate, columns, matches, neighbourhood, question
 
 ASKED = ("ferry", "clover", "heron", "oslo", "ticket")
-SHARES = {-2: 0.4, -1: 0.5, 1: 0.3, 2: 0.2, 3: 0.1}
+SHARES = {-2: 0.25, -1: 0.3, 1: 0.3, 2: 0.2, 3: 0.1}
 
 
 class Said(NamedTuple):
@@ -103,7 +103,7 @@ class OneByOne:
         for term, times in zip(ASKED, one.times, strict=True):
             if times and not one.is_hidden:
                 estimate = 5.0 if times >= 4 else 2.4 if times >= 2 else 1.0
-                found += self._shares[term] * estimate / (estimate + 0.3 + 0.04 * one.words)
+                found += self._shares[term] * estimate / (estimate + 0.6 + 0.04 * one.words)
         return found
 
     def neighbours(self, place: int) -> float:
@@ -114,7 +114,7 @@ class OneByOne:
         for term in in_session:
             near = sum(share for offset, share in SHARES.items() if term in self.around(place, offset))
             total += self._shares[term] * (1.0 if term in one.terms else 0.15 + min(near, 0.85))
-        return total / (1 + one.words / 60)
+        return total / (1 + one.words / 75)
 
     def session(self, place: int) -> float:
         session = self._memory[place].session
@@ -149,7 +149,7 @@ def test_context_scores_are_in_zero_to_one_and_never_below_the_own_terms(memory:
     shown = [one._replace(is_hidden=False) for one in memory]
     records = records_of(shown)
     found, around = matches(question(" ".join(ASKED)), *records), neighbourhood(question(" ".join(ASKED)), *records)
-    undamped = around.neighbours * (1 + columns(*records).word_counts / 60)
+    undamped = around.neighbours * (1 + columns(*records).word_counts / 75)
     assert all(0.0 <= value < 1.0 for value in found.lexical)
     assert all(own <= value + 1e-6 for own, value in zip(found.own, undamped, strict=True))
     assert all(lexical <= own + 1e-6 for lexical, own in zip(found.lexical, found.own, strict=True))
@@ -203,7 +203,7 @@ def test_nearer_turns_count_more_and_earlier_ones_more_than_later_ones() -> None
     shares = {offset: around_turn(offset) for offset in (-4, -3, -2, -1, 1, 2, 3, 4)}
     assert shares[-1] > shares[-2] > shares[-3]
     assert shares[1] > shares[2] > shares[3] > shares[4]
-    assert shares[-1] > shares[1]
+    assert (shares[-1], shares[-2]) > (shares[1], shares[2])
     assert shares[-4] == shares[4] == shares[-3] > 0  # these have the share of the session alone
 
 
@@ -216,7 +216,7 @@ def test_what_is_said_elsewhere_is_no_context() -> None:
 def test_records_without_a_session_have_their_own_words_alone() -> None:
     said = [candidate(text, key, session=None, kind=RecordType.TASK) for key, text in enumerate(("ferry", "clover"), 1)]
     around = neighbourhood(question("ferry clover"), *said)
-    assert around.neighbours.tolist() == pytest.approx([0.5 / (1 + 1 / 60)] * 2)
+    assert around.neighbours.tolist() == pytest.approx([0.5 / (1 + 1 / 75)] * 2)
     assert (around.session.tolist(), around.neighbour_terms(0), around.is_alone(0)) == ([0.0, 0.0], 0, True)
 
 
@@ -226,7 +226,7 @@ def test_a_term_counts_once_however_many_turns_around_hold_it() -> None:
 
 
 def test_the_longer_a_text_is_the_less_its_surroundings_say() -> None:
-    said = [candidate("ferry" + " x" * (length - 1), session=None) for length in (1, 10, 60, 1_000, 100_000)]
+    said = [candidate("ferry" + " x" * (length - 1), session=None) for length in (1, 10, 75, 1_000, 100_000)]
     found = [float(neighbourhood(question("ferry"), one).neighbours[0]) for one in said]
     assert found == sorted(found, reverse=True)
     assert found[2] == 0.5

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.domain.time import from_iso
 from kalito_mcp.retrieval.ranking import Ranker
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.weights import FEATURES, NEGATIVE, WEIGHTS, FeatureWeights
@@ -94,6 +95,40 @@ def test_a_vectors_likeness_counts_for_the_record_and_for_those_around_it() -> N
     assert ["semantic" in one.parts for one in found] == [False, True, False]
     assert found[0].parts["neighbour_semantic"] > 0
     assert not any({"semantic", "neighbour_semantic"} & set(one.parts) for one in ranked(asked, *turns))
+
+
+@pytest.mark.parametrize(
+    ("before", "name", "counts"),
+    [
+        ("When does the ferry leave?", "Bob", True),
+        ("フェリーは ferry ？", "Bob", True),
+        ("The ferry leaves.", "Bob", False),
+        ("When does the ferry leave?", "Ann", False),
+    ],
+)
+def test_what_follows_somebody_elses_question_with_the_words_of_the_query_answers_it(
+    before: str, name: str, counts: bool
+) -> None:
+    turns = [candidate(before, 1, name=name), candidate("At seven from Moss", 2, name="Ann")]
+    asked, answer = scored("the ferry to Moss", *turns)
+    assert "answers" not in asked.parts
+    assert ("answers" in answer.parts) is counts
+
+
+def test_a_question_that_was_not_read_has_no_answer() -> None:
+    turns = [candidate("the ferry?", 1, role=Role.USER), candidate("Moss", 2, role=Role.ASSISTANT)]
+    [answer] = ranker(question("ferry Moss"), *turns).rank(np.array([1]), turns[1:])
+    assert "answers" not in answer.parts
+
+
+def test_a_time_counts_less_the_more_else_a_query_names() -> None:
+    said = candidate("clover", 1, created_at=from_iso("2026-03-05T12:00:00Z"))
+    parts = [
+        scored(f"{words} in March 2026", said)[0].parts["date"]
+        for words in ("clover", "clover ferry moss quince lamp", "clover ferry moss quince lamp boat oak elm")
+    ]
+    assert parts[0] == parts[1]
+    assert parts[2] == pytest.approx(parts[0] * 6 / 9)  # the year is a term too
 
 
 @given(TURNS, st.sampled_from(["ferry", "When did Ann prefer the ferry?", "How many pets?", "ferry puppy seven"]))
