@@ -9,31 +9,38 @@ The query's subject are its terms without the names of speakers, which match eve
 `python -m bench.abstention` measures it.
 """
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.text.analysis import stem, words
 from kalito_mcp.text.languages import ENGLISH
 from kalito_mcp.text.sentences import split_sentences
 
-_FULL_BAR_AT: Final = 12
-_LEAST_BAR: Final = 0.45
-"""Terms of a query from which on the bar has its full height, and its least height. An answer in other words than a
-short query shares one word or none with it."""
+_FULL_BAR_TERMS: Final = 8
+"""Terms of a query up to which the bar has its full height. Of more, an answer contains a smaller share."""
+
+_FULL_BAR_WORDS: Final = 60
+_LEAST_FOR_LONG: Final = 0.45
+"""Words of a text up to which the bar has its full height, and the least height for a longer one. A long text gets less
+for each word of the query (`features.damping`), even if it answers it."""
 
 _IF_MISTYPED: Final = 0.8
 """Factor of the bar for each corrected word: it counts less, and others may be mistyped that no correction was found
 for."""
 
-_IF_NAMES_ARE_UNKNOWN: Final = 3.0
-"""Factor of the bar if the query has names and no hit contains one of them: whom it asks about was never met."""
+_IF_NAMES_ARE_UNKNOWN: Final = 2.0
+_IF_A_NAME_IS_KNOWN: Final = 0.7
+"""Factors of the bar if the query has names: no hit contains one of them, so what it asks about was never met; or one
+does."""
 
-_IF_NOT_ENGLISH: Final = 0.3
+_IF_NOT_ENGLISH: Final = 0.5
 """Factor of the bar for a query in another language: its words are in more forms, and pairs of characters match by
-chance. Of 25 questions a language at most one is lost by it (`python -m bench.languages`)."""
+chance. Of 25 questions a language at most two are lost by it (`python -m bench.languages`)."""
 
 _NAME: Final = re.compile(r"(?<=[\w,;:)] )[A-Z](?![A-Z])[\w'’-]{2,}")
 """A word with a capital letter that does not begin a sentence, and is not in capitals."""
@@ -49,22 +56,28 @@ def confidence(found: Sequence[ScoredCandidate]) -> float:
         return 0.0
     if any(subject <= hit.terms for hit in found):
         return 1.0
-    return min(1.0, max(0.0, *(hit.topic_score for hit in found)) / _bar(found))
+    best = max(found, key=lambda hit: hit.topic_score)
+    return min(1.0, max(0.0, best.topic_score) / _bar(found, best))
 
 
-def _bar(found: Sequence[ScoredCandidate]) -> float:
-    """How high a score must be, as a factor of `SearchPolicy.min_score`.
+def _bar(found: Sequence[ScoredCandidate], best: ScoredCandidate) -> float:
+    """How high the best score must be, as a factor of `SearchPolicy.min_score`.
 
-    Several sentences are about several things, so an answer contains a smaller share of them.
+    Several sentences are about several things, so an answer contains a smaller share of them. A summary has words of
+    many messages, so it gets nothing for its length.
     """
     question = found[0].question
     sentences = max(1, len(split_sentences(question.query.words)))
-    factor = min(1.0, max(_LEAST_BAR, len(question.terms) / _FULL_BAR_AT)) / sentences
+    factor = min(1.0, math.sqrt(_FULL_BAR_TERMS / max(1, len(question.terms)))) / sentences
+    if best.candidate.type is not RecordType.SUMMARY:
+        factor *= min(1.0, max(_LEAST_FOR_LONG, _FULL_BAR_WORDS / max(1, len(best.text))))
     factor *= _IF_MISTYPED ** len(question.corrected_terms)
     if question.language != ENGLISH:
         return factor * _IF_NOT_ENGLISH
     names = _names(question).intersection(question.terms)
-    return factor * (_IF_NAMES_ARE_UNKNOWN if names and names == _unmatched(found, names) else 1.0)
+    if not names:
+        return factor
+    return factor * (_IF_NAMES_ARE_UNKNOWN if names == _unmatched(found, names) else _IF_A_NAME_IS_KNOWN)
 
 
 def _names(question: Question) -> set[str]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.search import Candidate, SearchRequest
 from kalito_mcp.retrieval.answerability import confidence, unmatched_words
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -73,14 +74,13 @@ def test_the_best_hit_decides_even_if_it_is_not_the_first() -> None:
 @pytest.mark.parametrize(
     ("query", "other", "ratio"),
     [
-        # Twelve words and more have the full bar, five and fewer not half of it.
-        ("ferry boat", TWELVE_WORDS, 1 / 0.45),
-        ("ferry harbor boat captain anchor", TWELVE_WORDS, 1 / 0.45),
-        ("ferry harbor boat captain anchor sail", TWELVE_WORDS, 2),
-        (TWELVE_WORDS + " oar", TWELVE_WORDS, 1),
+        # Up to eight words have the full bar, more a lower one.
+        ("ferry boat", "ferry harbor boat captain anchor sail mast deck", 1),
+        (TWELVE_WORDS, "ferry boat", 1.5**0.5),
+        ("ferry " + " ".join(f"word{number}x" for number in range(29)), "ferry boat", (30 / 8) ** 0.5),
         ("Ferry tickets. Boat tickets.", "Ferry tickets and boat tickets", 2),
-        ("the ferry with mary to moss", "the ferry with Mary to moss", 3),
-        ("die Fähre und der Hafen oder das Boot", "the ferry and the harbor or the boat", 1 / 0.3),
+        ("the ferry with mary to moss", "the ferry with Mary to moss", 2),
+        ("die Fähre und der Hafen oder das Boot", "the ferry and the harbor or the boat", 2),
     ],
 )
 def test_the_bar_depends_on_the_query(query: str, other: str, ratio: float) -> None:
@@ -89,10 +89,26 @@ def test_the_bar_depends_on_the_query(query: str, other: str, ratio: float) -> N
     assert found[0] == pytest.approx(ratio * found[1])
 
 
+@pytest.mark.parametrize(
+    ("words", "kind", "ratio"),
+    [
+        (60, RecordType.MESSAGE, 1),
+        (120, RecordType.MESSAGE, 2),
+        (2_000, RecordType.MESSAGE, 1 / 0.45),
+        (120, RecordType.SUMMARY, 1),
+    ],
+)
+def test_a_long_text_needs_less_of_the_query_unless_it_is_a_summary(words: int, kind: RecordType, ratio: float) -> None:
+    short, long = candidate("the ferry"), candidate("the ferry" + " moor" * (words - 2), kind=kind)
+    asked = "ferry to Moss"
+    found = strength_of(asked, short, lexical=0.01), strength_of(asked, long, lexical=0.01)
+    assert found[1] == pytest.approx(ratio * found[0])
+
+
 def test_one_name_that_a_hit_or_its_neighbour_has_keeps_the_bar_low() -> None:
     asked = question("the ferry with Mary to Moss")
     met, unmet = (scored(asked, candidate("the ferry"), lexical=0.01, near=near) for near in (("moss",), ()))
-    assert confidence([met]) == pytest.approx(3 * confidence([unmet]))
+    assert confidence([met]) == pytest.approx(2 / 0.7 * confidence([unmet]))
 
 
 def test_a_date_is_found_by_the_day_and_not_by_its_numbers() -> None:
