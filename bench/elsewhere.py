@@ -165,6 +165,8 @@ async def ask(database: Path, conversations: Sequence[Conversation], search: Sea
     silent = 0
     settings = replace(Settings(), search=search, usage=UsagePolicy(enabled=False))
     async with wiring.open_memory(database, settings) as memory:
+        # Kept databases have no vectors yet if they were filled without the extra.
+        await memory.settled()
         for number, one in enumerate(conversations):
             for question in one.questions:
                 started = time.process_time()

@@ -21,6 +21,10 @@ _SHARES: Final = {-2: 0.25, -1: 0.3, 1: 0.3, 2: 0.2, 3: 0.1}
 
 # How much the similarity of a neighbour counts, by distance. Fitted on LoCoMo and BEAM, as the shares are.
 _SIMILARITY_SHARES: Final = {-1: 1.0, 1: 1.0, -2: 0.6, 2: 0.6, -3: 0.3, 3: 0.3}
+_SAME_TALK_MS: Final = 12 * 3_600_000
+"""Turns that are further apart in time say nothing about each other's meaning, whatever their session: it may be a
+diary, or a list of memories."""
+
 _SESSION_SHARE: Final = 0.15
 HALVING_WORDS: Final = 75.0
 """Words of a text at which its neighbours count half."""
@@ -67,13 +71,19 @@ class Neighbourhood:
 
     def neighbour_semantic(self, similarities: Mapping[int, float]) -> NDArray[np.float64]:
         """For each candidate, the greatest similarity of a turn around it, weighted by distance; never below 0. The
-        similarities are by place."""
+        similarities are by place. Turns of another time do not count."""
         of_places = np.zeros(self._records.count + 1)
         of_places[list(similarities)] = np.maximum(0.0, list(similarities.values()))
         best = np.zeros(len(self._places))
         for offset, share in _SIMILARITY_SHARES.items():
-            np.maximum(best, share * of_places[self._turns_around[offset]], out=best)
+            np.maximum(best, share * of_places[self._in_same_talk(offset)], out=best)
         return best
+
+    def _in_same_talk(self, offset: int) -> NDArray[np.int64]:
+        """The places of the turns at this distance; the place after the last where there is none near in time."""
+        turns, count, created_at = self._turns_around[offset], self._records.count, self._records.created_at
+        apart = np.abs(created_at[np.minimum(turns, count - 1)] - created_at[self._places])
+        return np.where(apart <= _SAME_TALK_MS, turns, count)
 
     def _turns(self) -> dict[int, NDArray[np.int64]]:
         """The places of the turns around each candidate by distance; the place after the last where there is none."""

@@ -40,6 +40,7 @@ _UNNAMED: Final = 0
 _TOPIC: Final = ("lexical", "neighbours", "hyponym", "semantic")
 _STYLE: Final = ("first_person", "assistant")
 _QUESTION_MARKS: Final = ("?", "？", "؟")
+_MEANING: Final = ("semantic", "neighbour_semantic")
 _MIN_SCORE: Final = 0.0001
 
 
@@ -90,6 +91,7 @@ class Ranker:
         self._topic = self._sum(_TOPIC)
         self._style = self._sum(_STYLE)
         self._all_else = self._sum(set(self._parts).difference(_STYLE))
+        self._by_words = self._sum(set(self._parts).difference(_STYLE, _MEANING))
         self._parts["answers"] = np.zeros(len(places))
 
     def order(self) -> NDArray[np.int64]:
@@ -105,7 +107,7 @@ class Ranker:
         spelling = np.zeros(len(read))
         if self._spelling:
             spelling = self._spelling * np.array(features.spelling(self._question, texts, names))
-        scores, topic_scores = self._scores(chosen, spelling), self._all_else[chosen] + spelling
+        scores, topic_scores = self._scores(chosen, spelling), self._by_words[chosen] + spelling
         return [
             ScoredCandidate(
                 question=self._question,
@@ -187,6 +189,7 @@ class Ranker:
                 part = self._weights["answers"] * float(self._matches.own[before])
                 self._parts["answers"][at] = part
                 self._all_else[at] += part
+                self._by_words[at] += part
 
     def _names_speakers(self) -> NDArray[np.bool_]:
         """Whether each text names one of the speakers, as far as the question has a term for them."""

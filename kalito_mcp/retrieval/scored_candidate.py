@@ -29,7 +29,8 @@ class Scores(Protocol):
 
 class ScoredCandidate:
     """A candidate that was read. `text` has its words. `score` is the sum of its parts, which age lowers later.
-    `topic_score` is that without the parts for the manner of speaking, which texts about any other subject have too."""
+    `topic_score` is that without the parts for the manner of speaking, which texts about any other subject have too,
+    and for the meaning, which has a bar of its own."""
 
     def __init__(
         self,

@@ -156,7 +156,8 @@ def scored_by_hand(
     """A record whose score has these parts. The turn after it contains the words of `near`."""
     found = scored(asked, said, candidate(" ".join(near), said.key + 1))[0]
     found.parts, found.score = parts, score
-    found.topic_score = sum(part for name, part in parts.items() if name not in ("first_person", "assistant"))
+    beside = ("first_person", "assistant", "semantic", "neighbour_semantic")
+    found.topic_score = sum(part for name, part in parts.items() if name not in beside)
     return found
 
 

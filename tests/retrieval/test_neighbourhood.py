@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.search import Candidate
+from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.retrieval.matches import ONLY_TERMS, TERM_BITS
 from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from tests.retrieval.builders import candidate, columns, matches, neighbourhood, question
+from tests.scripted import START_MS
 
 ASKED = ("ferry", "clover", "heron", "oslo", "ticket")
 SHARES = {-2: 0.25, -1: 0.3, 1: 0.3, 2: 0.2, 3: 0.1}
@@ -260,9 +262,9 @@ def test_a_session_is_worth_the_mean_of_its_three_best() -> None:
     assert four.session.tolist() == pytest.approx(four.neighbours.tolist())
 
 
-def semantic(similarities: Mapping[int, float]) -> list[float]:
-    """For each of eight turns, the similarity around it. The similarities are by place."""
-    turns = [candidate("ferry", key) for key in range(1, 9)]
+def semantic(similarities: Mapping[int, float], *, apart_ms: int = 0) -> list[float]:
+    """For each of eight turns, so far apart in time, the similarity around it. The similarities are by place."""
+    turns = [candidate("ferry", key, created_at=START_MS + key * apart_ms) for key in range(1, 9)]
     return list(map(float, neighbourhood(question("ferry"), *turns).neighbour_semantic(similarities)))
 
 
@@ -272,6 +274,13 @@ def test_of_what_is_around_the_nearer_counts_the_more_and_the_record_itself_not(
     assert semantic({2: 0.2, 1: 0.9})[3] == pytest.approx(0.54)
     assert not any(semantic({2: -0.5}))
     assert not any(semantic({}))
+
+
+def test_turns_of_another_day_say_nothing_about_each_others_meaning() -> None:
+    similar = dict.fromkeys(range(8), 0.5)
+    assert not any(semantic(similar, apart_ms=DAY_MS))
+    # Of turns six hours apart, two in each direction are near.
+    assert semantic({6: 0.5}, apart_ms=DAY_MS // 4) == pytest.approx([0, 0, 0, 0, 0.3, 0.5, 0, 0.5])
 
 
 @given(st.dictionaries(st.integers(0, 7), st.floats(-1, 1)))

@@ -94,7 +94,9 @@ def test_a_vectors_likeness_counts_for_the_record_and_for_those_around_it() -> N
     found = ranked(asked, *turns, similarities=likeness)
     assert ["semantic" in one.parts for one in found] == [False, True, False]
     assert found[0].parts["neighbour_semantic"] > 0
-    assert not any({"semantic", "neighbour_semantic"} & set(one.parts) for one in ranked(asked, *turns))
+    without = ranked(asked, *turns)
+    assert not any({"semantic", "neighbour_semantic"} & set(one.parts) for one in without)
+    assert [one.topic_score for one in found] == [one.topic_score for one in without]
 
 
 @pytest.mark.parametrize(
