@@ -69,14 +69,17 @@ class CandidateGenerator:
         """Which part of the query was given up, in words for the user; None if nothing was."""
 
     @property
-    def keys(self) -> list[int]:
-        """The keys of the candidates."""
-        found: list[int] = self._records.keys[self._places].tolist()
+    def compared_keys(self) -> list[int]:
+        """The keys of the records whose similarities count: the candidates, and the turns next to them."""
+        records, places = self._records, self._places
+        beside = np.concatenate([records.previous_turns[places], records.next_turns[places]])
+        known = beside[(beside >= 0) & (beside < records.count)]
+        found: list[int] = records.keys[np.union1d(places, known)].tolist()
         return found
 
     def batches(self, similarities: Mapping[int, float]) -> Iterator[list[ScoredCandidate]]:
         """The scored candidates in batches; a later batch never changes the order of an earlier one. `similarities` are
-        the cosines of the query's vector, by key."""
+        the cosines of the query's vector with those of `compared_keys`, by key."""
         by_place = self._by_place(similarities)
         places = self._places[self._may_be_hit(by_place)]
         if not len(places):

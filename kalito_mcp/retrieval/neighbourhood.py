@@ -21,9 +21,12 @@ _SHARES: Final = {-2: 0.25, -1: 0.3, 1: 0.3, 2: 0.2, 3: 0.1}
 
 # How much the similarity of a neighbour counts, by distance. Fitted on LoCoMo and BEAM, as the shares are.
 _SIMILARITY_SHARES: Final = {-1: 1.0, 1: 1.0, -2: 0.6, 2: 0.6, -3: 0.3, 3: 0.3}
+_NEXT_TO_SHARE: Final = 0.5
+"""How much the similarity of the turn before, and of the one after, counts in the mean with a short text's own."""
+
 _SAME_TALK_MS: Final = 12 * 3_600_000
-"""Turns that are further apart in time say nothing about each other's meaning, whatever their session: it may be a
-diary, or a list of memories."""
+"""Turns that are further apart say nothing about each other's meaning, though their session is one: it may be a diary,
+or a list of memories."""
 
 _SESSION_SHARE: Final = 0.15
 HALVING_WORDS: Final = 75.0
@@ -69,15 +72,25 @@ class Neighbourhood:
             found |= int(around[candidate])
         return found
 
-    def neighbour_semantic(self, similarities: Mapping[int, float]) -> NDArray[np.float64]:
-        """For each candidate, the greatest similarity of a turn around it, weighted by distance; never below 0. The
-        similarities are by place. Turns of another time do not count."""
-        of_places = np.zeros(self._records.count + 1)
-        of_places[list(similarities)] = np.maximum(0.0, list(similarities.values()))
+    def semantic(self, similarities: Mapping[int, float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The similarity of each candidate in its place, and the greatest of a turn around it, weighted by distance.
+
+        The first is the mean with the turns next to it, which count less the longer the text is; the text's own, if it
+        contains nothing of the question. Never below 0. `similarities` are by place. Turns without one, or of another
+        time, do not count.
+        """
+        of_places = np.full(self._records.count + 1, np.nan)
+        of_places[list(similarities)] = list(similarities.values())
+        around = {offset: of_places[self._in_same_talk(offset)] for offset in _SIMILARITY_SHARES}
         best = np.zeros(len(self._places))
         for offset, share in _SIMILARITY_SHARES.items():
-            np.maximum(best, share * of_places[self._in_same_talk(offset)], out=best)
-        return best
+            np.maximum(best, share * np.nan_to_num(around[offset]), out=best)
+        own = np.nan_to_num(of_places[self._places])
+        damped = _NEXT_TO_SHARE / (1 + self._records.word_counts[self._places] / HALVING_WORDS)
+        weight = np.where(self._matches.masks[self._places] != 0, damped, 0.0)
+        beside = np.stack([around[-1], around[1]])
+        mean = (own + weight * np.nansum(beside, axis=0)) / (1 + weight * np.sum(~np.isnan(beside), axis=0))
+        return np.maximum(0.0, mean), best
 
     def _in_same_talk(self, offset: int) -> NDArray[np.int64]:
         """The places of the turns at this distance; the place after the last where there is none near in time."""

@@ -26,5 +26,5 @@ class SearchPolicy(Policy):
     read: int = bounded(40, least=1)
     phrase_texts: int = bounded(1_000, least=1)
     min_score: float = 0.135
-    min_score_by_meaning: float = 0.055
+    min_score_by_meaning: float = 0.07
     embedding_timeout_s: float = 2.0

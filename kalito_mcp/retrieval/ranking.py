@@ -170,8 +170,7 @@ class Ranker:
             is_unnamed_assistant = (records.roles[places] == _ASSISTANT) & (records.names[places] == _UNNAMED)
             found["assistant"] = is_unnamed_assistant.astype(float)
         if similarities:
-            found["semantic"] = np.array([max(0.0, similarities.get(place, 0.0)) for place in places.tolist()])
-            found["neighbour_semantic"] = near.neighbour_semantic(similarities)
+            found["semantic"], found["neighbour_semantic"] = near.semantic(similarities)
         return found
 
     def _add_answers(self, chosen: NDArray[np.int64], read: Sequence[Candidate]) -> None:

@@ -143,7 +143,7 @@ class Searcher:
         keys = [key for key, _ in nearest]
         generator = await view.search.in_index(scope, lambda index: self._generator(index, question, filters, keys))
         if generator is not None:
-            similarities = await view.vectors.similarities(fingerprint, vector, generator.keys)
+            similarities = await view.vectors.similarities(fingerprint, vector, generator.compared_keys)
             await view.search.in_index(scope, lambda _: found.collect(generator, similarities, self._ager(now_ms)))
 
     def _generator(

@@ -24,7 +24,8 @@ class FeatureWeights:
     - `speaker`: said by somebody whom the query names.
     - `date`: said at the time that the query names.
     - `first_person`: the speaker talks about themselves.
-    - `semantic`, `neighbour_semantic`: the vector similarity of the text, and of its most similar neighbour.
+    - `semantic`, `neighbour_semantic`: the vector similarity of the text in its place, and of its most similar
+      neighbour.
 
     One feature counts against a record: `assistant`, the assistant said it and the query does not ask about that.
     """
@@ -38,7 +39,7 @@ class FeatureWeights:
     speaker: float = 0.065
     date: float = 0.15
     first_person: float = 0.03
-    semantic: float = 0.2
+    semantic: float = 0.25
     neighbour_semantic: float = 0.15
     assistant: float = 0.06
 

@@ -9,6 +9,7 @@ from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.retrieval.candidate_generator import highest
+from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.retrieval.stored_memories import embed, hits, page_of, pages, parts, remember, said_by, texts
@@ -172,6 +173,16 @@ async def test_a_vector_finds_what_shares_no_word_and_a_filter_still_holds(store
     assert page.note is None
     assistants = SearchRequest("believable", filters=SearchFilters(roles=frozenset({Role.ASSISTANT})))
     assert (await page_of(store, assistants, embedder=embedder)).hits == ()
+
+
+async def test_a_turn_next_to_a_candidate_is_compared_though_it_is_none_itself(store: SqliteStore) -> None:
+    embedder = ScriptedEmbedder()
+    await remember(store, "unbelievableness", "the ferry", "quince jam", "rhubarb")
+    await embed(store, embedder)
+    request, policy = SearchRequest("believable ferry", explain=True), SearchPolicy(nearest=0)
+    page = await page_of(store, request, policy=policy, embedder=embedder)
+    assert [hit.text for hit in page.hits] == ["the ferry"]
+    assert page.hits[0].parts["neighbour_semantic"] > 0
 
 
 @pytest.mark.parametrize("said", [["unbelievableness"], ["unbelievableness", "Unbelievableness!"]])

@@ -262,27 +262,50 @@ def test_a_session_is_worth_the_mean_of_its_three_best() -> None:
     assert four.session.tolist() == pytest.approx(four.neighbours.tolist())
 
 
-def semantic(similarities: Mapping[int, float], *, apart_ms: int = 0) -> list[float]:
-    """For each of eight turns, so far apart in time, the similarity around it. The similarities are by place."""
-    turns = [candidate("ferry", key, created_at=START_MS + key * apart_ms) for key in range(1, 9)]
-    return list(map(float, neighbourhood(question("ferry"), *turns).neighbour_semantic(similarities)))
+def semantic(
+    similarities: Mapping[int, float], text: str = "ferry", *, apart_ms: int = 0
+) -> tuple[list[float], list[float]]:
+    """For each of eight turns, so far apart in time, its similarity in its place, and the one around it. The
+    similarities are by place."""
+    turns = [candidate(text, key, created_at=START_MS + key * apart_ms) for key in range(1, 9)]
+    own, around = neighbourhood(question("ferry"), *turns).semantic(similarities)
+    return own.tolist(), around.tolist()
 
 
 def test_of_what_is_around_the_nearer_counts_the_more_and_the_record_itself_not() -> None:
-    found = [semantic({place: 0.5})[3] for place in range(8)]
+    found = [semantic({place: 0.5})[1][3] for place in range(8)]
     assert found == pytest.approx([0.15, 0.3, 0.5, 0.0, 0.5, 0.3, 0.15, 0.0])
-    assert semantic({2: 0.2, 1: 0.9})[3] == pytest.approx(0.54)
-    assert not any(semantic({2: -0.5}))
-    assert not any(semantic({}))
+    assert semantic({2: 0.2, 1: 0.9})[1][3] == pytest.approx(0.54)
+    assert not any(semantic({2: -0.5})[1])
+    assert semantic({}) == ([0.0] * 8, [0.0] * 8)
 
 
 def test_turns_of_another_day_say_nothing_about_each_others_meaning() -> None:
-    similar = dict.fromkeys(range(8), 0.5)
-    assert not any(semantic(similar, apart_ms=DAY_MS))
+    similar = dict.fromkeys(range(8), 0.5) | {3: 0.2}
+    own, around = semantic(similar, apart_ms=DAY_MS)
+    assert own[3] == 0.2
+    assert not any(around)
     # Of turns six hours apart, two in each direction are near.
-    assert semantic({6: 0.5}, apart_ms=DAY_MS // 4) == pytest.approx([0, 0, 0, 0, 0.3, 0.5, 0, 0.5])
+    assert semantic({6: 0.5}, apart_ms=DAY_MS // 4)[1] == pytest.approx([0, 0, 0, 0, 0.3, 0.5, 0, 0.5])
+
+
+def test_the_turns_next_to_a_text_count_the_more_the_shorter_it_is() -> None:
+    similar = {2: 0.6, 3: 0.2, 4: 0.6, 5: 0.9}
+    short, long = (semantic(similar, text)[0][3] for text in ("ferry", "ferry " * 600))
+    middle = semantic(similar, "ferry " * 60)[0][3]
+    assert middle == pytest.approx((0.2 + 0.25 * 0.6 * 2) / 1.5)
+    assert 0.2 < long < middle < short < 0.6
+
+
+def test_a_text_without_a_word_of_the_question_has_its_own_similarity() -> None:
+    assert semantic({2: 0.6, 3: 0.2, 4: 0.6}, "quince")[0][3] == 0.2
+
+
+def test_a_turn_without_a_similarity_changes_none() -> None:
+    assert semantic({3: 0.4, 5: 0.8})[0][3] == 0.4
 
 
 @given(st.dictionaries(st.integers(0, 7), st.floats(-1, 1)))
-def test_what_is_around_never_exceeds_the_greatest_value_and_is_never_negative(values: dict[int, float]) -> None:
-    assert all(0.0 <= value <= max([0.0, *values.values()]) for value in semantic(values))
+def test_no_similarity_is_negative_or_exceeds_the_greatest(values: dict[int, float]) -> None:
+    for of_turns in semantic(values):
+        assert all(0.0 <= one <= max([0.0, *values.values()]) + 1e-9 for one in of_turns)

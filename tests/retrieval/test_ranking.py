@@ -90,7 +90,7 @@ def test_who_is_asked_about_is_a_speaker_and_nobody_else() -> None:
 def test_a_vectors_likeness_counts_for_the_record_and_for_those_around_it() -> None:
     turns = [candidate("ferry", 1), candidate("quince", 2), candidate("far", 3)]
     asked = question("ferry")
-    likeness = {1: 0.0, 2: 0.8, 3: -0.9}
+    likeness = {1: -0.9, 2: 0.8, 3: -0.9}
     found = ranked(asked, *turns, similarities=likeness)
     assert ["semantic" in one.parts for one in found] == [False, True, False]
     assert found[0].parts["neighbour_semantic"] > 0
