@@ -105,8 +105,10 @@ async def answers(path: Path, memory: Sequence[Said], scope: Scope, query: str, 
 
 
 async def write(store: SqliteStore, said: Said, number: int) -> None:
-    # A word of its own, so that no two records say the same.
-    text = " ".join([*said.words, *["filler"] * said.fillers, f"own{number}x"])
+    # Words of its own, so that no two records say the same. A pin that repeats a message would take no place.
+    own = [f"own{number}x{place}" for place in range(len(said.words) if said.is_pin else 1)]
+    filler = f"filler{number}" if said.is_pin else "filler"
+    text = " ".join([*said.words, *[filler] * said.fillers, *own])
     scope = Scope(session=said.session)
     if not said.is_pin:
         draft = drafts.message(text, role=said.role, name=said.name, created_at=START_MS + number)

@@ -292,7 +292,7 @@ def test_turns_of_another_day_say_nothing_about_each_others_meaning() -> None:
 def test_the_turns_next_to_a_text_count_the_more_the_shorter_it_is() -> None:
     similar = {2: 0.6, 3: 0.2, 4: 0.6, 5: 0.9}
     short, long = (semantic(similar, text)[0][3] for text in ("ferry", "ferry " * 600))
-    middle = semantic(similar, "ferry " * 60)[0][3]
+    middle = semantic(similar, "ferry " * 75)[0][3]
     assert middle == pytest.approx((0.2 + 0.25 * 0.6 * 2) / 1.5)
     assert 0.2 < long < middle < short < 0.6
 
