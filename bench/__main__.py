@@ -13,6 +13,7 @@ from bench.report import ROOT
 BENCHMARKS: Final = (
     "record",
     "context",
+    "evidence",
     "search",
     "round_trip",
     "processes",

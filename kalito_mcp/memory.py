@@ -119,37 +119,38 @@ class Memory:
 
     async def build_context(
         self,
-        session_id: str,
+        session_id: str | None = None,
         max_tokens: int | None = None,
         *,
+        agent_id: str | None = None,
         query: str | None = None,
         pending_input: bool = False,
+        seen_messages: int = 0,
         include: Collection[Include] = (),
+        as_json: bool = False,
     ) -> MemoryContext:
-        """What a session remembers, as text to read, within `max_tokens` tokens (`context.token_limit` if absent).
+        """What a session remembers, as text of at most `max_tokens` tokens (`context.token_limit` if absent).
 
-        It has the newest messages, the most important pins and the summaries. With `query`, it also has older messages
-        of the agent's sessions that match, with the turns around them, as far as there is room. `pending_input` leaves
-        out the newest message if it is the user's, because the model gets it anyway. `include` asks for what is
-        otherwise left out, such as untrusted texts.
-
-        A session without messages has only what matches the query. The records in the context count as used.
+        It has the newest messages, what matches `query` in any of the agent's sessions (without a session only that),
+        the most important pins and the summaries; all count as used. `pending_input` leaves out the newest message if
+        it is the user's, `seen_messages` so many of the newest: the model has them. `include` asks for what is left out
+        otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
 
         Raises:
-            InvalidInput: `max_tokens` is out of range.
-            SessionNotFound: no such session, and no query.
-            BudgetTooSmall: even an empty context is larger; says the minimum.
+            InvalidInput, BudgetTooSmall: `max_tokens` is out of range, or even an empty context is larger.
+            SessionNotFound: the agent has no such session, and there is no query.
         """
         context = await self.manager.build_context(
-            session_id, max_tokens, query=query, pending_input=pending_input, include=include
+            session_id,
+            max_tokens,
+            agent_id=agent_id,
+            query=query,
+            pending_input=pending_input,
+            seen_messages=seen_messages,
+            include=include,
+            as_json=as_json,
         )
-        self._usage.used(
-            [
-                *(pin.id for pin in context.semantic_pins),
-                *(summary.id for summary in context.summaries),
-                *(hit.record_id for hit in context.relevant_messages),
-            ]
-        )
+        self._usage.used(context.used_ids)
         return context
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:

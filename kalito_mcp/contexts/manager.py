@@ -29,7 +29,7 @@ from kalito_mcp.domain.records import (
     least_trusted,
     message_record_id,
 )
-from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState, unrecorded_session
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
@@ -109,12 +109,15 @@ class MemoryManager:
 
     async def build_context(
         self,
-        session_id: str,
+        session_id: str | None,
         max_tokens: int | None = None,
         *,
+        agent_id: str | None = None,
         query: str | None = None,
         pending_input: bool = False,
+        seen_messages: int = 0,
         include: Collection[Include] = (),
+        as_json: bool = False,
     ) -> MemoryContext:
         """See `Memory.build_context`. Here the records in the context do not count as used."""
         budget = self._context.token_limit if max_tokens is None else max_tokens
@@ -124,32 +127,28 @@ class MemoryManager:
             )
         included = frozenset(include)
         has_query = bool(query and query.strip())
-        try:
-            session, view, shown, withheld = await self._view(session_id, included)
-        except SessionNotFound:
-            if not has_query:
-                raise
-            # The first turn of a conversation: other sessions may answer the query.
-            session = unrecorded_session(self._owner, checked_name(session_id, "session_id"), self._clock.now_ms())
-            view, shown, withheld = SessionView(tail=(), pins=(), summaries=()), 0, 0
-        recent = list(view.tail)
+        session, view, shown, withheld = await self._view_or_nothing(
+            session_id, agent_id, included, has_query=has_query
+        )
+        seen_from = session.message_count - seen_messages
+        recent = [one for one in view.tail if one.seq <= seen_from]
         pending = [recent.pop()] if pending_input and recent and recent[-1].role == "user" else []
-        recent = recent[-shown:]
+        recent = recent[-shown:] if shown else []
         found = Recalled()
         if query and has_query:
             already_shown = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in view.pins}
-            found = await self._recaller.recall(session, query, already_shown, included)
+            found = await self._recaller.recall(session, query, already_shown, included, seen_from=seen_from)
             withheld += found.withheld
         parts = ContextParts(
-            session_id=session.id,
+            session_id=session.id or None,
             recent=recent,
             pins=view.pins,
-            summaries=view.summaries,
+            summaries=[one for one in view.summaries if one.start_seq <= seen_from],
             hits=found.hits,
             neighbours=found.neighbours,
             query=query or "",
         )
-        context = self._packer.pack(parts, max_tokens=budget, fence=self._fence(session))
+        context = self._packer.pack(parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
         left_out = context.left_out | ({"untrusted": withheld} if withheld else {})
         return replace(context, left_out=left_out, note=found.note)
 
@@ -319,17 +318,39 @@ class MemoryManager:
         async with self._store.read() as view:
             return await find_session(view, self._scope(session_id))
 
-    async def _view(self, session_id: str, include: frozenset[Include]) -> _View:
+    async def _view_or_nothing(
+        self, session_id: str | None, agent_id: str | None, include: frozenset[Include], *, has_query: bool
+    ) -> _View:
+        """Return what the session's context is built from; nothing, if the session is not yet known.
+
+        Raises:
+            SessionNotFound: a session is named that does not exist, and there is no query: it may be a mistake.
+        """
+        if session_id is not None:
+            try:
+                return await self._view(session_id, agent_id, include)
+            except SessionNotFound:
+                if not has_query:
+                    raise
+        session = unrecorded_session(
+            self._owner,
+            "" if session_id is None else checked_name(session_id, "session_id"),
+            self._clock.now_ms(),
+            agent_id or DEFAULT_AGENT,
+        )
+        return _View(session, SessionView(tail=(), pins=(), summaries=()), 0, 0)
+
+    async def _view(self, session_id: str, agent_id: str | None, include: frozenset[Include]) -> _View:
         """Return what the session's context is built from, cached until a process writes."""
         revision = await self._store.revision()
         now_s = self._clock.steady_s()
         cached = self._views.get((session_id, include), revision=revision, now_s=now_s)
-        if cached is not None:
+        if cached is not None and agent_id in (None, cached.session.agent):
             return cached
         shown = self._context.recent_messages
         try:
             async with self._store.read() as view:
-                session = await find_session(view, self._scope(session_id))
+                session = await find_session(view, Scope(self._owner, agent_id, session_id))
                 parts = await view.conversations.view(
                     session,
                     # One more than shown, because the newest may be the pending input.

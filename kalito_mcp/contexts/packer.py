@@ -1,30 +1,41 @@
 """Chooses which parts of a session fit into a context's token budget. Pure.
 
-The order of choice, each part while it fits: the frame; the newest `min_recent` messages; pins, most important first;
-summaries, newest first; further recent messages, newest first and without gaps; older messages that match the query,
-best first; then the turns next to these (see `passages`).
+The order of choice, each part while it fits: the frame; the newest `min_recent` messages; what matches the query, best
+first; pins, most important first; summaries, newest first; further recent messages, newest first and without gaps; then
+the turns next to the matches (see `passages`).
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
-less than a fifth of the budget. The final text is counted whole, so the budget includes its frame and headings.
+less than a fifth of the budget. Where the query finds something, they, the pins and the summaries are sure of a small
+share each, and the matches get the rest first. The final text is counted whole, so the budget includes its frame and
+headings.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Final
 
 from kalito_mcp.contexts import render
-from kalito_mcp.contexts.passages import Turn, passages, turns
+from kalito_mcp.contexts.passages import HIT_CHARS, Turn, passages, turns
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.safety.escaping import as_data, json_text
 
 _PINS_SHARE: Final = 0.2
+_RECENT_SHARE, _PINS_SHARE_BESIDE_HITS, _SUMMARIES_SHARE = 0.12, 0.08, 0.15
+"""With a query that finds something: the shares of the newest messages, of pins and of summaries. The hits get the rest
+first, and what is left after them goes to all. Chosen so that of LoCoMo's questions most have their evidence in the
+context of a long session (`python -m bench.evidence`)."""
+
 _MAX_CHARS_PER_TOKEN: Final = 16
 """More than any useful text has. It bounds the search for the length of a shortened message."""
+
+_LEAST_WITH_LAST_LINE: Final = 200
+"""Tokens for what is remembered, from which on a context ends with what was left out."""
 
 _MAX_CACHED_LABELS: Final = 4096
 
@@ -40,7 +51,8 @@ class ContextPolicy(Policy):
     min_recent: int = bounded(3, least=1)
     token_limit: int = bounded(3000, least=1, most=MOST_TOKENS)
     fallback_messages: int = bounded(10, least=1)
-    relevant_messages: int = 5
+    relevant_messages: int = 40
+    """Of those, the ones that fit and are not far below the best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class ContextParts:
     """Everything that could go in. `recent` and `summaries` are oldest first, `pins` and `hits` best first.
     `neighbours` are the messages around the hits, and `query` is what found the hits."""
 
-    session_id: str
+    session_id: str | None
     recent: Sequence[MessageWithImportance]
     pins: Sequence[SemanticPin] = ()
     summaries: Sequence[ConversationSummary] = ()
@@ -68,6 +80,7 @@ class _Packing:
     summaries: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     hits: int = 0
     history: list[str] = field(default_factory=list[str])
+    history_tokens: int = 0
 
     def take(self, part: dict[int, render.Piece], place: int, piece: render.Piece, cost: int) -> bool:
         """Take the piece if its cost is left. Return whether it was taken."""
@@ -89,25 +102,38 @@ class Packer:
         self._newline = counter.count("\n")
         self._headings = {heading: counter.count(heading) + self._newline for heading in render.HEADINGS}
 
-    def pack(self, parts: ContextParts, *, max_tokens: int, fence: str) -> MemoryContext:
-        """Return the context, at most `max_tokens` tokens by this packer's counter.
+    def pack(self, parts: ContextParts, *, max_tokens: int, fence: str, as_json: bool = False) -> MemoryContext:
+        """Return the context, at most `max_tokens` tokens by this packer's counter: as text, or as JSON.
 
         Raises:
             BudgetTooSmall: the frame and the stub of the newest message do not fit; the message says the minimum.
         """
+        most_left_out = {
+            "relevant_messages": len(parts.hits),
+            "semantic_pins": len(parts.pins),
+            "summaries": len(parts.summaries),
+        }
         frame = (render.opening(parts.session_id, fence), render.closing(fence))
-        frame_tokens = self._counter.count("\n".join(frame))
-        allowance = max_tokens - frame_tokens
+        allowance = max_tokens - self._counter.count("\n".join(frame))
+        last = render.left_out_line(most_left_out) if allowance >= _LEAST_WITH_LAST_LINE else ""
+        for_last = self._counter.count(last) + self._newline if last else 0
+        allowance -= for_last
         older = turns(parts.hits, parts.neighbours, parts.query)
         is_recounted = False
         while True:
             packing = self._try_pack(parts, older, allowance)
             if packing is not None:
-                context = self._render(parts, packing, frame, max_tokens)
+                context = self._render(
+                    parts, packing, older, frame, max_tokens, as_json=as_json, has_last_line=for_last > 0
+                )
                 if context.total_tokens <= max_tokens:
                     return context
-                # The counts of the lines do not add up to that of the text: reduce the allowance by the excess.
-                allowance -= context.total_tokens - max_tokens if is_recounted else 0
+                # The counts of the lines do not add up to that of the whole: reduce the allowance in proportion.
+                if is_recounted:
+                    allowance = min(allowance - 1, allowance * max_tokens // context.total_tokens)
+            elif for_last:
+                allowance, for_last = allowance + for_last, 0
+                continue
             elif is_recounted:
                 raise BudgetTooSmall(max_tokens, max_tokens - allowance + self._smallest_body(parts))
             # Stored counts may come from a counter that was set earlier: count again with this one.
@@ -125,37 +151,59 @@ class Packer:
     def _count(self, text: str) -> int:
         return self._counter.count(as_data(text))
 
-    def _render(self, parts: ContextParts, packing: _Packing, frame: tuple[str, str], max_tokens: int) -> MemoryContext:
-        """Return the context of the pieces taken, with its text counted whole."""
-        text = render.assemble(
-            frame,
-            summaries=_ordered_lines(packing.summaries),
-            pins=_ordered_lines(packing.pins),
-            hits=packing.history,
-            recent=_ordered_lines(packing.recent),
-        )
+    def _render(
+        self,
+        parts: ContextParts,
+        packing: _Packing,
+        older: Sequence[Turn],
+        frame: tuple[str, str],
+        max_tokens: int,
+        *,
+        as_json: bool,
+        has_last_line: bool,
+    ) -> MemoryContext:
+        """Return the context of the pieces taken, counted whole."""
         left_out = {
             "recent_messages": len(parts.recent) - len(packing.recent),
             "semantic_pins": len(parts.pins) - len(packing.pins),
             "summaries": len(parts.summaries) - len(packing.summaries),
             "relevant_messages": len(parts.hits) - packing.hits,
         }
-        return MemoryContext(
+        text = render.assemble(
+            frame,
+            summaries=_ordered_lines(packing.summaries),
+            pins=_ordered_lines(packing.pins),
+            hits=packing.history,
+            recent=_ordered_lines(packing.recent),
+            last=render.left_out_line(left_out) if has_last_line else "",
+        )
+        context = MemoryContext(
             session_id=parts.session_id,
-            recent_messages=tuple(parts.recent[place] for place in sorted(packing.recent)),
+            recent_messages=tuple(
+                _as_shown(parts.recent[place], packing.recent[place]) for place in sorted(packing.recent)
+            ),
             semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
             summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
-            relevant_messages=tuple(parts.hits[: packing.hits]),
-            total_tokens=self._counter.count(text),
+            relevant_messages=tuple(
+                replace(one.said, text=one.text) for one in older[: packing.hits] if isinstance(one.said, Hit)
+            ),
+            total_tokens=max_tokens,
             max_tokens=max_tokens,
             text=text,
             left_out={part: count for part, count in left_out.items() if count},
         )
+        return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
 
     def _try_pack(self, parts: ContextParts, older: Sequence[Turn], allowance: int) -> _Packing | None:
         packing = _Packing(left=allowance)
-        if not self._take_protected(packing, parts.recent, reserved=self._pin_tokens(parts.pins, allowance)):
+        pins = self._pin_tokens(parts.pins, int(allowance * (_PINS_SHARE_BESIDE_HITS if older else _PINS_SHARE)))
+        room = int(allowance * _RECENT_SHARE) if older else allowance
+        if not self._take_protected(packing, parts.recent, room=room, reserved=pins):
             return None
+        if older:
+            summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE))
+            hits = sum(turn.is_hit for turn in older)
+            self._take_passages(packing, older[:hits], parts.session_id, reserved=pins + summaries)
         self._take_each(
             packing,
             packing.pins,
@@ -176,17 +224,25 @@ class Packer:
         self._take_passages(packing, older, parts.session_id)
         return packing
 
-    def _take_passages(self, packing: _Packing, older: Sequence[Turn], session_id: str) -> None:
-        """Take the passages of the first turns, as many turns as fit."""
+    def _take_passages(
+        self, packing: _Packing, older: Sequence[Turn], session_id: str | None, *, reserved: int = 0
+    ) -> None:
+        """Take the passages of the first turns, instead of those taken before: as many turns as fit."""
         tokens = cache(self._counter.count)
-        for kept in range(len(older), 0, -1):
-            lines = [line for one in passages(older[:kept]) for line in render.passage_lines(one, session_id)]
-            cost = self._headings[render.HISTORY_HEADING] + sum(tokens(line) + self._newline for line in lines)
-            if cost <= packing.left:
-                packing.hits = sum(turn.is_hit for turn in older[:kept])
-                packing.history = lines
-                packing.left -= cost
-                return
+
+        def lines(kept: int) -> list[str]:
+            return [line for one in passages(older[:kept]) for line in render.passage_lines(one, session_id)]
+
+        def cost(kept: int) -> int:
+            return self._headings[render.HISTORY_HEADING] + sum(tokens(line) + self._newline for line in lines(kept))
+
+        room = packing.left + packing.history_tokens - reserved
+        kept = bisect_right(range(1, len(older) + 1), room, key=cost)
+        if kept:
+            packing.hits = sum(turn.is_hit for turn in older[:kept])
+            packing.history = lines(kept)
+            packing.left += packing.history_tokens - cost(kept)
+            packing.history_tokens = cost(kept)
 
     def _take_each(
         self,
@@ -199,22 +255,33 @@ class Packer:
         for place, piece in pieces:
             packing.take(part, place, piece, self._cost(piece) + (0 if part else self._headings[heading]))
 
-    def _pin_tokens(self, pins: Sequence[SemanticPin], allowance: int) -> int:
-        """Return the tokens that the pins need, at most `_PINS_SHARE` of the allowance. Three long messages must not
-        push out an allergy."""
+    def _pin_tokens(self, pins: Sequence[SemanticPin], most: int) -> int:
+        """Return the tokens that the pins need, at most this many. Three long messages must not push out an allergy."""
         if not pins:
             return 0
-        needed = self._headings[render.PINS_HEADING] + sum(self._cost(render.pin_piece(pin)) for pin in pins)
-        return min(needed, int(allowance * _PINS_SHARE))
+        return min(most, self._headings[render.PINS_HEADING] + sum(self._cost(render.pin_piece(pin)) for pin in pins))
 
-    def _take_protected(self, packing: _Packing, recent: Sequence[MessageWithImportance], *, reserved: int) -> bool:
-        """Take the newest `min_recent` messages, shortened if they do not fit into what `reserved` leaves. Take fewer
-        if their stubs do not fit. Return False if not even one fits."""
+    def _summary_tokens(self, summaries: Sequence[ConversationSummary], most: int) -> int:
+        """Return the tokens that the newest summaries need that fit into this many."""
+        needed = 0
+        for summary in reversed(summaries):
+            cost = self._cost(render.summary_piece(summary)) + (
+                0 if needed else self._headings[render.SUMMARIES_HEADING]
+            )
+            needed += cost if needed + cost <= most else 0
+        return needed
+
+    def _take_protected(
+        self, packing: _Packing, recent: Sequence[MessageWithImportance], *, room: int, reserved: int
+    ) -> bool:
+        """Take the newest `min_recent` messages, shortened if they do not fit into the room or into what `reserved`
+        leaves. Take fewer if their stubs do not fit. Return False if not even one fits."""
         if not recent:
             return packing.left >= 0
-        room = packing.left - self._headings[render.RECENT_HEADING]
-        # The newest message comes before any pin: its stub may use the reserved tokens.
-        room = max(room - reserved, min(room, self._smallest_message(recent[-1])))
+        heading = self._headings[render.RECENT_HEADING]
+        room, left = room - heading, packing.left - heading
+        # The newest message comes before anything else: its stub may use the reserved tokens.
+        room = max(min(room, left - reserved), min(left, self._smallest_message(recent[-1])))
         places = range(len(recent) - 1, max(-1, len(recent) - 1 - self._policy.min_recent), -1)
         pieces = {place: render.message_piece(recent[place]) for place in places}
         while pieces:
@@ -263,6 +330,17 @@ class Packer:
         if piece.tokens is None:
             return self._counter.count(piece.label + piece.text) + self._newline
         return self._label_tokens(piece.label) + piece.tokens + self._newline
+
+
+def _as_shown(message: MessageWithImportance, piece: render.Piece) -> MessageWithImportance:
+    """The message with its text as the context has it: whole, or shortened."""
+    return message if piece.tokens is not None else replace(message, text=piece.text)
+
+
+def _hits_as_shown(kept: Sequence[Turn]) -> Iterator[Hit]:
+    for one in kept:
+        if isinstance(one.said, Hit):
+            yield one.said if len(one.said.text) <= HIT_CHARS else replace(one.said, text=one.text)
 
 
 def _ordered_lines(part: dict[int, render.Piece]) -> list[str]:

@@ -15,7 +15,9 @@ from typing import Final
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.text.analysis import indexed_words, query_terms, stem, terms
 
-_HIT_CHARS: Final = 400
+HIT_CHARS: Final = 400
+"""Of a hit. A longer one is condensed."""
+
 _NEIGHBOUR_CHARS: Final = 160
 _ELLIPSIS: Final = "…"
 # Scripts without spaces and addresses are compared in overlapping slices: every term is whole in one of them.
@@ -58,7 +60,7 @@ def turns(hits: Sequence[Hit], messages: Sequence[Candidate], query: str) -> lis
     if not hits:
         return []
     asked = frozenset(query_terms(query))
-    found = [Turn(hit, excerpt(hit.text, asked, _HIT_CHARS), rank) for rank, hit in enumerate(hits)]
+    found = [Turn(hit, excerpt(hit.text, asked, HIT_CHARS), rank) for rank, hit in enumerate(hits)]
     ranks: dict[tuple[str | None, int], int] = {}
     for rank, hit in enumerate(hits):
         if hit.seq is not None:

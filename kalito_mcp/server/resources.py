@@ -1,6 +1,5 @@
 """Resources: sessions with their numbers and graphs, the agent's graph, and its snapshots."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,10 +11,10 @@ from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, SessionNotFound
+from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.refusals import protocol_errors
 from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_URI
-from kalito_mcp.server.tools.answers import escape_json
 
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
 GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
@@ -153,4 +152,4 @@ def _not_found_as_resource_error(
 
 
 def _json(content: dict[str, Any]) -> str:
-    return json.dumps(escape_json(content), ensure_ascii=False, separators=(",", ":"))
+    return json_text(content)

@@ -237,11 +237,11 @@ async def test_a_hit_comes_with_the_turns_before_and_after_it(here: Process) -> 
 
 
 async def test_hits_that_share_a_neighbour_are_one_passage_in_the_order_of_speaking(here: Process) -> None:
-    await converse(here, "home", "A pier.", "Which?", "The north pier, with the old crane.", "Ah.", "Unrelated.")
+    await converse(here, "home", "An old crane?", "Which?", "The north pier, with the old crane.", "Ah.", "Unrelated.")
     context = await here.manager.build_context("empty", query="the old crane on the north pier")
     assert context.relevant_messages[0].text == "The north pier, with the old crane."
     assert [line.split(": ")[1] for line in passages_of(context.text)] == [
-        "A pier.",
+        "An old crane?",
         "Which?",
         "The north pier, with the old crane.",
         "Ah.",

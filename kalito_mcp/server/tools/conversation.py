@@ -1,6 +1,5 @@
 """Tools of the conversation: record_messages, build_context, summarize_session, finalize_session."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -13,9 +12,10 @@ from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Role
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
-from kalito_mcp.server.tools.answers import answer, escape_json, redaction_lines, text_answer
+from kalito_mcp.server.tools.answers import answer, redaction_lines, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
@@ -90,9 +90,18 @@ class ConversationTools:
         query: Annotated[
             str | None,
             Field(
-                description="What the user asks now. Older messages that match it are added if there is room.",
+                description="What the user asks now. What matches it in any conversation comes first.",
             ),
         ] = None,
+        agent_id: AgentId = None,
+        seen_messages: Annotated[
+            int,
+            Field(
+                description="How many of the newest recorded messages you still see yourself: they are left out.",
+                ge=0,
+                le=1_000_000,
+            ),
+        ] = 0,
         pending_input: Annotated[
             bool,
             Field(description="The newest recorded message is the user's current input: leave it out of the context."),
@@ -115,19 +124,19 @@ class ConversationTools:
         search_memory."""
         memory = await self._opened.memory()
         chosen = session_id or self._opened.default_session
-        if not chosen and query:
-            chosen = memory.new_session_id()  # the first turn of a conversation, which may continue under this id
         context = await memory.build_context(
-            self._opened.session(chosen),
+            self._opened.session(chosen) if chosen else None,  # the first turn of a conversation has no session
             max_tokens,
+            agent_id=agent_id or None,
             query=query,
             pending_input=pending_input,
+            seen_messages=seen_messages,
             include=[Include(one) for one in include or ()],
+            as_json=format == "structured",
         )
         if format == "text":
             return text_answer(context.text)
-        parts = escape_json(context.to_dict())
-        return text_answer(json.dumps(parts, ensure_ascii=False, separators=(",", ":")), parts)
+        return text_answer(json_text(context.to_dict()), context.to_dict())
 
     async def summarize_session(
         self,

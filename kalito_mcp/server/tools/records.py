@@ -14,9 +14,10 @@ from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
 from kalito_mcp.memory import Memory
+from kalito_mcp.safety.escaping import escape_json
 from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
 from kalito_mcp.server.subscriptions import Subscriptions
-from kalito_mcp.server.tools.answers import answer, escape_json, redaction_lines
+from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     ChangedRecords,
