@@ -9,6 +9,9 @@ import click
 from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.text.plurals import plural
 
+_ALWAYS_COUNTED = ("session", "message", "pin", "summary")
+_COUNTED = (*_ALWAYS_COUNTED, "note", "task", "document")
+
 
 @click.command(name="stats")
 @with_settings
@@ -28,10 +31,8 @@ def command(database: Path | None, config: Path | None, session_id: str | None, 
             click.echo(f"{name.replace('_', ' '):>26}  {'none' if value is None else value}")
         return
     click.echo(f"{stats['database']}  ({stats['bytes']:,} bytes)")
-    click.echo(
-        ", ".join(plural(stats[f"{noun}s"], noun) for noun in ("session", "message", "pin"))
-        + f", {plural(stats['summaries'], 'summary')}"
-    )
+    counts = [(stats["summaries"] if noun == "summary" else stats[f"{noun}s"], noun) for noun in _COUNTED]
+    click.echo(", ".join(plural(count, noun) for count, noun in counts if count or noun in _ALWAYS_COUNTED))
     if stats["vectors"]:
         click.echo(f"{plural(stats['vectors'], 'vector')}, made by {stats['vectors_made_by']}")
     for session in stats["newest"]:

@@ -35,7 +35,8 @@ _MIN_FOR_BASELINE: Final = 10
 _MAX_SPANS: Final = 3
 _SAMPLE: Final = 4_096
 _SAMPLE_MARGIN: Final = 16
-_MESSAGE: Final = tuple(RecordType).index(RecordType.MESSAGE)
+_RETOLD: Final = [tuple(RecordType).index(one) for one in (RecordType.PIN, RecordType.SUMMARY)]
+"""Types of records that repeat what was said at another time."""
 
 
 class CandidateGenerator:
@@ -154,12 +155,12 @@ class CandidateGenerator:
         return known
 
     def _of_named_times(self) -> NDArray[np.int64]:
-        """The places of the newest messages of the times that the query names."""
-        created_at, is_message = self._records.created_at, self._records.types == _MESSAGE
+        """The places of the newest records of the times that the query names."""
+        created_at, is_first_hand = self._records.created_at, ~np.isin(self._records.types, _RETOLD)
         found = [np.empty(0, np.int64)]
         for span in self._question.spans[:_MAX_SPANS]:
             is_then = (created_at >= span.first) & (created_at <= span.last)
-            of_span = self._admitted(np.flatnonzero(is_then & is_message & self._in_scope))
+            of_span = self._admitted(np.flatnonzero(is_then & is_first_hand & self._in_scope))
             found.append(of_span[-self._policy.nearest :])
         return np.concatenate(found)
 

@@ -14,7 +14,14 @@ from typing import Final, NamedTuple
 from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
-from kalito_mcp.text.languages import ENGLISH, function_words, is_clearly_english, language_of, likely_languages
+from kalito_mcp.text.languages import (
+    ENGLISH,
+    function_words,
+    is_clearly_english,
+    language_of,
+    likely_languages,
+    talk_words,
+)
 from kalito_mcp.text.times.expressions import Dates, Span, named_times
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
@@ -162,13 +169,17 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Q
     times = named_times(query.words, now_ms, likely_languages(words(query.words)))
     asks = _without_kind_of(query.words if times.other is None else times.other.rest)
     language = language_of(words(asks)) if times.other is None else times.other.language
-    asked = query_terms(asks, function_words(language), may_be_empty=times.other is not None)
+    unasked = function_words(language)
+    if times.spans:
+        # "What did we talk about in July?" asks for whatever was said then.
+        unasked |= talk_words(language)
+    asked = query_terms(asks, unasked, may_be_empty=bool(times.spans) or times.other is not None)
     if times.spans:
         asked = _without_times(asked)
     asks_time_alone = bool(times.spans) and all(map(_is_calendar_term, asked))
     if asks_time_alone and times.other is not None:
         asks = times.other.calendar
-        asked = query_terms(asks, function_words(language), may_be_empty=True)
+        asked = query_terms(asks, unasked, may_be_empty=True)
     terms = tuple(asked[:max_terms])
     # A long text names many kinds by the way.
     is_text = len(terms) > _MOST_TERMS_OF_QUESTION

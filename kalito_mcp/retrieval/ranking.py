@@ -77,7 +77,7 @@ class Ranker:
         # What was said at the time comes before what only mentions it.
         date = weights.date * min(1.0, _FULL_DATE_TERMS / max(1, len(question.terms)))
         if question.asks_time_alone:
-            date = weights.lexical + weights.neighbours
+            date = weights.full
         adapted = replace(weights, neighbours=share * weights.neighbours, session=share * weights.session, date=date)
         self._weights = adapted.per_feature()
         # In a question about a time alone ("what happened in March?") the spelling says nothing.

@@ -2,8 +2,9 @@
 
 `language_tables` has one file a language, named by its ISO 639-1 code; a new file is a new language. A line in brackets
 begins a section. `function words` are question words, articles, pronouns, prepositions, conjunctions and auxiliary
-verbs. The other sections name times (`text.times.other_languages`). English has its words in Python, because records
-and tests of the English rules need them too.
+verbs. `talk` are the words that ask for whatever was said or done. The other sections name times
+(`text.times.other_languages`). English has its words in Python, because records and tests of the English rules need
+them too.
 """
 
 import re
@@ -27,6 +28,14 @@ _SCRIPTS: Final = {
 
 _FOLDER: Final = Path(__file__).with_name("language_tables")
 _FUNCTION_WORDS: Final = "function words"
+_TALK: Final = "talk"
+_ENGLISH_TALK: Final = frozenset(
+    """anything chat chatted come comes conversation conversations cover covered came discuss discussed discussing
+    discussion everything give go going gone got list mention mentioned mentioning note noted overview raise raised
+    recap remind review said show something speak speaking spoke spoken subject subjects summaries summarise
+    summarised summarize summarized summary sum talk talked talking thing things told topic topics went write wrote
+    written""".split()
+)
 _LATIN_ENDS: Final = "\u0250"
 
 
@@ -53,14 +62,15 @@ def is_clearly_english(asked: Sequence[str]) -> bool:
 
 
 def likely_languages(asked: Sequence[str]) -> list[str]:
-    """The codes of the languages that have most of these words as function words; all if none has one."""
+    """The codes of the languages that have most of these words as function or talk words; all if none has one."""
     for code, script in _SCRIPTS.items():
         if any(map(script.search, asked)):
             # A few Japanese words have Chinese characters only.
-            return ["ja", code] if code == "zh" else [code]
+            is_unsure = code == "zh" and not any(map(_telling_words(code).issuperset, asked))
+            return ["ja", code] if is_unsure else [code]
     bare = [word.partition("'")[0] for word in asked]
     counted = list(dict.fromkeys(bare)) + bare[:1]
-    counts = {code: sum(map(function_words(code).__contains__, counted)) for code in (ENGLISH, *tables())}
+    counts = {code: sum(map(_telling_words(code).__contains__, counted)) for code in (ENGLISH, *tables())}
     most = max(counts.values())
     return [code for code, count in counts.items() if count == most]
 
@@ -71,6 +81,20 @@ def function_words(language: str) -> frozenset[str]:
     if language == ENGLISH:
         return STOP_WORDS
     return frozenset(words(tables().get(language, {}).get(_FUNCTION_WORDS, "")))
+
+
+@cache
+def _telling_words(language: str) -> frozenset[str]:
+    """The words that tell a language. English talk words are nouns and verbs elsewhere."""
+    return STOP_WORDS if language == ENGLISH else function_words(language) | talk_words(language)
+
+
+@cache
+def talk_words(language: str) -> frozenset[str]:
+    """The words of a language that ask for whatever was said or done, folded; none of an unknown one."""
+    if language == ENGLISH:
+        return _ENGLISH_TALK
+    return frozenset(words(tables().get(language, {}).get(_TALK, "")))
 
 
 @cache

@@ -15,6 +15,15 @@ def test_the_memory_in_numbers_and_its_sessions_newest_first(invoke: Invoke, rem
     assert [line.split()[-1] for line in sessions] == ["tax", "trip/oslo"]
 
 
+def test_notes_tasks_and_documents_are_counted(invoke: Invoke, tmp_path: Path) -> None:
+    database, long = tmp_path / "memory.db", tmp_path / "long.txt"
+    long.write_text("A paragraph about the ferry and the moss.\n\n" * 400, encoding="utf-8")
+    for arguments in (["Bought a lawn mower."], ["--type", "task", "Renew the passport."], ["--file", str(long)]):
+        assert invoke("remember", *arguments, "--database", str(database)).code == 0
+    totals = invoke("stats", "--database", str(database)).out.splitlines()[1]
+    assert totals == "0 sessions, 0 messages, 0 pins, 0 summaries, 1 note, 1 task, 1 document"
+
+
 def test_json_is_one_object_with_the_same_numbers(invoke: Invoke, remembered: Path) -> None:
     stats = json.loads(invoke("stats", "--json", KALITO_DATABASE=str(remembered)).out)
     assert {name: stats[name] for name in ("sessions", "messages", "pins", "summaries")} == {

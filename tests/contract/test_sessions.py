@@ -117,7 +117,15 @@ async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
     assert (session.message_count, session.pin_count, session.summary_count) == (4, 2, 3)
     assert (session.summarized_seq, session.pinned_seq) == (4, 3)
     async with store.read() as view:
-        assert await view.sessions.totals(Scope()) == {"sessions": 1, "messages": 4, "pins": 2, "summaries": 3}
+        assert await view.sessions.totals(Scope()) == {
+            "sessions": 1,
+            "messages": 4,
+            "pins": 2,
+            "summaries": 3,
+            "notes": 0,
+            "tasks": 0,
+            "documents": 0,
+        }
 
 
 async def test_totals_count_what_one_owner_has(store: Store) -> None:

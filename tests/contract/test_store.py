@@ -60,7 +60,15 @@ async def test_an_error_inside_a_write_leaves_nothing_written_and_nothing_indexe
             raise Abandoned
     assert await seen(store, "abandon") == (0, 0, 0)
     async with store.read() as view:
-        assert await view.sessions.totals(Scope()) == {"sessions": 0, "messages": 0, "pins": 0, "summaries": 0}
+        assert await view.sessions.totals(Scope()) == {
+            "sessions": 0,
+            "messages": 0,
+            "pins": 0,
+            "summaries": 0,
+            "notes": 0,
+            "tasks": 0,
+            "documents": 0,
+        }
 
 
 async def test_a_cancellation_inside_a_write_leaves_nothing_written_and_nothing_indexed(store: Store) -> None:

@@ -1,11 +1,15 @@
 """A query that names a time finds what was said then, whatever its words."""
 
+from pathlib import Path
+
 import pytest
 
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.wiring import open_memory
 from tests import drafts
 from tests.retrieval.stored_memories import page_of, remember
 
@@ -42,6 +46,48 @@ async def test_a_query_of_a_time_only_finds_what_was_said_then_and_then_mentions
     found = [SAID[hit.text] for hit in page.hits]
     assert (sorted(found[: len(days)]), found[len(days) :]) == (days, telling)
     assert page.note == (None if found else "nothing was said at that time, and nothing mentions it")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What did I talk about in October?",
+        "what did we discuss in October?",
+        "what did I mention in October",
+        "summarize October",
+        "anything from October?",
+        "what was going on in October",
+        "give me an overview of October",
+        "What came up in October?",
+        "Wovon haben wir im Oktober gesprochen?",
+        "¿De qué hablamos en octubre?",
+        "De quoi avons-nous parlé en octobre ?",
+        "Di cosa abbiamo parlato a ottobre?",
+        "Sobre o que falamos em outubro?",
+        "Wat hebben we in oktober besproken?",
+        "Vad pratade vi om i oktober?",
+        "O czym rozmawialiśmy w październiku?",
+        "О чём мы говорили в октябре?",
+        "Ekimde ne konuştuk?",
+        "عن ماذا تحدثنا في أكتوبر؟",
+        "अक्टूबर में हमने क्या बात की?",
+        "十月我们聊了什么？",
+        "10月に何を話しましたか？",
+        "10월에 무슨 이야기를 했어?",
+    ],
+)
+async def test_whatever_was_said_at_a_time_is_asked_for_in_many_ways(diary: SqliteStore, query: str) -> None:
+    page = await page_of(diary, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
+    found = [SAID[hit.text] for hit in page.hits]
+    assert sorted(found[:2]) == ["2026-10-14", "2026-10-18"]
+    assert set(found[2:]) <= {"2026-08-12"}, "only what mentions October comes next"
+
+
+async def test_a_note_of_the_time_is_found_too(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db", Settings()) as memory:
+        await memory.remember("note", {"text": "Bought a lawn mower."})
+        page = await memory.search_memory(SearchRequest("what did I say today?"))
+    assert [hit.text for hit in page.hits] == ["Bought a lawn mower."]
 
 
 async def test_mentions_of_a_day_on_which_nothing_was_said_are_found(store: SqliteStore) -> None:

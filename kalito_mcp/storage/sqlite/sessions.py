@@ -43,6 +43,15 @@ SELECT_TOTALS: Final = """
 SELECT count(*), total(message_count - hidden_count), total(pin_count), total(summary_count) FROM sessions
 WHERE owner = :owner
 """
+# The index has the types. A document has a row for each part, and a note is one whose source begins with "note:".
+SELECT_OTHER_TOTALS: Final = """
+SELECT count(DISTINCT CASE WHEN r.type = 'document' AND r.source LIKE 'note:%' THEN r.source END),
+    count(CASE WHEN r.type = 'task' THEN 1 END),
+    count(DISTINCT CASE WHEN r.type = 'document' AND r.source NOT LIKE 'note:%' THEN r.source END)
+FROM records r INDEXED BY records_columns
+WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN ('document', 'task')
+    AND r.deleted_at IS NULL
+"""
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
 INSERT_SESSION: Final = """
 INSERT INTO sessions (owner, id, agent_key, created_at, updated_at)
@@ -68,10 +77,10 @@ class SessionQueries(Queries):
         return list(_sessions(rows))
 
     async def totals(self, scope: Scope) -> dict[str, int]:
-        [row] = await self._all(SELECT_TOTALS, owner=scope.owner)
-        return {
-            name: int(count) for name, count in zip(("sessions", "messages", "pins", "summaries"), row, strict=True)
-        }
+        [of_sessions] = await self._all(SELECT_TOTALS, owner=scope.owner)
+        [others] = await self._all(SELECT_OTHER_TOTALS, owner=scope.owner)
+        names = ("sessions", "messages", "pins", "summaries", "notes", "tasks", "documents")
+        return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
 
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
         asked = {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit}
