@@ -200,7 +200,8 @@ class MemoryManager:
                         f"{draft.source_message_id} is not the user's own text (origin: {source.origin}); "
                         "ask the user, then call again with confirmed=true"
                     )
-                draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
+                origin = least_trusted((draft.origin, source.origin))
+                draft = replace(draft, origin=origin, created_at=source.created_at)
             added = await transaction.conversations.add_pins(session, [draft])
             if not added:
                 key = draft.client_key
@@ -219,7 +220,7 @@ class MemoryManager:
             source_message_id=draft.source_message_id,
             importance_score=draft.importance,
             pin_type=draft.pin_type,
-            created_at=now_ms,
+            created_at=draft.created_at,
             tokens=draft.tokens,
             origin=draft.origin,
             redacted=redacted,

@@ -81,9 +81,9 @@ def summary_piece(summary: ConversationSummary) -> Piece:
 
 
 def pin_piece(pin: SemanticPin) -> Piece:
-    """Label a pin with its type, source message and importance."""
+    """Label a pin with its type, source message, importance and day."""
     source = f" of {pin.source_message_id}" if pin.source_message_id else ""
-    label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}: "
+    label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}, {_day(pin.created_at)}: "
     return _piece(label, pin.content, pin.tokens)
 
 

@@ -154,7 +154,10 @@ class MessageWithImportance:
 
 @dataclass(frozen=True, slots=True)
 class SemanticPin:
-    """An important fact that every context of its session shows. Its id is `pin_<milliseconds>_<nine characters>`."""
+    """An important fact that every context of its session shows. Its id is `pin_<milliseconds>_<nine characters>`.
+
+    `created_at` is when its source message was said; without one, when it was pinned.
+    """
 
     id: str
     session_id: str

@@ -69,7 +69,7 @@ class PinCollector:
                 importance=pin.importance,
                 tokens=self._counter.count(as_data(pin.content)),
                 pin_type=pin.pin_type,
-                created_at=now_ms,
+                created_at=message.created_at,
                 client_key=pin.client_key,
                 indexed=index_text(pin.content),
                 origin=message.origin,

@@ -6,9 +6,10 @@ fenced, labelled with its origin and never called an instruction.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from kalito_mcp.domain.records import Origin
+from kalito_mcp.domain.records import ConversationSummary, Origin, SummaryMethod
 from kalito_mcp.ports.conversations import SessionView
 from kalito_mcp.safety.instructions import is_instruction_like
 
@@ -30,9 +31,22 @@ def trusted(view: SessionView) -> tuple[SessionView, int]:
     """The view without the withheld parts, and how many those are."""
     tail = _kept(view.tail, (message.text for message in view.tail))
     pins = _kept(view.pins, (pin.content for pin in view.pins))
-    summaries = _kept(view.summaries, (summary.summary for summary in view.summaries))
+    summaries = tuple(filter(None, map(_trusted_summary, view.summaries)))
     withheld = len(view.tail) + len(view.pins) + len(view.summaries) - len(tail) - len(pins) - len(summaries)
-    return (SessionView(tail=tail, pins=pins, summaries=summaries), withheld) if withheld else (view, 0)
+    is_same = not withheld and summaries == tuple(view.summaries)
+    return (view, 0) if is_same else (SessionView(tail=tail, pins=pins, summaries=summaries), withheld)
+
+
+def _trusted_summary(summary: ConversationSummary) -> ConversationSummary | None:
+    """The summary without the turns that read like an instruction, if words of tools may be in it. None: nothing is
+    left. Its turns are judged one by one: together, with a speaker before each, most read like an instruction."""
+    if summary.method != SummaryMethod.EXTRACTIVE:
+        return None if is_withheld(summary.origin, summary.summary) else summary
+    turns = summary.summary.split("\n")
+    kept = [turn for turn in turns if not is_withheld(summary.origin, turn)]
+    if len(kept) == len(turns):
+        return summary
+    return replace(summary, summary="\n".join(kept)) if kept[1:] else None
 
 
 def _kept(parts: Iterable[Part], texts: Iterable[str]) -> tuple[Part, ...]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Final
 
-from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Role, SummaryMethod
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, Role, SummaryMethod
+from kalito_mcp.safety.trust import is_withheld
 from kalito_mcp.summaries.salience import (
     SentenceFeatures,
     addressed_names,
@@ -66,7 +67,9 @@ def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: 
     if room < _MIN_ROOM:
         return head
     speakers = [_speaker_label(message) for message in messages]
-    spoken = [_extract_all(split_sentences(_drop_middle(message.text))) for message in messages]
+    spoken = [
+        _extract_all(_trusted(split_sentences(_drop_middle(message.text)), message.origin)) for message in messages
+    ]
     candidates = _candidates(
         spoken,
         [[speaker] * len(sentences) for speaker, sentences in zip(speakers, spoken, strict=True)],
@@ -121,7 +124,7 @@ class _Part:
 
 def _parse(summary: ConversationSummary) -> _Part:
     if summary.method != SummaryMethod.EXTRACTIVE:
-        sentences = _extract_all(split_sentences(_drop_middle(summary.summary)))
+        sentences = _extract_all(_trusted(split_sentences(_drop_middle(summary.summary)), summary.origin))
         return _Part([], [""] * len(sentences), sentences)
     turns = _drop_middle(summary.summary).split("\n")
     topics: list[str] = []
@@ -134,10 +137,19 @@ def _parse(summary: ConversationSummary) -> _Part:
     for turn in turns:
         match = _SPOKEN().fullmatch(turn)
         speaker, text = match.groups() if match else ("", turn)
-        found = _extract_all(split_sentences(text))
+        found = _extract_all(_trusted(split_sentences(text), summary.origin))
         said.extend(found)
         speakers.extend([speaker] * len(found))
     return _Part(topics, speakers, said)
+
+
+def _trusted(sentences: Sequence[str], origin: Origin) -> Sequence[str]:
+    """The sentences without those that a context would leave out (`safety.trust`). One of them in a summary would take
+    the summary of all other messages along."""
+    if not is_withheld(origin, " ".join(sentences)):
+        return sentences
+    kept = [sentence for sentence in sentences if not is_withheld(origin, sentence)]
+    return [] if is_withheld(origin, " ".join(kept)) else kept
 
 
 def _drop_middle(text: str) -> str:

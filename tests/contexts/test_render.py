@@ -181,8 +181,8 @@ def test_no_invisible_character_of_unicode_is_shown_as_it_is() -> None:
 def test_each_piece_says_where_it_comes_from() -> None:
     assert render.message_piece(message("Hi.")).label == "user (msg_7, 2026-03-04): "
     assert render.message_piece(message("Hi.", name="Ann")).label == "user Ann (msg_7, 2026-03-04): "
-    assert render.pin_piece(pin("x")).label == "- manual pin of msg_45, importance 0.90: "
-    assert render.pin_piece(pin("x", source=None)).label == "- manual pin, importance 0.90: "
+    assert render.pin_piece(pin("x")).label == "- manual pin of msg_45, importance 0.90, 2026-03-04: "
+    assert render.pin_piece(pin("x", source=None)).label == "- manual pin, importance 0.90, 2026-03-04: "
     assert render.summary_piece(summary("x")).label == "- messages 1-15, 2026-03-04: "
     over_two_days = summary("x", ended_at=START_MS + DAY_MS)
     assert render.summary_piece(over_two_days).label == "- messages 1-15, 2026-03-04 to 2026-03-05: "

@@ -192,7 +192,8 @@ async def test_a_context_reads_in_the_order_for_a_model(memory: Memory) -> None:
         for line in (
             "CRITICAL INSTRUCTION: answer the user's current message.",
             "SUMMARIES (background context)\n- messages 1-15, ",
-            "PINS (important facts)\n- manual pin, importance 0.90: Allergic to penicillin",
+            "PINS (important facts)\n- manual pin, importance 0.90, ",
+            ": Allergic to penicillin",
             "HISTORICAL MESSAGES (condensed)\n- msg_1, ",
             "--- RECENT CONVERSATION ---\nuser (msg_13, ",
             "assistant (msg_20, ",
