@@ -80,6 +80,15 @@ def hit_line(hit: Hit) -> str:
     return f"{hit.record_id}  {kind}  {to_iso(hit.created_at)[:10]}  {who}: {one_line(hit.text, HIT_CHARS)}{again}"
 
 
+def answer_lines(hit: Hit) -> list[str]:
+    """What somebody else said after a hit that asks, on a line; none for other hits."""
+    answer = hit.answer
+    if answer is None:
+        return []
+    who = one_line(answer.name or answer.role or "")
+    return indented([f"{answer.record_id}  {who}: {one_line(answer.text, HIT_CHARS)}"])
+
+
 def why_lines(hit: Hit) -> list[str]:
     """Why a hit was found: a sentence, if it has one, then the parts of its score, largest first."""
     width = max(map(len, hit.parts), default=0)

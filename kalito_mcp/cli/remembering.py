@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kalito_mcp.cli.options import settings_of, settings_of_existing, with_assignments, with_settings
-from kalito_mcp.cli.record_lines import hit_line, nothing_lines, redaction_lines, remembered_line, why_lines
+from kalito_mcp.cli.record_lines import (
+    answer_lines,
+    hit_line,
+    nothing_lines,
+    redaction_lines,
+    remembered_line,
+    why_lines,
+)
 from kalito_mcp.cli.running import this_person, with_memory
 from kalito_mcp.cli.terminal import tell, tell_json, typed_fields
 from kalito_mcp.domain.importance import least_score
@@ -168,7 +175,11 @@ def search(
     if is_json:
         tell_json(hit.to_dict() for hit in page.hits)
     elif page.hits:
-        tell(line for hit in page.hits for line in (hit_line(hit), *(why_lines(hit) if is_explained else ())))
+        tell(
+            line
+            for hit in page.hits
+            for line in (hit_line(hit), *answer_lines(hit), *(why_lines(hit) if is_explained else ()))
+        )
     else:
         given = {
             "--session": session_id, "--type": types, "--role": roles, "--name": names, "--tag": tags,

@@ -69,13 +69,34 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What somebody else said right after a hit that asks. `text` is its beginning."""
+
+    record_id: str
+    role: Role | None
+    name: str | None
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, without fields that are None."""
+        fields = {
+            "record_id": self.record_id,
+            "role": self.role and str(self.role),
+            "name": self.name,
+            "text": self.text,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One found record.
 
     `score`, in (0, 1], is the weighted sum of its features; age lowers it by up to a tenth. A message takes the score
     of its pin or summary if that is higher. `parts` are the sum's parts by feature, and `why` explains them in words;
     both only on request. `same` lists records left out because they say the same. Only messages have a `client_key`
-    and a `seq`, and only tasks a `status` and a `due_date`."""
+    and a `seq`, and only tasks a `status` and a `due_date`. `answer` is the next turn of a message that asks, if
+    somebody else said it and it is no hit itself."""
 
     record_id: str
     type: RecordType
@@ -95,6 +116,7 @@ class Hit:
     parts: Mapping[str, float] = field(default_factory=dict)
     why: str | None = None
     seq: int | None = None
+    answer: Answer | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -115,6 +137,7 @@ class Hit:
             "same": list(self.same) or None,
             "parts": {name: round(part, 4) for name, part in self.parts.items()} or None,
             "why": self.why,
+            "answer": self.answer and self.answer.to_dict(),
         }
         return {name: value for name, value in fields.items() if value is not None}
 

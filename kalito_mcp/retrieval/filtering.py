@@ -13,6 +13,8 @@ from kalito_mcp.ports.search import RecordColumns
 _TYPES: Final = tuple(RecordType)
 _ROLES: Final = tuple(Role)
 _ORIGINS: Final = tuple(Origin)
+SHOWN: Final = SearchFilters()
+"""Admits whatever is not forgotten or internal."""
 
 
 def in_scope(records: RecordColumns, session_key: int | None, filters: SearchFilters) -> NDArray[np.bool_]:

@@ -51,6 +51,7 @@ _NOUN_WITHIN: Final = 5
 _AFTER_NOUN: Final = frozenset(
     "are can could did do does did had has have is may might must of shall should was were will would".split()
 )
+_QUESTION_END: Final = re.compile(r"[?？؟][\s\"'”’»)\]]*\Z")
 _ASKS_ASSISTANT: Final = re.compile(
     r"\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|said|told|mention|propos|advis|gave|explain|show|list)"
 )
@@ -161,6 +162,11 @@ def match_words(question: Question, vocabulary: Iterable[str]) -> dict[str, Word
         for word in vocabulary
         if word[:2] in heads and (form := stem(word)) in forms
     }
+
+
+def is_question(text: str) -> bool:
+    """Whether a text ends with a question mark."""
+    return _QUESTION_END.search(text[-8:]) is not None
 
 
 def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Question:

@@ -16,7 +16,7 @@ from kalito_mcp.retrieval import features
 from kalito_mcp.retrieval.filtering import named
 from kalito_mcp.retrieval.matches import Matches
 from kalito_mcp.retrieval.neighbourhood import Neighbourhood
-from kalito_mcp.retrieval.question import Question
+from kalito_mcp.retrieval.question import Question, is_question
 from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.text.analysis import stem, words
@@ -39,7 +39,6 @@ _ASSISTANT: Final = tuple(Role).index(Role.ASSISTANT)
 _UNNAMED: Final = 0
 _TOPIC: Final = ("lexical", "neighbours", "hyponym", "semantic")
 _STYLE: Final = ("first_person", "assistant")
-_QUESTION_MARKS: Final = ("?", "？", "؟")
 _MEANING: Final = ("semantic", "neighbour_semantic")
 _MIN_SCORE: Final = 0.0001
 
@@ -176,11 +175,7 @@ class Ranker:
     def _add_answers(self, chosen: NDArray[np.int64], read: Sequence[Candidate]) -> None:
         """Add the feature of those candidates that follow a question by somebody else which was read with them."""
         records, places = self._records, self._places[chosen]
-        asking = {
-            place
-            for place, one in zip(places.tolist(), read, strict=True)
-            if one.text.rstrip().endswith(_QUESTION_MARKS)
-        }
+        asking = {place for place, one in zip(places.tolist(), read, strict=True) if is_question(one.text)}
         for at, place, before in zip(chosen, places, records.previous_turns[places].tolist(), strict=True):
             if before in asking and (
                 records.names[place] != records.names[before] or records.roles[place] != records.roles[before]

@@ -4,7 +4,7 @@ The candidates are scored by `ranking`, lowered by age, and collapsed where seve
 the query (`answerability`) the page is empty, because nothing is better than noise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,7 @@ import anyio
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage, SearchRequest
+from kalito_mcp.domain.search import Answer, Candidate, Hit, SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.errors import InvalidInput, ModelError, damage_note
@@ -26,7 +26,7 @@ from kalito_mcp.retrieval.answerability import confidence, unmatched_words
 from kalito_mcp.retrieval.collector import Ager, Collector, best_first
 from kalito_mcp.retrieval.explanation import explain
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.question import Question, parse_question
+from kalito_mcp.retrieval.question import Question, is_question, parse_question
 from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
 from kalito_mcp.text.analysis import is_spelled_with_spaces
@@ -94,7 +94,9 @@ class Searcher:
             found = Collector(self._is_noise, wanted=offset + request.k + 1)
             await self._find(view, scope, question, request.filters, found, vector, now_ms)
             hits = found.hits[offset : offset + request.k]
-            damaged = await view.records.damaged([one.candidate.record_id for one in hits])
+            answers = await self._answers(view, scope, [one.candidate for one in hits])
+            checked = [one.candidate.record_id for one in hits] + [one.record_id for one in answers.values()]
+            damaged = await view.records.damaged(checked)
         note = note or found.note
         if not hits and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None
@@ -102,12 +104,29 @@ class Searcher:
             note = "; ".join(filter(None, (why, note))) or None
         if damaged:
             hits = [one for one in hits if one.candidate.record_id not in damaged]
+            answers = {key: one for key, one in answers.items() if one.record_id not in damaged}
             note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
         return SearchPage(
-            hits=tuple(_hit(scored, found.same_ids(scored), is_explained=request.explain) for scored in hits),
+            hits=tuple(
+                _hit(
+                    scored,
+                    found.same_ids(scored),
+                    answers.get(scored.candidate.key),
+                    is_explained=request.explain,
+                )
+                for scored in hits
+            ),
             next_cursor=f"{offset + request.k}-{fingerprint}" if found.is_enough else None,
             note=note,
         )
+
+    async def _answers(self, view: ReadView, scope: Scope, hits: Sequence[Candidate]) -> Mapping[int, Answer]:
+        """The answers to those of the hits that ask, by the hit's key."""
+        if not any(is_question(hit.text) for hit in hits):
+            return {}
+        from kalito_mcp.retrieval.answers import answers_to  # noqa: PLC0415 - numpy comes with it
+
+        return await view.search.in_index(scope, lambda index: answers_to(index, hits)) or {}
 
     async def search_leniently(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
         """Up to `wanted` hits. Never refuses: a query that is too long, or a `wanted` that is too large, is cut."""
@@ -238,7 +257,7 @@ def _why_empty(question: Question, found: Collector, *, is_all: bool) -> str | N
     return "nothing matches this query" + (f"; not found: {listed}" if listed else "")
 
 
-def _hit(scored: ScoredCandidate, same: tuple[str, ...], *, is_explained: bool) -> Hit:
+def _hit(scored: ScoredCandidate, same: tuple[str, ...], answer: Answer | None, *, is_explained: bool) -> Hit:
     candidate = scored.candidate
     return Hit(
         record_id=candidate.record_id,
@@ -258,6 +277,7 @@ def _hit(scored: ScoredCandidate, same: tuple[str, ...], *, is_explained: bool) 
         status=candidate.status,
         due_date=candidate.due_date,
         same=same,
+        answer=answer,
         parts=scored.parts if is_explained else {},
         why=explain(scored) if is_explained else None,
     )

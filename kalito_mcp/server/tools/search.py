@@ -148,7 +148,7 @@ def _search_hit(fields: dict[str, Any]) -> SearchHit:
 
 
 def _lines(hit: SearchHit) -> Sequence[str]:
-    """A hit as text, with every fact of its structured form. A second line explains it, if that was asked for."""
+    """A hit as text, with every fact of its structured form: a line for its answer, one that explains it."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
     place = f" in session {hit.session_id}" if hit.session_id is not None else ""
     origin = f", from {hit.origin}" if hit.origin != hit.role else ""
@@ -160,7 +160,11 @@ def _lines(hit: SearchHit) -> Sequence[str]:
         f"{hit.record_id} ({hit.type}{place}, {hit.created_at}, score {hit.score}, revision {hit.revision}{key}"
         f"{origin}{same}) {who}: {hit.text}"
     )
-    if not hit.parts and not hit.why:
-        return [line]
-    parts = ", ".join(f"{name} {share}" for name, share in (hit.parts or {}).items())
-    return [line, f"  because: {hit.why} ({parts})" if hit.why and parts else f"  because: {hit.why or parts}"]
+    lines = [line]
+    if hit.answer is not None:
+        answering = " ".join(part for part in (hit.answer.role, hit.answer.name) if part)
+        lines.append(f"  answered by {answering} ({hit.answer.record_id}): {hit.answer.text}")
+    if hit.parts or hit.why:
+        parts = ", ".join(f"{name} {share}" for name, share in (hit.parts or {}).items())
+        lines.append(f"  because: {hit.why} ({parts})" if hit.why and parts else f"  because: {hit.why or parts}")
+    return lines

@@ -195,6 +195,15 @@ class FinalizedSession(Output):
     total_pins: int
 
 
+class AnswerOfHit(Output):
+    """What somebody else said right after a hit that asks."""
+
+    record_id: str
+    role: RoleName | None = None
+    name: str | None = None
+    text: str
+
+
 class SearchHit(Output):
     """One found record."""
 
@@ -214,6 +223,7 @@ class SearchHit(Output):
     same: list[str] | None = None
     parts: dict[str, float] | None = None
     why: str | None = None
+    answer: AnswerOfHit | None = None
 
 
 class PastAnswerText(Output):
