@@ -76,8 +76,15 @@ class SessionNotFound(NotFound):
 
     code = "session_not_found"
 
-    def __init__(self, session_id: str) -> None:
-        super().__init__(f"no session {session_id!r}; check the id, record a message in it, or search all sessions")
+    def __init__(self, session_id: str, nearest: str | None = None) -> None:
+        """`nearest` is the session that may be meant."""
+        self.nearest = nearest
+        hint = (
+            f"did you mean {nearest!r}? If it is a new one, record a message in it first"
+            if nearest
+            else "check the id, record a message in it, or search all sessions"
+        )
+        super().__init__(f"no session {session_id!r}; {hint}")
 
 
 class RecordNotFound(NotFound):

@@ -17,7 +17,7 @@ from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
-from kalito_mcp.errors import ConfigurationError, SessionNotFound
+from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
@@ -33,6 +33,7 @@ from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
+from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -270,10 +271,7 @@ async def read_stats(settings: Settings, session_id: str | None) -> dict[str, An
                     "vectors_made_by": served[0].fingerprint if served else None,
                     "newest": [session.to_dict() for session in await view.sessions.list_recent(Scope(), limit=20)],
                 }
-            session = await view.sessions.get(Scope(session=session_id))
-            if session is None:
-                raise SessionNotFound(session_id)
-            return session.stats().to_dict()
+            return (await find_session(view, Scope(session=session_id))).stats().to_dict()
     finally:
         await store.close()
 

@@ -47,11 +47,12 @@ from kalito_mcp.ports.conversations import PinDraft, SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
+from kalito_mcp.retrieval.known_names import find_session, refuse_mistaken
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.safety.trust import trusted
-from kalito_mcp.summaries.keeper import SummaryKeeper, find_session
+from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.analysis import index_text
@@ -184,6 +185,8 @@ class MemoryManager:
         )
         scope = self._scope(request.session_id)
         async with self._store.write() as transaction:
+            if await transaction.sessions.get(scope) is None:
+                await refuse_mistaken(transaction, scope)
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
@@ -325,13 +328,13 @@ class MemoryManager:
         """Return what the session's context is built from; nothing, if the session is not yet known.
 
         Raises:
-            SessionNotFound: a session is named that does not exist, and there is no query: it may be a mistake.
+            SessionNotFound: a session is named that does not exist, and it is mistyped, or there is no query.
         """
         if session_id is not None:
             try:
                 return await self._view(session_id, agent_id, include)
-            except SessionNotFound:
-                if not has_query:
+            except SessionNotFound as error:
+                if error.nearest or not has_query:
                     raise
         session = unrecorded_session(
             self._owner,

@@ -16,8 +16,11 @@ class SessionReader(Protocol):
     async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
         """At most `limit` sessions whose id starts with the prefix, last written first."""
 
+    async def agents(self, owner: str, *, limit: int) -> Sequence[str]:
+        """The ids of at most `limit` of the owner's agents, newest first."""
+
     async def totals(self, scope: Scope) -> dict[str, int]:
-        """How many sessions, messages, pins and summaries the owner has."""
+        """How many sessions, messages, pins, summaries, notes, tasks and documents the owner has."""
 
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
         """At most `limit` sessions of any owner that owe background work, in order of key after `after_key`.

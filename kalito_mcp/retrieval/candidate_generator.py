@@ -208,7 +208,7 @@ class CandidateGenerator:
 
 
 def highest(values: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """The positions of the `count` highest values, in no order; of equal ones the last."""
+    """The positions of the `count` highest values, in no order; of equal ones (to 1e-9) the last."""
     likely = np.arange(len(values))
     if (step := len(values) // _SAMPLE) > 1:
         # Most values are too low. A sample says how low a value may be, so that few are left to compare.

@@ -25,6 +25,7 @@ from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.answerability import confidence, unmatched_words
 from kalito_mcp.retrieval.collector import Ager, Collector, best_first
 from kalito_mcp.retrieval.explanation import explain
+from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, is_question, parse_question
 from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
@@ -77,8 +78,9 @@ class Searcher:
         A query without a single word finds nothing.
 
         Raises:
-            InvalidInput: k is outside 1 to `max_k`, the query is empty or too long, or the cursor is from another
-                search.
+            InvalidInput: k is outside 1 to `max_k`, the query is empty or too long, the cursor is from another search,
+                or the agent is mistyped.
+            SessionNotFound: the session is mistyped.
         """
         self._check(request)
         fingerprint = _fingerprint(scope, request)
@@ -92,7 +94,8 @@ class Searcher:
             if vector is not None and not await self._is_served(view, len(vector)):
                 vector, note = None, _OTHER_EMBEDDER
             found = Collector(self._is_noise, wanted=offset + request.k + 1)
-            await self._find(view, scope, question, request.filters, found, vector, now_ms)
+            if not await self._find(view, scope, question, request.filters, found, vector, now_ms):
+                await refuse_mistaken(view, scope)
             hits = found.hits[offset : offset + request.k]
             answers = await self._answers(view, scope, [one.candidate for one in hits])
             checked = [one.candidate.record_id for one in hits] + [one.record_id for one in answers.values()]
@@ -150,13 +153,15 @@ class Searcher:
         found: Collector,
         vector: "NDArray[np.float32] | None",
         now_ms: int,
-    ) -> None:
-        """Collect the hits, on the thread of the view."""
+    ) -> bool:
+        """Collect the hits, on the thread of the view. Whether the scope exists."""
+
+        def by_words(index: SearchIndex) -> bool:
+            found.collect(self._generator(index, question, filters), {}, self._ager(now_ms))
+            return True
+
         if vector is None:
-            await view.search.in_index(
-                scope, lambda index: found.collect(self._generator(index, question, filters), {}, self._ager(now_ms))
-            )
-            return
+            return await view.search.in_index(scope, by_words) or False
         fingerprint = "" if self._embedder is None else self._embedder.fingerprint
         nearest = await view.vectors.nearest(scope, fingerprint, vector, k=self._policy.nearest)
         keys = [key for key, _ in nearest]
@@ -164,6 +169,7 @@ class Searcher:
         if generator is not None:
             similarities = await view.vectors.similarities(fingerprint, vector, generator.compared_keys)
             await view.search.in_index(scope, lambda _: found.collect(generator, similarities, self._ager(now_ms)))
+        return generator is not None
 
     def _generator(
         self, index: SearchIndex, question: Question, filters: SearchFilters, nearest: Sequence[int] = ()

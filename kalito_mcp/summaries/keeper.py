@@ -30,13 +30,13 @@ from kalito_mcp.errors import (
     InvalidInput,
     RecordNotFound,
     SessionFinalized,
-    SessionNotFound,
     SummaryRangeConflict,
 )
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import SummaryDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.summaries.summarizer import Summarizer, WrittenSummary
@@ -272,14 +272,6 @@ class SummaryKeeper:
             indexed=index_text(written.text),
             origin=least_trusted((*writers, *origins)),
         )
-
-
-async def find_session(view: ReadView | WriteTransaction, scope: Scope) -> Session:
-    """Return the session of the scope. Raises SessionNotFound if there is none."""
-    session = await view.sessions.get(scope)
-    if session is None:
-        raise SessionNotFound(scope.session or "")
-    return session
 
 
 async def _are_unchanged(

@@ -15,13 +15,14 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
 from kalito_mcp.domain.time import DAY_MS
-from kalito_mcp.errors import Conflict, SessionNotFound
+from kalito_mcp.errors import Conflict
 from kalito_mcp.orchestrator.observer import Observer, observe_pins
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.summaries.keeper import SummaryKeeper
 
 _MAX_ROUNDS: Final = 100
@@ -184,10 +185,7 @@ class Finalizer:
 
     async def _session(self, scope: Scope) -> Session:
         async with self._store.read() as view:
-            session = await view.sessions.get(scope)
-        if session is None:
-            raise SessionNotFound(scope.session or "")
-        return session
+            return await find_session(view, scope)
 
 
 def _is_done(session: Session, stage: FinalizeStage) -> bool:

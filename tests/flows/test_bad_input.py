@@ -237,10 +237,15 @@ async def test_a_wrong_moment_of_a_search_is_refused(tmp_path: Path, era: str) -
 async def test_an_unknown_session_is_refused_and_not_opened(tmp_path: Path, era: str) -> None:
     async with keeping(tmp_path / "memory.db", era) as h:
         for tool in ("build_context", "summarize_session", "finalize_session"):
-            for session_id in ("nobody", "KEPT", "kept ", "' OR 1=1--"):
+            for session_id, hint in (
+                ("nobody", "search all sessions"),
+                ("KEPT", "did you mean 'kept'?"),
+                ("kept ", "did you mean 'kept'?"),
+                ("' OR 1=1--", "search all sessions"),
+            ):
                 refusal = await h.refusal(tool, session_id=session_id)
                 assert refusal.startswith("session_not_found: no session ")
-                assert "search all sessions" in refusal
+                assert hint in refusal
         assert [one["session_id"] for one in (await h.resource("memory://sessions"))["sessions"]] == ["kept"]
 
 

@@ -39,6 +39,7 @@ WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
 )
 ORDER BY s.key LIMIT :limit
 """
+SELECT_AGENTS: Final = "SELECT id FROM agents WHERE owner = :owner ORDER BY key DESC LIMIT :limit"
 SELECT_TOTALS: Final = """
 SELECT count(*), total(message_count - hidden_count), total(pin_count), total(summary_count) FROM sessions
 WHERE owner = :owner
@@ -75,6 +76,9 @@ class SessionQueries(Queries):
     async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
         rows = await self._all(SELECT_RECENT_SESSIONS, owner=scope.owner, agent=scope.agent, prefix=prefix, limit=limit)
         return list(_sessions(rows))
+
+    async def agents(self, owner: str, *, limit: int) -> Sequence[str]:
+        return [agent for [agent] in await self._all(SELECT_AGENTS, owner=owner, limit=limit)]
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         [of_sessions] = await self._all(SELECT_TOTALS, owner=scope.owner)
