@@ -1,13 +1,16 @@
 """Names the topics of a conversation, at most three of ten. Pure.
 
-Keywords are substrings of the lower-cased user messages, so `stable` counts as database. Topics only head a summary
-and decide nothing. Source: `extractTopics` of the memory manager's reference.
+Keywords are whole words of the user's messages, in any form: `tables` counts as database, `tablet` does not. Topics
+only head a summary and decide nothing. Source: `extractTopics` of the memory manager's reference, which looks for
+substrings.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance, Role
+from kalito_mcp.text.analysis import stem, words
 
 MAX_TOPICS: Final = 3
 
@@ -34,10 +37,18 @@ def extract_topics(messages: Sequence[MessageWithImportance]) -> list[str]:
     for message in messages:
         if message.role != Role.USER:
             continue
-        lowered = message.text.lower()
-        for topic, keywords in _KEYWORDS:
-            if topic not in found and any(keyword in lowered for keyword in keywords):
-                found.append(topic)
+        said = f" {' '.join(map(stem, words(message.text)))} "
+        found += [
+            topic for topic, keywords in _stemmed() if topic not in found and any(map(said.__contains__, keywords))
+        ]
         if len(found) >= MAX_TOPICS:
             break
     return found[:MAX_TOPICS]
+
+
+@cache
+def _stemmed() -> Sequence[tuple[str, Sequence[str]]]:
+    """The keywords as stems between spaces, by topic."""
+    return [
+        (topic, [f" {' '.join(map(stem, words(keyword)))} " for keyword in keywords]) for topic, keywords in _KEYWORDS
+    ]

@@ -249,7 +249,7 @@ def test_a_fold_heads_with_the_range_and_merges_the_topics_of_its_parts() -> Non
     ]
     fold = fold_summaries(parts, max_chars=1000)
     head = fold.split("\n")[0]
-    assert head == ("Messages 1-45 (3 summaries) about: help/explanation, Q&A, troubleshooting, programming.")
+    assert head == ("Messages 1-45 (3 summaries) about: help/explanation, Q&A, programming, API.")
     assert fold.count("Conversation with") == 0
     assert len(fold) <= 1000
 

@@ -32,6 +32,19 @@ def test_each_keyword_of_a_row_gives_its_topic(topic: str, keyword: str) -> None
     assert extract_topics([_message(f"it was {keyword.upper()} 7")]) == [topic]
 
 
+@pytest.mark.parametrize(
+    ("text", "topics"),
+    [
+        ("half a tablet of mirtazapine", []),
+        ("a stable in rapid decline, the whyte house and a prefix", []),
+        ("two tables, and I fixed three bugs", ["database", "troubleshooting"]),
+        ("How to do it? What's new, what is it?", ["help/explanation", "Q&A"]),
+    ],
+)
+def test_a_keyword_is_a_word_in_any_form_and_no_part_of_one(text: str, topics: list[str]) -> None:
+    assert extract_topics([_message(text)]) == topics
+
+
 def test_no_keyword_gives_no_topic() -> None:
     assert extract_topics([_message("Nice weather today."), _message("")]) == []
 
