@@ -272,3 +272,16 @@ async def test_a_text_that_decayed_on_the_disk_is_not_shown(tmp_path: Path, era:
         assert found["hits"]
         assert "damaged on the disk: msg_1" in await h.refusal("memory_history", record_id="msg_1")
         assert "The ferry to Oslo" in await h.text("memory_history", record_id="msg_3")
+
+
+async def test_a_long_document_lists_its_first_parts(tmp_path: Path, era: str) -> None:
+    paragraph = "A paragraph about the ferry and the moss, and how both of them got there. " * 8
+    async with served(tmp_path / "memory.db", era) as h:
+        arguments = {"type": "document", "text": f"{paragraph}\n\n" * 90, "fields": {"source": "ferries.md"}}
+        told = await h.text("remember", **arguments)
+        kept = await h.facts("remember", **arguments)
+        assert kept["records"] > 10
+        assert len(kept["record_ids"]) == 10
+        assert f"({kept['records']} records: {', '.join(kept['record_ids'])} and {kept['records'] - 10} more)" in told
+        await h.call("forget", record_ids=[kept["id"]])
+        assert not (await h.facts("search_memory", query="the ferry and the moss"))["hits"]

@@ -127,7 +127,13 @@ class RecordTools:
         redacted = list(kept[0].redacted)
         return answer(
             "\n".join([*lines, *redaction_lines(redacted)]),
-            RememberedRecords(id=name, record_ids=ids, revision=kept[0].revision, redacted=redacted or None),
+            RememberedRecords(
+                id=name,
+                records=len(ids),
+                record_ids=ids[:_SHOWN],
+                revision=kept[0].revision,
+                redacted=redacted or None,
+            ),
         )
 
     async def update_memory(

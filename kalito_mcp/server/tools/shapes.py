@@ -280,9 +280,11 @@ class SearchResult(Output):
 
 
 class RememberedRecords(Output):
-    """What remember did. `revision` is that of the first part."""
+    """What remember did. A document has a record for each part: `record_ids` are the first ten. `revision` is that of
+    the first."""
 
     id: Annotated[str, Field(description="Names all parts of a document.")]
+    records: int
     record_ids: list[str]
     revision: int
     redacted: Redacted = None
