@@ -137,8 +137,8 @@ class Memory:
         otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
 
         Raises:
-            InvalidInput, BudgetTooSmall: `max_tokens` is out of range, or even an empty context is larger.
-            SessionNotFound: the agent has no such session, and there is no query.
+            InvalidInput, BudgetTooSmall: `max_tokens` is out of range or too small, or the agent is mistyped.
+            SessionNotFound: the agent has no such session, and there is no query, or a similar session.
         """
         context = await self.manager.build_context(
             session_id,

@@ -26,10 +26,11 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data, json_text
 
 _PINS_SHARE: Final = 0.2
-_RECENT_SHARE, _PINS_SHARE_BESIDE_HITS, _SUMMARIES_SHARE = 0.12, 0.08, 0.15
-"""With a query that finds something: the shares of the newest messages, of pins and of summaries. The hits get the rest
-first, and what is left after them goes to all. Chosen so that of LoCoMo's questions most have their evidence in the
-context of a long session (`python -m bench.evidence`)."""
+# Where the query finds something. The hits get the rest first, and what is left after them goes to all. Chosen so that
+# most of LoCoMo's questions have their evidence in the context of a long session (`python -m bench.evidence`).
+_RECENT_SHARE_BESIDE_HITS: Final = 0.12
+_PINS_SHARE_BESIDE_HITS: Final = 0.08
+_SUMMARIES_SHARE_BESIDE_HITS: Final = 0.15
 
 _MAX_CHARS_PER_TOKEN: Final = 16
 """More than any useful text has. It bounds the search for the length of a shortened message."""
@@ -197,11 +198,11 @@ class Packer:
     def _try_pack(self, parts: ContextParts, older: Sequence[Turn], allowance: int) -> _Packing | None:
         packing = _Packing(left=allowance)
         pins = self._pin_tokens(parts.pins, int(allowance * (_PINS_SHARE_BESIDE_HITS if older else _PINS_SHARE)))
-        room = int(allowance * _RECENT_SHARE) if older else allowance
+        room = int(allowance * _RECENT_SHARE_BESIDE_HITS) if older else allowance
         if not self._take_protected(packing, parts.recent, room=room, reserved=pins):
             return None
         if older:
-            summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE))
+            summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
             hits = sum(turn.is_hit for turn in older)
             self._take_passages(packing, older[:hits], parts.session_id, reserved=pins + summaries)
         self._take_each(

@@ -132,7 +132,7 @@ class Searcher:
         return await view.search.in_index(scope, lambda index: answers_to(index, hits)) or {}
 
     async def search_leniently(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
-        """Up to `wanted` hits. Never refuses: a query that is too long, or a `wanted` that is too large, is cut."""
+        """Up to `wanted` hits. A query that is too long, or a `wanted` that is too large, is cut, not refused."""
         asked = query.strip()[: self._policy.max_query_chars]
         k = min(wanted, self._policy.max_k)
         if not asked or k < 1:
