@@ -148,10 +148,10 @@ class MemoryManager:
             hits=found.hits,
             neighbours=found.neighbours,
             query=query or "",
+            withheld=withheld,
+            note=found.note,
         )
-        context = self._packer.pack(parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
-        left_out = context.left_out | ({"untrusted": withheld} if withheld else {})
-        return replace(context, left_out=left_out, note=found.note)
+        return self._packer.pack(parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """See `Memory.create_summary`."""

@@ -59,7 +59,8 @@ class ContextPolicy(Policy):
 @dataclass(frozen=True, slots=True)
 class ContextParts:
     """Everything that could go in. `recent` and `summaries` are oldest first, `pins` and `hits` best first.
-    `neighbours` are the messages around the hits, and `query` is what found the hits."""
+    `neighbours` are the messages around the hits, and `query` is what found the hits. `withheld` counts the untrusted
+    records that are not among them; `note` is that of the search."""
 
     session_id: str | None
     recent: Sequence[MessageWithImportance]
@@ -68,6 +69,8 @@ class ContextParts:
     hits: Sequence[Hit] = ()
     neighbours: Sequence[Candidate] = ()
     query: str = ""
+    withheld: int = 0
+    note: str | None = None
 
 
 @dataclass(slots=True)
@@ -169,6 +172,7 @@ class Packer:
             "semantic_pins": len(parts.pins) - len(packing.pins),
             "summaries": len(parts.summaries) - len(packing.summaries),
             "relevant_messages": len(parts.hits) - packing.hits,
+            "untrusted": parts.withheld,
         }
         text = render.assemble(
             frame,
@@ -185,13 +189,12 @@ class Packer:
             ),
             semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
             summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
-            relevant_messages=tuple(
-                replace(one.said, text=one.text) for one in older[: packing.hits] if isinstance(one.said, Hit)
-            ),
+            relevant_messages=tuple(_hits_as_shown(older[: packing.hits])),
             total_tokens=max_tokens,
             max_tokens=max_tokens,
             text=text,
             left_out={part: count for part, count in left_out.items() if count},
+            note=parts.note,
         )
         return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
 

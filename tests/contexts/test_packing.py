@@ -169,6 +169,13 @@ def test_a_context_ends_with_what_it_has_no_room_for() -> None:
     assert "No room" not in packed(parts, 250).text  # every token counts
 
 
+def test_a_short_match_keeps_its_lines_and_a_long_one_is_its_excerpt() -> None:
+    code = "def fly():\n    return 'Oslo'"
+    context = packed(ContextParts("s", [], [], [], [hit(900, code), hit(901, "word " * 400)]), 3_000)
+    assert [one.text == code for one in context.relevant_messages] == [True, False]
+    assert context.relevant_messages[1].text in context.text
+
+
 def test_counted_as_json_the_parts_fit_the_budget_with_their_texts_shortened() -> None:
     text = "word " * 20_000
     tokens = COUNTERS[0].count(text)
@@ -180,10 +187,12 @@ def test_counted_as_json_the_parts_fit_the_budget_with_their_texts_shortened() -
         [hit(900 + i, text) for i in range(10)],
     )
     packer = Packer(COUNTERS[0], ContextPolicy())
+    parts = replace(parts, withheld=12, note="searched by words only: the server is down. " * 5)
     for budget in (1_200, 3_000):
         context = packer.pack(parts, max_tokens=budget, fence=FENCE, as_json=True)
         assert COUNTERS[0].count(json_text(context.to_dict())) <= budget
         assert budget * 0.7 < context.total_tokens <= budget
+        assert (context.note, context.left_out["untrusted"]) == (parts.note, 12)
         assert context.recent_messages
         assert context.semantic_pins
         assert context.relevant_messages
