@@ -1,54 +1,51 @@
 """`Memory`: one verb per tool. It hands each call to the service that does it."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from copy import copy
+from typing import Any
 
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.context import Include, MemoryContext
-from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
 from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
-from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
     CreatePinRequest,
     CreateSummaryRequest,
     NewMessage,
-    RecordType,
     SemanticPin,
 )
-from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, PERSONAL, Scope
 from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
-from kalito_mcp.editing.kinds import NOTE, as_record
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import Conflict
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
-from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
+from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_of
+from kalito_mcp.record_verbs import RecordVerbs
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorded, Recorder
+from kalito_mcp.retrieval.known_names import find_project, find_session
 from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 
-PROGRAM: Final = Editor(EditorType.AGENT, "python")
-"""The editor unless the caller names one: a program, whose words are not the user's."""
 
-
-class Memory:
+class Memory(RecordVerbs):
     """An opened memory of one owner. Get one from `open_memory`.
 
     Every method that changes something is durable when it returns. Methods that take ids of sessions, agents or records
     raise `InvalidInput` for an id that is empty, too long or looks like a secret. Without `agent_id` the agent is
-    `default`, or the one that the session belongs to.
+    `default`, or the one that the session belongs to. `in_project` narrows it to a project.
     """
 
     def __init__(
@@ -70,6 +67,7 @@ class Memory:
         clock: Clock,
         ids: IdSource,
         vectors: VectorWorker | None = None,
+        projects: ProjectPolicy | None = None,
         owner: str = LOCAL_OWNER,
     ) -> None:
         self.manager = manager
@@ -89,7 +87,54 @@ class Memory:
         self._usage = usage
         self._vectors = vectors
         self._ids = ids
+        self._projects = projects or ProjectPolicy()
         self._owner = owner
+        self._project: str | None = None
+
+    async def in_project(self, project: str | None) -> "Memory":
+        """The same memory for one project: it reads what is of the project and what is personal, and writes into it.
+
+        `project` is the path of a repository or a folder, the last part of a known one's path, or any other name;
+        `"personal"` means none, and None all: then it writes into the project of the session, or personal records.
+
+        Raises:
+            InvalidInput: the name is not acceptable, mistyped, or that of several projects.
+        """
+        if project not in (None, PERSONAL):
+            checked_handle(project, "project")
+            if is_path(project):
+                project = project_of(project, self._projects)
+            else:
+                async with self._store.read() as view:
+                    project = await find_project(view, self._owner, project)
+        narrowed = copy(self)
+        narrowed._project = project
+        narrowed.manager = self.manager.in_project(project)
+        return narrowed
+
+    async def in_project_of(self, session_id: str) -> "Memory":
+        """The same memory for the project of a session, or as it is if there is no such session."""
+        async with self._store.read() as view:
+            session = await view.sessions.get(Scope(self._owner, session=session_id))
+        return self if session is None else await self.in_project(session.project or PERSONAL)
+
+    async def move_session(self, session_id: str, project: str | None) -> Session:
+        """Give a session, with all its messages, summaries and pins, to a project; None makes it personal.
+
+        Raises:
+            SessionNotFound: no such session.
+            InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
+        """
+        target = (await self.in_project(project or PERSONAL))._project
+        async with self._store.write() as transaction:
+            session = await find_session(transaction, Scope(self._owner, session=session_id))
+            await transaction.sessions.move(session, None if target == PERSONAL else target)
+            return await find_session(transaction, Scope(self._owner, session=session_id))
+
+    async def projects(self) -> Sequence[tuple[str, int]]:
+        """The ids of the newest thousand projects, each with its number of sessions."""
+        async with self._store.read() as view:
+            return await view.sessions.projects(self._owner, limit=1_000)
 
     def new_session_id(self) -> str:
         """An unguessable handle for a conversation that has none."""
@@ -113,6 +158,7 @@ class Memory:
             SessionFinalized: the session is closed.
             ClientKeyReused: a known `client_key` with another role or text.
         """
+        self._check_remembered()
         recorded = await self._recorder.record(self._scope(session_id, agent_id), messages, client=client)
         self._owed.nudge(self._scope(session_id))
         return recorded
@@ -164,6 +210,7 @@ class Memory:
                 set; or the same pin was erased.
             SessionFinalized: the session is closed.
         """
+        self._check_remembered()
         return await self.manager.create_semantic_pin(request)
 
     async def summarize_session(self, session_id: str) -> Sequence[ConversationSummary]:
@@ -201,7 +248,7 @@ class Memory:
         Raises:
             InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.
         """
-        page = await self._searcher.search(Scope(self._owner, agent_id, session_id), request)
+        page = await self._searcher.search(self._scope(session_id, agent_id), request)
         self._usage.used(hit.record_id for hit in page.hits)
         return page
 
@@ -248,122 +295,6 @@ class Memory:
         """Counts and top nodes of a session's graph, or of an agent's, JSON-ready. Raises SessionNotFound."""
         return await self._graphs.overview(self._scope(session_id, agent_id))
 
-    async def remember(
-        self,
-        record_type: RecordType | str,
-        fields: Mapping[str, Any],
-        *,
-        session_id: str | None = None,
-        agent_id: str | None = None,
-        editor: Editor = PROGRAM,
-    ) -> Sequence[MemoryRecord]:
-        """Store a note, a thought, a document or a task, in a session or for an agent as a whole.
-
-        A document is stored in parts, one record each. One with a known `source` replaces the former: parts that read
-        the same stay, parts that are gone are forgotten, and parts that were erased for good are left out. A `note` is
-        a short document without a source. With an `editor` of type HUMAN the text counts as the user's own words.
-
-        Raises:
-            InvalidInput: an unknown type, or a field that is unknown, missing or wrong; nothing was written.
-            Conflict: the session is closed, the document is forgotten, or the same text was erased for good; nothing
-                was written.
-            RecordNotFound: `caused_by` names no record; nothing was written.
-        """
-        kind, given, origin = as_record(
-            str(record_type),
-            fields,
-            editor,
-            new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
-        )
-        return await self._editor.remember(self._scope(session_id, agent_id), kind, given, editor=editor, origin=origin)
-
-    async def record(self, record_id: str) -> MemoryRecord:
-        """One record as it is, forgotten or not.
-
-        Raises:
-            RecordNotFound: no such record, or it was erased.
-            StorageDamaged: its row is not as it was written.
-        """
-        return await self._historian.record(self._scope(None), record_id)
-
-    async def records(self, record_id: str) -> Sequence[MemoryRecord]:
-        """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
-        return await self._historian.records(self._scope(None), record_id)
-
-    async def derived_from(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
-        """Pins made from a message, except automatic ones, and the summaries over it. Raises RecordNotFound."""
-        pins, summaries = await self._historian.derived_from(self._scope(None), record_id)
-        # Automatic pins follow their message by themselves.
-        return [pin for pin in pins if not is_found_pin(pin)], summaries
-
-    async def update_memory(
-        self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PROGRAM
-    ) -> MemoryRecord:
-        """Change fields of a record; a field set to None is removed. What was derived from it follows. If nothing
-        changes, no edit is made.
-
-        Raises:
-            RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
-            RecordNotFound: no such record, or it was erased.
-            InvalidInput: a field that is unknown, fixed or wrong.
-            Conflict: the record is forgotten, or its state does not allow the change.
-        """
-        return await self._editor.update(
-            self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
-        )
-
-    async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
-        """Hide a record, or all parts of a document, from every context and search. Raises RecordNotFound."""
-        return await self._editor.forget(self._scope(None), record_id, editor=editor)
-
-    async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
-        """Undo `forget`. Raises RecordNotFound."""
-        return await self._editor.restore(self._scope(None), record_id, editor=editor)
-
-    async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
-        """Give a record the content of an earlier version, as a new version.
-
-        Raises:
-            RecordNotFound: no such record, or it was erased.
-            InvalidInput: no such version.
-            Conflict: the state of the record does not allow it.
-        """
-        return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
-
-    async def history(self, record_id: str) -> list[dict[str, Any]]:
-        """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
-        return await self._historian.history(self._scope(None), record_id)
-
-    async def version(self, record_id: str, number: int) -> MemoryRecord:
-        """A record as it was in one version. Raises RecordNotFound, InvalidInput."""
-        return await self._historian.version(self._scope(None), record_id, number)
-
-    async def record_as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
-        """A record as it was at a moment. Raises RecordNotFound, also if it did not exist yet."""
-        return await self._historian.as_of(self._scope(None), record_id, moment_ms)
-
-    async def diff(self, record_id: str, old: int, new: int) -> list[str]:
-        """The differences between two versions, one line each. Raises RecordNotFound, InvalidInput."""
-        return await self._historian.diff(self._scope(None), record_id, old, new)
-
-    async def tasks(self, *, agent_id: str | None = None, is_done: bool | None = None) -> list[MemoryRecord]:
-        """The agent's tasks, those due first at the top. `is_done` narrows them to finished or open ones."""
-        return await self._historian.tasks(self._scope(None, agent_id or None), is_done=is_done)
-
-    async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
-        """Erase records and everything made from them, from every file. Ids that were erased before are accepted.
-
-        Without ids it only finishes what an earlier purge could not. `PurgeReport.remaining` names the places that may
-        still hold the words, and `is_owed` says that the memory itself will try again.
-
-        Raises:
-            RecordNotFound: an id is unknown; nothing was erased.
-            InvalidInput: `record_ids` is a string, not a list.
-        """
-        if isinstance(record_ids, str):
-            raise InvalidInput("record_ids is a string; send a list of ids")
-        return await self._eraser.purge(self._scope(None), record_ids)
-
     async def finalize_session(
         self, session_id: str, options: FinalizeOptions | None = None, progress: Progress | None = None
     ) -> Finalized:
@@ -397,4 +328,10 @@ class Memory:
             await self._vectors.settled()
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
-        return Scope(owner=self._owner, agent=agent_id, session=session_id)
+        return Scope(owner=self._owner, agent=agent_id, session=session_id, project=self._project)
+
+    def _check_remembered(self) -> None:
+        if self._project is not None and is_ignored(self._project, self._projects):
+            raise Conflict(
+                f"nothing is remembered in {self._project}: the setting projects.ignored names it; go on without"
+            )

@@ -33,6 +33,7 @@ from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.store import StoragePolicy
 from kalito_mcp.ports.tokens import TokenPolicy
+from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -42,7 +43,7 @@ from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 _PREFIX: Final = "KALITO_"
 _OWN_VARIABLES: Final = frozenset(
-    {"KALITO_DATABASE", "KALITO_CONFIG", "KALITO_SESSION", "KALITO_LOG", "KALITO_CRASH_POINT"}
+    {"KALITO_DATABASE", "KALITO_CONFIG", "KALITO_SESSION", "KALITO_LOG", "KALITO_PROJECT", "KALITO_CRASH_POINT"}
 )
 
 
@@ -91,6 +92,7 @@ class Settings:
     limits: LimitsPolicy = LimitsPolicy()
     storage: StoragePolicy = StoragePolicy()
     vectors: VectorPolicy = VectorPolicy()
+    projects: ProjectPolicy = ProjectPolicy()
     servers: tuple[Mapping[str, Any], ...] = ()
 
 

@@ -225,6 +225,7 @@ async def _assemble(
         clock=clock,
         ids=ids,
         vectors=vectors,
+        projects=settings.projects,
     )
     return memory, owed, usage
 

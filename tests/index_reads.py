@@ -43,7 +43,7 @@ async def shown(view: ReadView, scope: Scope, *terms: str, filters: SearchFilter
         records = index.records
         found = [index.places(term).astype(np.int64) for term in terms] or [np.arange(records.count)]
         places = np.unique(np.concatenate(found))
-        places = places[in_scope(records, index.session_key, filters)[places]]
+        places = places[in_scope(index, filters)[places]]
         places = places[is_admitted(records, places, filters)]
         return sorted(index.candidates(records.keys[places].tolist()), key=lambda one: one.key)
 

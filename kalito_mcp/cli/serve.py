@@ -15,6 +15,7 @@ import anyio.to_thread
 import click
 
 from kalito_mcp.cli.options import with_settings
+from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, KalitoError
 
 if TYPE_CHECKING:
@@ -34,9 +35,19 @@ _LAST_SECONDS: Final = 3.0
     help="stdio for a host that starts it; http (at /mcp) or sse (at /sse, deprecated by MCP) on this machine.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback only.")
+@click.option(
+    "--project",
+    help="The folder or name of the project that the host works in. Default: $KALITO_PROJECT, or the folder that the "
+    "host names, or the repository that it starts this command in; over HTTP none.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
 def command(
-    database: Path | None, config: Path | None, transport: Literal["stdio", "http", "sse"], host: str, port: int
+    database: Path | None,
+    config: Path | None,
+    transport: Literal["stdio", "http", "sse"],
+    host: str,
+    project: str | None,
+    port: int,
 ) -> None:
     """Serve the memory to an MCP host."""
     from kalito_mcp.server.build import build_server  # noqa: PLC0415 - importing mcp takes a second
@@ -50,7 +61,8 @@ def command(
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     reported: list[KalitoError] = []
     server = build_server(
-        lambda: _opened(database, config, reported), default_session=host_session if transport == "stdio" else None
+        lambda: _opened(database, config, reported, project, is_hosted=transport == "stdio"),
+        default_session=host_session if transport == "stdio" else None,
     )
 
     async def run() -> None:
@@ -99,17 +111,25 @@ def _configure_logging(name: str) -> None:
 
 
 @asynccontextmanager
-async def _opened(database: Path | None, config: Path | None, reported: list[KalitoError]) -> "AsyncIterator[Memory]":
-    """Open the memory. Its import takes a fifth of a second, so a thread does it while the server answers its host.
+async def _opened(
+    database: Path | None, config: Path | None, reported: list[KalitoError], project: str | None, *, is_hosted: bool
+) -> "AsyncIterator[Memory]":
+    """Open the memory for the project, or else, if one host has started us, for the host's. The import takes a fifth of
+    a second, so a thread does it while the server answers its host.
 
     An error is written to stderr at once, and added to `reported`.
     """
     wiring = await anyio.to_thread.run_sync(importlib.import_module, "kalito_mcp.wiring")
     from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - imports every policy
+    from kalito_mcp.projects import project_of_host  # noqa: PLC0415 - as above
 
     try:
-        async with wiring.open_memory(settings=settings_of(database, config)) as memory:
-            yield memory
+        settings = settings_of(database, config)
+        named = project or os.environ.get("KALITO_PROJECT")
+        if named is None:
+            named = project_of_host(os.environ, Path.cwd(), settings.projects) if is_hosted else PERSONAL
+        async with wiring.open_memory(settings=settings) as memory:
+            yield await memory.in_project(named)
     except KalitoError as error:
         click.echo(f"kalito-mcp: {error}", err=True)
         reported.append(error)

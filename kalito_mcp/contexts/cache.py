@@ -1,7 +1,7 @@
 """A cache that is never stale: it returns a value only while it is young and no process has written since its read."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -51,9 +51,10 @@ class RevisionCache(Generic[Key, Value]):
         while len(self._entries) > self._policy.max_entries:
             self._entries.popitem(last=False)
 
-    def drop(self, key: Key) -> None:
-        """Remove the key. An unknown key is no error."""
-        self._entries.pop(key, None)
+    def drop_where(self, is_dropped: Callable[[Key], bool]) -> None:
+        """Remove the keys of which this holds."""
+        for key in [key for key in self._entries if is_dropped(key)]:
+            del self._entries[key]
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -6,9 +6,9 @@ conversation in memory, except in a cache that is valid only until any process w
 
 import logging
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import combinations
 from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.cache import CachePolicy, RevisionCache
@@ -58,9 +58,6 @@ from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.analysis import index_text
 
 _log: Final = logging.getLogger("kalito.manager")
-_INCLUDES: Final = tuple(
-    frozenset(chosen) for count in range(len(Include) + 1) for chosen in combinations(Include, count)
-)
 
 
 class _View(NamedTuple):
@@ -106,6 +103,7 @@ class MemoryManager:
         self._limits = limits
         self._fence_secret = fence_secret
         self._owner = owner
+        self._project: str | None = None
         self._views: RevisionCache[tuple[str, frozenset[Include]], _View] = RevisionCache(cache)
 
     async def build_context(
@@ -138,7 +136,8 @@ class MemoryManager:
         found = Recalled()
         if query and has_query:
             already_shown = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in view.pins}
-            found = await self._recaller.recall(session, query, already_shown, included, seen_from=seen_from)
+            scope = Scope(session.owner, session.agent, project=self._project)
+            found = await self._recaller.recall(scope, session, query, already_shown, included, seen_from=seen_from)
             withheld += found.withheld
         parts = ContextParts(
             session_id=session.id or None,
@@ -167,13 +166,15 @@ class MemoryManager:
                 f"client_key {key!r} begins with {AUTO_KEY!r}, reserved for the memory's own pins; choose another"
             )
         request, redacted = cleaned(request)
-        content = request.content
+        content, source = request.content, request.source_message_id
         importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
         now_ms = self._clock.now_ms()
         draft = PinDraft(
             id=self._ids.record_id("pin", now_ms),
             content=content,
-            source_message_id=_to_record_id(request.source_message_id),
+            source_message_id=(
+                None if source is None else message_record_id(message_number(source, "source_message_id"))
+            ),
             importance=clamp_importance(importance),
             tokens=self._counter.count(as_data(content)),
             pin_type=request.pin_type,
@@ -192,19 +193,19 @@ class MemoryManager:
                 raise SessionFinalized(session.id, session.state)
             if draft.source_message_id is not None:
                 number = message_number(draft.source_message_id)
-                source = await transaction.conversations.message(scope, number)
-                if source is None:
+                said = await transaction.conversations.message(scope, number)
+                if said is None:
                     raise RecordNotFound(
                         f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}; "
                         "leave it out, or use another id"
                     )
-                if source.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
+                if said.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
                     raise Conflict(
-                        f"{draft.source_message_id} is not the user's own text (origin: {source.origin}); "
+                        f"{draft.source_message_id} is not the user's own text (origin: {said.origin}); "
                         "ask the user, then call again with confirmed=true"
                     )
-                origin = least_trusted((draft.origin, source.origin))
-                draft = replace(draft, origin=origin, created_at=source.created_at)
+                origin = least_trusted((draft.origin, said.origin))
+                draft = replace(draft, origin=origin, created_at=said.created_at)
             added = await transaction.conversations.add_pins(session, [draft])
             if not added:
                 key = draft.client_key
@@ -228,6 +229,12 @@ class MemoryManager:
             origin=draft.origin,
             redacted=redacted,
         )
+
+    def in_project(self, project: str | None) -> "MemoryManager":
+        """The same for one project; see `Memory.in_project`."""
+        narrowed = copy(self)
+        narrowed._project = project
+        return narrowed
 
     async def needs_summarization(self, session_id: str) -> bool:
         """Whether a full window of messages has no summary: `threshold` of them, or `dense_threshold` dense ones."""
@@ -272,8 +279,7 @@ class MemoryManager:
 
     def invalidate_session_cache(self, session_id: str) -> None:
         """Read the session from the store next time. Not needed after a write, which empties the cache by itself."""
-        for include in _INCLUDES:
-            self._views.drop((session_id, include))
+        self._views.drop_where(lambda key: key[0] == session_id)
 
     async def get_session_model(self, session_id: str) -> str | None:
         """Return the model named by the session's newest message that names one, else None."""
@@ -302,9 +308,8 @@ class MemoryManager:
         """
         session = await self._session(session_id)
         filters = SearchFilters(types=frozenset({RecordType.MESSAGE}))
-        page = await self._searcher.search(
-            self._scope(session_id), SearchRequest(query=query, k=limit, filters=filters)
-        )
+        request = SearchRequest(query=query, k=limit, filters=filters)
+        page = await self._searcher.search(self._scope(session_id), request)
         keys = [hit.key for hit in page.hits]
         async with self._store.read() as view:
             found = await view.conversations.messages_by_key(session, keys)
@@ -341,6 +346,7 @@ class MemoryManager:
             "" if session_id is None else checked_name(session_id, "session_id"),
             self._clock.now_ms(),
             agent_id or DEFAULT_AGENT,
+            self._project,
         )
         return _View(session, SessionView(tail=(), pins=(), summaries=()), 0, 0)
 
@@ -350,11 +356,12 @@ class MemoryManager:
         now_s = self._clock.steady_s()
         cached = self._views.get((session_id, include), revision=revision, now_s=now_s)
         if cached is not None and agent_id in (None, cached.session.agent):
+            self._scope(session_id).admit(cached.session)
             return cached
         shown = self._context.recent_messages
         try:
             async with self._store.read() as view:
-                session = await find_session(view, Scope(self._owner, agent_id, session_id))
+                session = await find_session(view, Scope(self._owner, agent_id, session_id, self._project))
                 parts = await view.conversations.view(
                     session,
                     # One more than shown, because the newest may be the pending input.
@@ -384,13 +391,9 @@ class MemoryManager:
         return _View(session, parts, shown, withheld)
 
     def _scope(self, session_id: str | None) -> Scope:
-        return Scope(owner=self._owner, session=session_id)
+        return Scope(owner=self._owner, session=session_id, project=self._project)
 
     def _fence(self, session: Session) -> str:
         """Return a marker that no remembered text can predict: it depends on a secret of the database. It never
         changes, so that a host's prompt cache keeps working."""
         return blake2b(f"{session.owner}\x1f{session.id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
-
-
-def _to_record_id(message_id: str | None) -> str | None:
-    return None if message_id is None else message_record_id(message_number(message_id, "source_message_id"))

@@ -1,7 +1,7 @@
 """Finds older records that match the user's query, and the messages around them. Reads only."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kalito_mcp.domain.context import Include
@@ -41,13 +41,19 @@ class Recaller:
         self._wanted = wanted
 
     async def recall(
-        self, session: Session, query: str, already_shown: Set[str], include: frozenset[Include], *, seen_from: int
+        self,
+        scope: Scope,
+        session: Session,
+        query: str,
+        already_shown: Set[str],
+        include: frozenset[Include],
+        *,
+        seen_from: int,
     ) -> Recalled:
-        """Find the agent's records that match the query, without those `already_shown`, and without the messages of the
-        session after `seen_from`, which the caller sees."""
+        """Find the records of the scope that match the query, without those `already_shown`, and without the
+        messages of the session after `seen_from`, which the caller sees."""
         if not self._wanted:
             return Recalled()
-        scope = Scope(owner=session.owner, agent=session.agent)
         include_internal = Include.INTERNAL in include
         found = await self._searcher.search_leniently(
             scope,
@@ -69,7 +75,11 @@ class Recaller:
         neighbours = await self._neighbours(scope, hits, include_internal=include_internal)
         return Recalled(
             hits=hits,
-            neighbours=[one for one in neighbours if is_new(one) and _is_shown(one, include)],
+            neighbours=[
+                replace(one, project=None if one.project == scope.project else one.project)
+                for one in neighbours
+                if is_new(one) and _is_shown(one, include)
+            ],
             withheld=len(unshown) - len(trusted),
             note=found.note or (None if found.hits else _NOTHING),
         )

@@ -99,6 +99,8 @@ def passage_lines(passage: Sequence[Turn], session_id: str | None) -> list[str]:
             label.append(day)
             shown_day = day
         place = "" if lines or said.session_id in (session_id, None) else f" in session {_quote(said.session_id or '')}"
+        if said.project is not None and not lines:
+            place += f" of project {_quote(said.project)}"
         label.append(_speaker(said) + place + _source_note(said.origin, said.role))
         lines.append(f"{'  ' if lines else '- '}{', '.join(label)}: {as_data(turn.text)}")
     return lines

@@ -60,6 +60,7 @@ class MemoryRecord:
     `content` contains what may be edited: `text`, `importance_score`, `tags`, `critical`, `visibility`, `caused_by` (a
     record's id), `deleted_at`, and the fields of its type. `revision` numbers its versions from 1. `client` is the host
     that wrote it. It was said at `created_at` and stored at `recorded_at`. `led_to` lists the records that it caused.
+    A personal record has no `project`; that of a record without a session is in its content, too.
     """
 
     key: int
@@ -79,6 +80,7 @@ class MemoryRecord:
     usage_count: int = 0
     last_used: int | None = None
     led_to: tuple[str, ...] = ()
+    project: str | None = None
     redacted: tuple[str, ...] = field(default=(), compare=False)
     """What the call removed from its input: kinds of secrets, and `private`. Empty after a read."""
 
@@ -123,6 +125,7 @@ class MemoryRecord:
             "timestamp": to_iso(self.created_at),
             "recorded_at": None if self.recorded_at == self.created_at else to_iso(self.recorded_at),
             "agent_id": self.agent_id,
+            "project": self.project,
             "session_id": self.session_id,
             "role": None if self.role is None else str(self.role),
             "user_id": owner if is_message else None,

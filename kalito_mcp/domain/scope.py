@@ -3,23 +3,44 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import InvalidInput
+
 LOCAL_OWNER: Final = "local"
 DEFAULT_AGENT: Final = "default"
+PERSONAL: Final = "personal"
+"""Instead of a project: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """(owner, agent, session): the first parameter of every port method that touches user data.
+    """(owner, agent, project, session): the first parameter of every port method that touches user data.
 
     `owner` is who is logged in, `local` on stdio. `agent` is whose long-term memory it is. A session belongs to one
     agent, so with a session `None` means the agent of that session. `session` is one conversation; `None` means all of
-    the agent's.
+    the agent's. `project` is the repository or folder that it is about: reads find what is of that project and what is
+    personal, with `PERSONAL` only the latter, and with `None` all projects. What is written with `None` is personal,
+    or of its session's project.
     """
 
     owner: str = LOCAL_OWNER
     agent: str | None = None
     session: str | None = None
+    project: str | None = None
 
     def of_session(self, session_id: str) -> "Scope":
         """The same owner, narrowed to one session."""
         return replace(self, session=session_id)
+
+    def admit(self, session: Session) -> None:
+        """Check that the session is of this project.
+
+        Raises:
+            InvalidInput: it is of another one.
+        """
+        if self.project is None or (session.project or PERSONAL) == self.project or not session.is_placed:
+            return
+        theirs = f"belongs to project {session.project!r}" if session.project else "is of no project"
+        raise InvalidInput(
+            f"session {session.id!r} {theirs}; send project={session.project or PERSONAL!r}, or use another session_id"
+        )

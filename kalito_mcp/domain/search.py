@@ -66,6 +66,7 @@ class Candidate:
     revision: int = 1
     status: str | None = None
     due_date: str | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ class Hit:
     of its pin or summary if that is higher. `parts` are the sum's parts by feature, and `why` explains them in words;
     both only on request. `same` lists records left out because they say the same. Only messages have a `client_key`
     and a `seq`, and only tasks a `status` and a `due_date`. `answer` is the next turn of a message that asks, if
-    somebody else said it and it is no hit itself."""
+    somebody else said it and it is no hit itself. `project` is that of a record of
+    another project than the search's."""
 
     record_id: str
     type: RecordType
@@ -117,12 +119,14 @@ class Hit:
     why: str | None = None
     seq: int | None = None
     answer: Answer | None = None
+    project: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
         fields = {
             "record_id": self.record_id,
             "type": str(self.type),
+            "project": self.project,
             "session_id": self.session_id,
             "role": self.role and str(self.role),
             "name": self.name,

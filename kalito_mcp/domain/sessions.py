@@ -62,7 +62,8 @@ class Session:
     `message_count` is also the seq of the newest message. It includes the `hidden_count` forgotten and erased ones;
     the other counts and `importance_sum` exclude them. Level-0 summaries cover the messages up to `summarized_seq`.
     Automatic pins were searched for up to `pinned_seq`, and the graph contains the messages up to `observed_seq`;
-    later messages are owed work. `stage` is the last finished `FinalizeStage`, None before the first.
+    later messages are owed work. `stage` is the last finished `FinalizeStage`, None before the first. A personal
+    session has no `project`. One of an older release is not `is_placed` until a project goes on in it.
     """
 
     key: int
@@ -85,6 +86,8 @@ class Session:
     newest_message_at: int | None = None
     revision: int = 0
     hidden_count: int = 0
+    project: str | None = None
+    is_placed: bool = True
 
     def stats(self) -> MemoryStats:
         """The session in numbers."""
@@ -107,6 +110,7 @@ class Session:
         return {
             "session_id": self.id,
             "agent_id": self.agent,
+            **({} if self.project is None else {"project": self.project}),
             "state": str(self.state),
             "messages": self.message_count - self.hidden_count,
             "summaries": self.summary_count,
@@ -115,7 +119,7 @@ class Session:
         }
 
 
-def unrecorded_session(owner: str, session_id: str, now_ms: int, agent: str) -> Session:
+def unrecorded_session(owner: str, session_id: str, now_ms: int, agent: str, project: str | None = None) -> Session:
     """An empty session of an agent. It is not stored."""
     return Session(
         key=0,
@@ -125,4 +129,5 @@ def unrecorded_session(owner: str, session_id: str, now_ms: int, agent: str) -> 
         state=SessionState.OPEN,
         created_at=now_ms,
         updated_at=now_ms,
+        project=project,
     )

@@ -291,7 +291,8 @@ class RecordEditor:
         by_place = {int(one.content["chunk_index"]): one for one in known}
         kept: list[MemoryRecord] = []
         for place, draft in enumerate(drafts):
-            content = {**draft.content, "document_id": document_id}
+            place_of_all = {"document_id": document_id, "project": known[0].content.get("project")}
+            content = with_changes(draft.content, place_of_all)
             before = by_place.pop(place, None)
             if before is None:
                 added = replace(draft, id=f"{document_id}.{place}", content=content)

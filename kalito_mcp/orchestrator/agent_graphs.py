@@ -34,9 +34,23 @@ class AgentGraphs:
             if session is None:
                 return ()
             agent = self._orchestrators.of(Scope(scope.owner, session.agent))
-            return await agent.past_answers(session.id, query, scope=GraphScope.SESSION)
+            return await self._of_project(scope, await agent.past_answers(session.id, query, scope=GraphScope.SESSION))
         agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
-        return await agent.past_answers(session.id if session is not None else None, query)
+        found = await agent.past_answers(session.id if session is not None else None, query)
+        return await self._of_project(scope, found)
+
+    async def _of_project(self, scope: Scope, answers: Sequence[PastAnswer]) -> Sequence[PastAnswer]:
+        """Those of the answers whose records are personal or of the scope's project."""
+        if scope.project is None:
+            return answers
+        async with self._store.read() as view:
+
+            async def is_ours(one: PastAnswer) -> bool:
+                ids = {*one.record_ids, *(record_id for answer in one.answers for record_id in answer.record_ids)}
+                records = [await view.records.record(Scope(scope.owner), record_id) for record_id in sorted(ids)]
+                return all(record is None or record.project in (None, scope.project) for record in records)
+
+            return [one for one in answers if await is_ours(one)]
 
     async def record_feedback(
         self, scope: Scope, target_id: str, label: FeedbackLabel | str, note: str | None

@@ -22,7 +22,8 @@ T = TypeVar("T")
 class RecordColumns:
     """What is weighed of all records of one agent before their texts are read: arrays by place. Do not change them.
 
-    `sessions` are numbers from 0, -1 for none; `session_numbers` has them by key. `previous_turns` and `next_turns`
+    `sessions` are numbers from 0, -1 for none; `session_numbers` has them by key. `projects` are keys, -1 for none.
+    `previous_turns` and `next_turns`
     are the places of the messages before and after a message in its session; a place outside the arrays (negative, or
     `count` and above) means none. `names` are indexes into `name_list`. `types`, `roles` and `origins` are indexes
     into the members of RecordType, Role and Origin; a greater number means none. `word_counts` include the speaker's
@@ -31,6 +32,7 @@ class RecordColumns:
 
     keys: "NDArray[np.int64]"
     sessions: "NDArray[np.int32]"
+    projects: "NDArray[np.int32]"
     created_at: "NDArray[np.int64]"
     importance: "NDArray[np.float64]"
     names: "NDArray[np.int32]"
@@ -71,6 +73,10 @@ class SearchIndex(TermIndex, Protocol):
     @property
     def session_key(self) -> int | None:
         """The session, if the scope names one."""
+
+    @property
+    def project_keys(self) -> Sequence[int] | None:
+        """The project of the scope, none if it is personal or new; None if the scope is of all projects."""
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word of `analysis.words`, the agent's terms that it may be a mistyped form of.

@@ -19,6 +19,9 @@ class SessionReader(Protocol):
     async def agents(self, owner: str, *, limit: int) -> Sequence[str]:
         """The ids of at most `limit` of the owner's agents, newest first."""
 
+    async def projects(self, owner: str, *, limit: int) -> Sequence[tuple[str, int]]:
+        """The ids of at most `limit` of the owner's projects, newest first, each with its number of sessions."""
+
     async def totals(self, scope: Scope) -> dict[str, int]:
         """How many sessions, messages, pins, summaries, notes, tasks and documents the owner has."""
 
@@ -34,11 +37,15 @@ class SessionWriter(SessionReader, Protocol):
     """Writes, inside one transaction."""
 
     async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
-        """Return the session. A new one is created OPEN under the scope's agent.
+        """Return the session. A new one is created OPEN under the scope's agent, in its project. One that no release
+        with projects has placed moves into the scope's.
 
         Raises:
-            InvalidInput: it exists and belongs to another agent.
+            InvalidInput: it exists and belongs to another agent, or to another project.
         """
+
+    async def move(self, session: Session, project: str | None) -> None:
+        """Give the session and all that belongs to it to a project; None makes it personal."""
 
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
         """Move the session to a state."""

@@ -41,6 +41,7 @@ MAX_RELATED: Final = 100
 _LONGEST_NAME: Final = 200
 _LONGEST_TAG: Final = 100
 _LONGEST_SOURCE: Final = 2_000
+_LONGEST_PROJECT: Final = 1_000
 _MOST_CHUNKS: Final = 1_000_000
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -189,6 +190,7 @@ def _internal(value: Visibility) -> Visibility:
 
 
 Name = Annotated[str, AfterValidator(_line(_LONGEST_NAME))]
+Project = Annotated[str, AfterValidator(_line(_LONGEST_PROJECT))]
 Tag = Annotated[str, AfterValidator(_line(_LONGEST_TAG))]
 Score = Annotated[float, AfterValidator(_score)]
 RecordRef = Annotated[str, BeforeValidator(_record_ref)]
@@ -242,7 +244,13 @@ class MessageFields(RecordFields):
     token_usage: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
 
 
-class ThoughtFields(RecordFields):
+class MovableFields(RecordFields):
+    """The fields of a record that may be outside any session, and then has a project of its own, or none."""
+
+    project: Project | None = None
+
+
+class ThoughtFields(MovableFields):
     """An agent's thought. It is always internal: no value of any field shows it in a chat."""
 
     visibility: Annotated[Visibility, _LAX, AfterValidator(_internal)] = Visibility.INTERNAL
@@ -251,7 +259,7 @@ class ThoughtFields(RecordFields):
     related_to: Annotated[list[RecordRef], Field(max_length=MAX_RELATED), AfterValidator(_distinct)] = []
 
 
-class DocumentFields(RecordFields):
+class DocumentFields(MovableFields):
     """A document, or one part of it."""
 
     source: Annotated[str, AfterValidator(_line(_LONGEST_SOURCE))]
@@ -272,7 +280,7 @@ class DocumentFields(RecordFields):
         return self
 
 
-class TaskFields(RecordFields):
+class TaskFields(MovableFields):
     """Something to do."""
 
     status: Annotated[TaskStatus, _LAX] = TaskStatus.PENDING

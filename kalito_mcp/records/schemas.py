@@ -50,6 +50,7 @@ _READ_ONLY: Final[Mapping[str, str]] = {
     "client": "the memory records which host wrote it; leave it out",
     "client_key": "send it when the record is created, next to fields",
     "revision": "every edit increases it; send expected_revision next to the changes to name the one you read",
+    "project": "send it next to fields, when the record is created",
     "led_to": "it is derived from caused_by; set caused_by on the record that this one led to",
     "usage_count": _COUNTED,
     "last_used": _COUNTED,
@@ -66,6 +67,8 @@ _READ_ONLY_OF_TYPE: Final[Mapping[RecordType, Mapping[str, str]]] = {
         _RANGE,
     ),
 }
+_OF_SESSION: Final = "it is that of the session; `kalito-mcp move` moves the session"
+_MOVABLE: Final = frozenset({RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK})
 _FIXED: Final[Mapping[RecordType, Mapping[str, str]]] = {
     RecordType.MESSAGE: {"role": "the sender of a message is fixed; leave it out"},
     RecordType.DOCUMENT: {
@@ -111,7 +114,12 @@ def checked_changes(record: MemoryRecord, changes: Mapping[str, Any], *, now_ms:
 
     fixed = _FIXED.get(record.type, {})
     stored = dict(record.content)
-    given, faults = _named(record.type, changes, {**_read_only(record.type), **fixed}, stored=stored)
+    read_only = {**_read_only(record.type), **fixed}
+    if record.session_id is not None:
+        read_only["project"] = _OF_SESSION
+    elif record.type in _MOVABLE:
+        del read_only["project"]
+    given, faults = _named(record.type, changes, read_only, stored=stored)
     dependent = _dependent_changes(stored, given) if record.type is RecordType.TASK else {}
     # Check only what is sent, with the stored fields it depends on: these were checked when they were stored.
     needed = {name for name, field in FIELDS[record.type].model_fields.items() if field.is_required()}

@@ -29,7 +29,7 @@ def answers_to(index: SearchIndex, hits: Sequence[Candidate]) -> Mapping[int, An
     is_turn = (following >= 0) & (following < records.count)
     places, following = places[is_turn], following[is_turn]
     is_other = (records.names[places] != records.names[following]) | (records.roles[places] != records.roles[following])
-    is_shown = in_scope(records, index.session_key, SHOWN)[following]
+    is_shown = in_scope(index, SHOWN)[following]
     known = ~np.isin(records.keys[following], [hit.key for hit in hits])
     places, following = places[is_other & is_shown & known], following[is_other & is_shown & known]
     said = {one.key: one for one in index.candidates(records.keys[following].tolist())}

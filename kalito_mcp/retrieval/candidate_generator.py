@@ -57,7 +57,7 @@ class CandidateGenerator:
         self._weights = weights
         self._records = index.records
         self._question = self._looked_up(question)
-        self._in_scope = in_scope(self._records, index.session_key, filters)
+        self._in_scope = in_scope(index, filters)
         self._matches = Matches(index, self._in_scope, self._question)
         self._filters = filters
         self._dated = self._of_named_times()

@@ -1,7 +1,7 @@
 """Which records a search may show: those of its scope, and of these the ones that its filters admit. Pure."""
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +17,33 @@ SHOWN: Final = SearchFilters()
 """Admits whatever is not forgotten or internal."""
 
 
-def in_scope(records: RecordColumns, session_key: int | None, filters: SearchFilters) -> NDArray[np.bool_]:
+class ScopedRecords(Protocol):
+    """The part of a `SearchIndex` that says what is in scope."""
+
+    @property
+    def records(self) -> RecordColumns: ...
+    @property
+    def session_key(self) -> int | None: ...
+    @property
+    def project_keys(self) -> Sequence[int] | None: ...
+
+
+def in_scope(index: ScopedRecords, filters: SearchFilters) -> NDArray[np.bool_]:
     """For each record, whether the search may use it at all, if only as a neighbour of a hit."""
+    records = index.records
     found = records.is_shown
     if not filters.include_internal:
         is_asked_thought = records.types == _TYPES.index(RecordType.THOUGHT) if filters.types else False
         found = found & (~records.is_internal | is_asked_thought)
-    if session_key is None:
+    if index.project_keys is not None:
+        is_ours = records.projects < 0
+        for key in index.project_keys:
+            is_ours = is_ours | (records.projects == key)
+        found = found & is_ours
+    if index.session_key is None:
         return found
     # A session without a record has no number.
-    number = records.session_numbers.get(session_key, records.count)
+    number = records.session_numbers.get(index.session_key, records.count)
     of_session: NDArray[np.bool_] = found & (records.sessions == number)
     return of_session
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Final
 
 from kalito_mcp.domain.scope import Scope
@@ -17,11 +18,17 @@ _NOT_DIGITS: Final = re.compile(r"\D+")
 
 
 async def find_session(view: ReadView | WriteTransaction, scope: Scope) -> Session:
-    """Return the session of the scope. Raises SessionNotFound if there is none; it names a similar one."""
+    """Return the session of the scope.
+
+    Raises:
+        SessionNotFound: there is none; the error names a similar one.
+        InvalidInput: it is of another project, or the agent is mistyped.
+    """
     session = await view.sessions.get(scope)
     if session is None:
         await refuse_mistaken(view, scope)
         raise SessionNotFound(scope.session or "")
+    scope.admit(session)
     return session
 
 
@@ -43,6 +50,24 @@ async def refuse_mistaken(view: ReadView | WriteTransaction, scope: Scope) -> No
         near = nearest(scope.session, [session.id for session in known])
         if near is not None:
             raise SessionNotFound(scope.session, near)
+
+
+async def find_project(view: ReadView | WriteTransaction, owner: str, name: str) -> str:
+    """The project whose id, or the last part of whose path, is this name; the name itself if it is new.
+
+    Raises:
+        InvalidInput: several projects have it as their last part, or it is mistyped.
+    """
+    known = [project for project, _ in await view.sessions.projects(owner, limit=_COMPARED)]
+    if name in known:
+        return name
+    named = [project for project in known if PurePath(project).name == name]
+    if len(named) > 1:
+        raise InvalidInput(f"several projects are named {name!r}: {', '.join(sorted(named))}; send the whole path")
+    near = None if named else nearest(name, {*known, *(PurePath(project).name for project in known)})
+    if near is not None:
+        raise InvalidInput(f"no project {name!r}; did you mean {near!r}?")
+    return named[0] if named else name
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

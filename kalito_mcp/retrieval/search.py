@@ -115,6 +115,7 @@ class Searcher:
                     scored,
                     found.same_ids(scored),
                     answers.get(scored.candidate.key),
+                    project=scope.project,
                     is_explained=request.explain,
                 )
                 for scored in hits
@@ -263,7 +264,9 @@ def _why_empty(question: Question, found: Collector, *, is_all: bool) -> str | N
     return "nothing matches this query" + (f"; not found: {listed}" if listed else "")
 
 
-def _hit(scored: ScoredCandidate, same: tuple[str, ...], answer: Answer | None, *, is_explained: bool) -> Hit:
+def _hit(
+    scored: ScoredCandidate, same: tuple[str, ...], answer: Answer | None, *, project: str | None, is_explained: bool
+) -> Hit:
     candidate = scored.candidate
     return Hit(
         record_id=candidate.record_id,
@@ -284,6 +287,7 @@ def _hit(scored: ScoredCandidate, same: tuple[str, ...], answer: Answer | None, 
         due_date=candidate.due_date,
         same=same,
         answer=answer,
+        project=None if candidate.project == project else candidate.project,
         parts=scored.parts if is_explained else {},
         why=explain(scored) if is_explained else None,
     )
@@ -296,6 +300,7 @@ def _fingerprint(scope: Scope, request: SearchRequest) -> str:
         (
             scope.agent,
             scope.session,
+            scope.project,
             request.query,
             kinds,
             roles,

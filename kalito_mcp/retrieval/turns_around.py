@@ -17,5 +17,5 @@ def turns_around(index: SearchIndex, keys: Sequence[int], filters: SearchFilters
     places = places[np.append(records.keys, -1)[places] == keys]
     links = np.concatenate([records.previous_turns[places], records.next_turns[places]])
     around = np.setdiff1d(links[(links >= 0) & (links < records.count)], places)
-    around = around[in_scope(records, index.session_key, filters)[around] & is_admitted(records, around, filters)]
+    around = around[in_scope(index, filters)[around] & is_admitted(records, around, filters)]
     return index.candidates(records.keys[around].tolist())

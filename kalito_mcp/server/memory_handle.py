@@ -5,7 +5,7 @@ A server answers its host before the memory is open. The first call that needs t
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import anyio
 
@@ -22,6 +22,7 @@ class _Serving(Protocol):
     opened: "MemoryHandle"
 
 
+ALL_PROJECTS: Final = "*"
 MemoryOpener = Callable[[], AbstractAsyncContextManager["Memory"]]
 
 
@@ -76,6 +77,19 @@ class MemoryHandle:
             raise self._failure
         assert self._memory is not None  # noqa: S101 - set before `ready`, and unset after every call has ended
         return self._memory
+
+    async def memory_for(self, project: str | None) -> "Memory":
+        """Return the memory for the project that a call names (`*`: all of them), or else for the host's.
+
+        Raises:
+            KalitoError: the memory could not be opened, or the project is mistyped.
+        """
+        memory = await self.memory()
+        return await memory.in_project(None if project == ALL_PROJECTS else project) if project else memory
+
+    async def memory_of(self, session_id: str) -> "Memory":
+        """Return the memory for the project of a session, whichever it is; for the host's if the session is new."""
+        return await (await self.memory()).in_project_of(session_id)
 
     def lifespan(self, _server: Any) -> AbstractAsyncContextManager[None]:
         """The SDK's lifespan: one a process, but over SSE one a connection. The transports therefore open the memory

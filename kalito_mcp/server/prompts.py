@@ -21,7 +21,8 @@ def register_prompts(server: MCPServer[Any], opened: MemoryHandle) -> None:
         session_id: Annotated[str, Field(description="The conversation; leave it empty for the host's own.")] = "",
     ) -> str:
         with protocol_errors("prompt resume_session"):
-            context = await (await opened.memory()).build_context(opened.session(session_id))
+            session = opened.session(session_id)
+            context = await (await opened.memory_of(session)).build_context(session)
         return (
             f"{context.text}\n\nWe are continuing this conversation. In two or three sentences, say where we stopped "
             "and what is still open; then wait for me."

@@ -52,7 +52,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     )
     async def session_stats(session_id: str) -> str:
         with _not_found_as_resource_error("session-stats", (SessionNotFound,)):
-            stats = await (await opened.memory()).session_stats(session_id)
+            stats = await (await opened.memory_of(session_id)).session_stats(session_id)
         return _json(stats.to_dict())
 
     @resource(

@@ -121,7 +121,9 @@ def test_the_default_profile_holds_every_setting_with_its_default() -> None:
             if default is None:
                 assert f"# {one.name} = " in text
             else:
-                assert profile[section.name][one.name] == default, f"{section.name}.{one.name}"
+                assert profile[section.name][one.name] == (list(default) if isinstance(default, tuple) else default), (
+                    f"{section.name}.{one.name}"
+                )
     for one in fields(ModelServer):
         assert f"# {one.name} = " in text
 

@@ -42,8 +42,8 @@ def test_the_least_recently_used_goes_first() -> None:
 def test_a_key_can_be_dropped_whether_it_is_known_or_not() -> None:
     cache: RevisionCache[str, int] = RevisionCache(CachePolicy())
     cache.put("a", 1, revision=1, now_s=0)
-    cache.drop("a")
-    cache.drop("never there")
+    cache.drop_where(lambda key: key == "a")
+    cache.drop_where(lambda key: key == "never there")
     assert cache.get("a", revision=1, now_s=0) is None
 
 

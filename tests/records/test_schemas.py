@@ -137,7 +137,7 @@ def test_a_flag_is_compared_with_what_is_sent_with_it_not_with_what_was() -> Non
 @pytest.mark.parametrize("record_type", RecordType)
 def test_null_takes_an_optional_field_away(record_type: RecordType) -> None:
     least = record(record_type)
-    settled = {"role", "source", "chunk_index", "total_chunks"}
+    settled = {"role", "source", "chunk_index", "total_chunks", "project"}
     full = replace(least, content={**least.content, "tags": ["a"], "critical": True, "caused_by": "msg_1"})
     changes = dict.fromkeys(name for name in optional_fields(record_type) if name not in settled)
     assert checked_changes(full, changes, now_ms=LATER) == least.content

@@ -141,7 +141,7 @@ def test_every_field_of_every_type_is_refused_somewhere() -> None:
     refused = {(record_type, name) for record_type, fields, _ in WRONG for name in fields}
     shared = {"text", "importance_score", "tags", "critical", "visibility", "caused_by"}
     for record_type, schema in FIELDS.items():
-        for name in schema.model_fields:
+        for name in set(schema.model_fields) - {"project"}:  # no field of a new record
             assert (TASK if name in shared else record_type, name) in refused, (record_type, name)
 
 

@@ -65,6 +65,7 @@ def columns(*said: Candidate) -> RecordColumns:
     names = list(dict.fromkeys([None, *(one.name for one in said)]))
     next_turns, previous_turns = _links(said)
     return RecordColumns(
+        projects=np.full(len(said), -1, np.int32),
         keys=np.array([one.key for one in said], np.int64),
         sessions=np.array(_sessions(said), np.int32),
         created_at=np.array([one.created_at for one in said], np.int64),
@@ -105,6 +106,9 @@ def _links(said: Sequence[Candidate]) -> tuple[list[int], list[int]]:
 
 class IndexOf:
     """The part of a search index that pure code reads, of these records."""
+
+    session_key: int | None = None
+    project_keys: Sequence[int] | None = None
 
     def __init__(self, *said: Candidate) -> None:
         self.records = columns(*said)
@@ -163,7 +167,8 @@ def scored_by_hand(
 
 def hits_of(asked: Question, *said: Candidate, filters: SearchFilters = NO_FILTERS) -> list[int]:
     """The keys of those records that match by their own words and that the filters admit."""
-    records = columns(*said)
-    found = Matches(IndexOf(*said), in_scope(records, None, filters), asked).places
+    index = IndexOf(*said)
+    records = index.records
+    found = Matches(index, in_scope(index, filters), asked).places
     admitted: NDArray[np.int64] = records.keys[found[is_admitted(records, found, filters)]]
     return admitted.tolist()

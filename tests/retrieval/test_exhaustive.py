@@ -123,7 +123,7 @@ async def write(store: SqliteStore, said: Said, number: int) -> None:
 def promises_of(index: SearchIndex, query: str, filters: SearchFilters) -> dict[int, float]:
     """By key, how well each record that may be a hit matches by its own words."""
     asked, records = question(query), index.records
-    matches = Matches(index, in_scope(records, index.session_key, filters), asked)
+    matches = Matches(index, in_scope(index, filters), asked)
     places = matches.places[is_admitted(records, matches.places, filters)]
     promise = WEIGHTS.lexical * matches.lexical + WEIGHTS.hyponym * matches.hyponym
     promise += WEIGHTS.neighbours * matches.own / (1 + np.asarray(records.word_counts) / 75)

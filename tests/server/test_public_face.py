@@ -18,7 +18,7 @@ from kalito_mcp.wiring import open_memory
 
 SNAPSHOT: Final = Path(__file__).with_name("public_face.json")
 RENEW: Final = "RENEW_PUBLIC_FACE"
-MOST_LISTING_TOKENS: Final = 6_000
+MOST_LISTING_TOKENS: Final = 6_500
 MOST_PROSE_BYTES: Final = 2_048
 """What Claude Code shows of a tool's description and of a server's instructions."""
 BOUNDED_BY_SETTINGS: Final = frozenset(
@@ -80,7 +80,7 @@ def test_every_exported_name_is_there() -> None:
         assert getattr(kalito_mcp, name) is not None
 
 
-def test_listing_all_tools_costs_at_most_6000_tokens(face: dict[str, Any]) -> None:
+def test_listing_all_tools_costs_at_most_6500_tokens(face: dict[str, Any]) -> None:
     listing = json.dumps(list(face["tools"].values()), ensure_ascii=False, separators=(",", ":"))
     assert token_counter("calibrated").count(listing) <= MOST_LISTING_TOKENS
 

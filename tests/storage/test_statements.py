@@ -14,12 +14,12 @@ import pytest
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import record_changes, record_rows, records, text_index_check, tombstones
 from kalito_mcp.storage.sqlite.conversations import (
-    SELECT_AGENT_OF_SESSION,
     SELECT_KNOWN_CLIENT_KEYS,
     SELECT_LEVEL_END,
     SELECT_MESSAGE,
     SELECT_MESSAGES,
     SELECT_MESSAGES_BY_KEY,
+    SELECT_OWNERSHIP,
     SELECT_PIN_BY_CLIENT_KEY,
     SELECT_SCORED,
     SELECT_SUMMARIES,
@@ -86,7 +86,7 @@ HOT = {
     "end of a level": SELECT_LEVEL_END,
     "covering": UPDATE_COVERED,
     "scored": SELECT_SCORED,
-    "agent of a new record": SELECT_AGENT_OF_SESSION,
+    "agent of a new record": SELECT_OWNERSHIP,
     "count of an agent": UPDATE_AGENT_COUNT,
     "record": records.SELECT_RECORD,
     "message as a record": records.SELECT_MESSAGE_RECORD,

@@ -35,8 +35,12 @@ MESSAGES: Final = 1_100
 BATCH: Final = 250
 NEXT: Final = MESSAGES + 1
 UNDO: Final = """
-DROP TABLE record_shapes; DROP TABLE record_changes; DROP TABLE text_rebuild; DROP INDEX records_columns;
-DROP TRIGGER records_columns_changed; DROP TRIGGER records_columns_removed;
+DROP INDEX records_columns; DROP TRIGGER records_columns_changed; DROP INDEX records_sources;
+ALTER TABLE records DROP COLUMN project_key; ALTER TABLE sessions DROP COLUMN project_key;
+ALTER TABLE sessions DROP COLUMN is_placed; DROP TABLE projects;
+CREATE UNIQUE INDEX records_sources ON records (agent_key, source, seq) WHERE source IS NOT NULL;
+DROP TABLE record_shapes; DROP TABLE record_changes; DROP TABLE text_rebuild;
+DROP TRIGGER records_columns_removed;
 DROP TRIGGER text_rebuild_changed; DROP TRIGGER text_rebuild_removed;
 DELETE FROM sqlite_sequence WHERE name = 'record_changes'; DELETE FROM migrations WHERE number > 6;
 PRAGMA user_version = 6;

@@ -23,6 +23,8 @@ from kalito_mcp.server.tools.shapes import (
     FinalizedSession,
     MessageInput,
     MessageRef,
+    Project,
+    ReadProject,
     RecordedMessages,
     SessionId,
     SummarizedSession,
@@ -50,19 +52,22 @@ class ConversationTools:
         ],
         session_id: SessionId = None,
         agent_id: AgentId = None,
+        project: Project = None,
     ) -> Annotated[CallToolResult, RecordedMessages]:
         """Store messages of the conversation. Returns their ids, and the session_id, which is new if none was sent.
         The messages are on disk by then. Summaries and pins are made automatically. Does not answer or search; to keep
         one fact in every context, use create_pin."""
-        memory = await self._opened.memory()
+        memory = await self._opened.memory_for(project)
         session = session_id or self._opened.default_session or memory.new_session_id()
         new = [_new_message(message, place) for place, message in enumerate(messages)]
         recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
         await self._subscriptions.session_changed(session)
         ids = recorded.message_ids
         duplicates = len(ids) - recorded.new_count - recorded.erased_count
+        project_id = recorded.session.project
+        place = f" of project {project_id}" if project_id else ""
         text = (
-            f"Recorded {plural(recorded.new_count, 'message')} in session {session} "
+            f"Recorded {plural(recorded.new_count, 'message')} in session {session}{place} "
             f"({plural(duplicates, 'duplicate')}, {recorded.total_messages} in all): {', '.join(ids)}"
         )
         if recorded.erased_count:
@@ -71,6 +76,7 @@ class ConversationTools:
             ". ".join([text, *redaction_lines(recorded.redacted)]),
             RecordedMessages(
                 session_id=session,
+                project=project_id,
                 recorded=recorded.new_count,
                 duplicates=duplicates,
                 message_ids=ids,
@@ -94,6 +100,7 @@ class ConversationTools:
             ),
         ] = None,
         agent_id: AgentId = None,
+        project: ReadProject = None,
         seen_messages: Annotated[
             int,
             Field(
@@ -122,7 +129,7 @@ class ConversationTools:
         """Return what is remembered of this conversation as text, within a token budget: summaries, pins, matching
         older messages and the newest messages. Stores nothing. To find one thing across conversations, use
         search_memory."""
-        memory = await self._opened.memory()
+        memory = await self._opened.memory_for(project)
         chosen = session_id or self._opened.default_session
         context = await memory.build_context(
             self._opened.session(chosen) if chosen else None,  # the first turn of a conversation has no session
@@ -156,7 +163,8 @@ class ConversationTools:
         """Summarise the messages that have no summary yet, in your words or, without `summary`, automatically. Returns
         the new summaries. Summaries are also made automatically as messages come in; call this at a good moment to sum
         up. start_message_id and end_message_id name a range that begins after the last summary."""
-        memory, session = await self._opened.memory(), self._opened.session(session_id)
+        session = self._opened.session(session_id)
+        memory = await self._opened.memory_of(session)
         made: Sequence[ConversationSummary]
         if start_message_id is not None or end_message_id is not None:
             if start_message_id is None or end_message_id is None:
@@ -214,7 +222,8 @@ class ConversationTools:
         """Close a conversation for good: the rest is summarised, similar questions are merged, the best are copied into
         the agent's long-term graph, and no more messages are accepted. Returns the last summaries and the counts.
         Everything stays searchable. Calling it again resumes what was interrupted, and otherwise changes nothing."""
-        memory, session = await self._opened.memory(), self._opened.session(session_id)
+        session = self._opened.session(session_id)
+        memory = await self._opened.memory_of(session)
         options = FinalizeOptions(promote, checkpoint, checkpoint_name or None, dry_run)
         finalized = await memory.finalize_session(session, options, context.report_progress)
         if not dry_run:

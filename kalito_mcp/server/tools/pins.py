@@ -49,9 +49,10 @@ class PinTools:
     ) -> Annotated[CallToolResult, CreatedPin]:
         """Pin one important fact; contexts of this conversation show the most important pins. Returns the pin. To store
         messages word for word, use record_messages."""
-        pin = await (await self._opened.memory()).create_pin(
+        session = self._opened.session(session_id)
+        pin = await (await self._opened.memory_of(session)).create_pin(
             CreatePinRequest(
-                session_id=self._opened.session(session_id),
+                session_id=session,
                 content=content,
                 source_message_id=source_message_id,
                 importance_score=importance_score,

@@ -22,6 +22,7 @@ from kalito_mcp.server.tools.shapes import (
     AgentId,
     ChangedRecords,
     ForgottenRecords,
+    Project,
     RecordHistory,
     RememberedRecords,
     TaskList,
@@ -104,10 +105,11 @@ class RecordTools:
             str | None, Field(description="Only if it belongs to one conversation.", max_length=200)
         ] = None,
         agent_id: AgentId = None,
+        project: Project = None,
     ) -> Annotated[CallToolResult, RememberedRecords]:
         """Keep a note, a task, a document or a thought beyond this conversation. A document replaces the earlier one of
         the same source. For a fact that every context of this conversation needs, use create_pin."""
-        memory = await self._opened.memory()
+        memory = await self._opened.memory_for(project)
         given = dict(fields or {})
         if "text" in given or "type" in given:
             raise InvalidInput("text and type are arguments of their own; leave them out of fields")

@@ -14,7 +14,15 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.graph import past_lines, past_question
-from kalito_mcp.server.tools.shapes import AgentId, OriginName, RecordTypeName, RoleName, SearchHit, SearchResult
+from kalito_mcp.server.tools.shapes import (
+    AgentId,
+    OriginName,
+    ReadProject,
+    RecordTypeName,
+    RoleName,
+    SearchHit,
+    SearchResult,
+)
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
 
@@ -51,6 +59,7 @@ class SearchTools:
             str | None, Field(description="Only this conversation; default: all of the agent's.", max_length=200)
         ] = None,
         agent_id: AgentId = None,
+        project: ReadProject = None,
         types: Annotated[
             list[RecordTypeName] | None,
             Field(description="Only these types. Thoughts are found only if named here.", max_length=6),
@@ -85,7 +94,7 @@ class SearchTools:
         """Find messages, documents, tasks, pins and summaries across all conversations, best first. Returns full texts
         with their ids, dates and scores (near 1: a short text with all words of the query), and past answers to similar
         questions. For the current conversation as a whole, use build_context."""
-        memory = await self._opened.memory()
+        memory = await self._opened.memory_for(project)
         place, started_ms = _parse_cursor(cursor)
         if now is not None:
             now_ms = from_iso(now, "now")
@@ -151,6 +160,7 @@ def _lines(hit: SearchHit) -> Sequence[str]:
     """A hit as text, with every fact of its structured form: a line for its answer, one that explains it."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
     place = f" in session {hit.session_id}" if hit.session_id is not None else ""
+    place += f" of project {hit.project}" if hit.project is not None else ""
     origin = f", from {hit.origin}" if hit.origin != hit.role else ""
     if hit.status is not None:
         who = f"{who} {hit.status}" + (f", due {hit.due_date}" if hit.due_date else "")

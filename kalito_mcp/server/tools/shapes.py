@@ -14,6 +14,17 @@ SessionId = Annotated[
     ),
 ]
 AgentId = Annotated[str | None, Field(description="Whose memory; default: `default`.", max_length=200)]
+Project = Annotated[
+    str | None,
+    Field(description="Its folder or name, or `personal`; default: the host's.", max_length=1_000),
+]
+ReadProject = Annotated[
+    str | None,
+    Field(
+        description="Its folder or name: what is of it, and what is personal. `*`: all. Default: the host's.",
+        max_length=1_000,
+    ),
+]
 RoleName = Literal["user", "assistant", "system"]
 RecordTypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
@@ -90,6 +101,7 @@ class RecordedMessages(Output):
     """What record_messages did."""
 
     session_id: str
+    project: str | None = None
     recorded: int
     duplicates: int
     message_ids: list[str]
@@ -209,6 +221,7 @@ class SearchHit(Output):
 
     record_id: str
     type: RecordTypeName
+    project: str | None = None
     session_id: str | None = None
     role: RoleName | None = None
     name: str | None = None

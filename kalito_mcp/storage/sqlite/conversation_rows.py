@@ -32,8 +32,8 @@ INSERT_RECORD: Final = """
 INSERT INTO records (
     key, agent_key, session_key, type, id, seq, end_seq, level, is_covered, role, name, text, importance, tokens,
     created_at, client_key, attributes, hash, origin, client, recorded_at, is_internal, is_critical, tags, caused_by,
-    source, document_id
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    source, document_id, project_key
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _TYPES: Final = {str(of_type): of_type for of_type in RecordType}
 _ROLES: Final = {str(role): role for role in Role}
@@ -45,7 +45,7 @@ Row = Sequence[Any]
 
 
 def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: MessageDraft, *, now_ms: int) -> Row:
-    """The parameters of INSERT_RECORD for a message."""
+    """The parameters of INSERT_RECORD for a message, without its project."""
     attributes, is_internal, is_critical, tags = None, 0, 0, None
     if draft.model_id is not None or draft.token_usage is not None or draft.details:
         kept = {"model_id": draft.model_id, "token_usage": draft.token_usage}
@@ -70,7 +70,7 @@ def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: Mes
 
 
 def pin_row(key: int, agent_key: int, session_key: int, draft: PinDraft) -> Row:
-    """The parameters of INSERT_RECORD for a pin."""
+    """The parameters of INSERT_RECORD for a pin, without its project."""
     attributes = packed({"pin_type": str(draft.pin_type), "source_message_id": draft.source_message_id})
     hashed = (session_key, "pin", draft.id, None, None, None, None, None, draft.content)
     kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
@@ -82,7 +82,7 @@ def pin_row(key: int, agent_key: int, session_key: int, draft: PinDraft) -> Row:
 
 
 def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft) -> Row:
-    """The parameters of INSERT_RECORD for a summary."""
+    """The parameters of INSERT_RECORD for a summary, without its project."""
     attributes = packed(
         {
             "start_message_id": draft.start_message_id,
@@ -202,6 +202,7 @@ def _candidate(row: Row) -> Candidate:
         revision=row[15],
         status=task.get("status"),
         due_date=task.get("due_date"),
+        project=row[17],
     )
 
 

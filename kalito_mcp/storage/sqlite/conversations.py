@@ -104,7 +104,7 @@ UPDATE sessions SET
     revision = revision + 1
 WHERE key = :session_key
 """
-SELECT_AGENT_OF_SESSION: Final = "SELECT agent_key FROM sessions WHERE key = :session_key"
+SELECT_OWNERSHIP: Final = "SELECT agent_key, project_key FROM sessions WHERE key = :session_key"
 UPDATE_AGENT_COUNT: Final = "UPDATE agents SET record_count = record_count + :records WHERE key = :agent_key"
 SELECT_LEVEL_END: Final = """
 SELECT end_seq FROM records WHERE session_key = :session_key AND type = 'summary' AND level = :level
@@ -192,12 +192,12 @@ class ConversationStatements(ConversationQueries):
             appended.append(AppendedMessage(id=key, seq=seq, is_new=True))
             key, seq = key + 1, seq + 1
         if new:
-            agent_key = await self._agent_of(session)
+            agent_key, project_key = await self._ownership(session)
             entries = [
                 (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.indexed)
                 for k, s, draft in new
             ]
-            await self._insert(entries)
+            await self._insert(entries, project_key)
             await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
         return appended
 
@@ -214,12 +214,12 @@ class ConversationStatements(ConversationQueries):
                 fresh.append(draft)
                 known |= {draft.client_key} if draft.client_key is not None else set()
         if fresh:
-            first_key, agent_key = await self._next_key(), await self._agent_of(session)
+            first_key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
             entries = [
                 (rows.pin_row(key, agent_key, session.key, draft), draft.indexed)
                 for key, draft in enumerate(fresh, first_key)
             ]
-            await self._insert(entries)
+            await self._insert(entries, project_key)
             await self._all(
                 UPDATE_COUNTERS_OF_PINS,
                 pins=len(fresh),
@@ -236,9 +236,9 @@ class ConversationStatements(ConversationQueries):
                 f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
                 "summaries may not overlap or leave gaps; begin there"
             )
-        key, agent_key = await self._next_key(), await self._agent_of(session)
+        key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
         row = rows.summary_row(key, agent_key, session.key, draft)
-        await self._insert([(row, draft.indexed)])
+        await self._insert([(row, draft.indexed)], project_key)
         place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
         await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
@@ -262,15 +262,16 @@ class ConversationStatements(ConversationQueries):
         await self._connection.executemany(INSERT_EDIT, edits)
         await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=session.key)
 
-    async def _agent_of(self, session: Session) -> int:
-        [[agent_key]] = await self._all(SELECT_AGENT_OF_SESSION, session_key=session.key)
-        return int(agent_key)
+    async def _ownership(self, session: Session) -> tuple[int, int | None]:
+        """The keys of the session's agent and project."""
+        [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=session.key)
+        return agent_key, project_key
 
-    async def _insert(self, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
-        """Insert rows of INSERT_RECORD, all of one agent, with their index entries."""
+    async def _insert(self, entries: Sequence[tuple[rows.Row, IndexedText]], project_key: int | None) -> None:
+        """Insert rows, all of one agent and project, with their index entries."""
         agent_key = entries[0][0][1]
         await self._all(UPDATE_AGENT_COUNT, records=len(entries), agent_key=agent_key)
-        await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
+        await self._connection.executemany(INSERT_RECORD, [(*row, project_key) for row, _ in entries])
         await TextIndexStatements(self._connection).add(
             [index_entry(row[0], agent_key, indexed) for row, indexed in entries]
         )

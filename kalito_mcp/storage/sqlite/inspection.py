@@ -46,6 +46,9 @@ SELECT r.key FROM records r WHERE r.caused_by IS NOT NULL
 SELECT_WRONG_AGENTS: Final = """
 SELECT r.key FROM records r JOIN sessions s ON s.key = r.session_key WHERE r.agent_key <> s.agent_key
 """
+SELECT_WRONG_PROJECTS: Final = """
+SELECT r.key FROM records r JOIN sessions s ON s.key = r.session_key WHERE r.project_key IS NOT s.project_key
+"""
 SELECT_WRONG_AGENT_COUNTERS: Final = """
 SELECT a.id FROM agents a WHERE a.record_count <> (
     SELECT count(*) FROM records r WHERE r.agent_key = a.key AND r.deleted_at IS NULL
@@ -103,13 +106,14 @@ _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
 _UNSWEPT_SINCE: Final = 6
+_PROJECTS_SINCE: Final = 9
 # With these views the same statements inspect the database of an older release.
 _VIEWS_OF_OLDER_RECORDS: Final = (
     """
     CREATE TEMP VIEW records AS
     SELECT r.*, s.agent_key AS agent_key, NULL AS origin, NULL AS client, NULL AS recorded_at, 1 AS revision,
         NULL AS deleted_at, NULL AS purged_at, 0 AS is_internal, 0 AS is_critical, NULL AS tags, NULL AS caused_by,
-        NULL AS source, NULL AS document_id
+        NULL AS source, NULL AS document_id, NULL AS project_key
     FROM main.records r LEFT JOIN main.sessions s ON s.key = r.session_key
     """,
     "CREATE TEMP VIEW sessions AS SELECT *, 0 AS hidden_count FROM main.sessions",
@@ -120,6 +124,7 @@ _VIEWS_OF_OLDER_RECORDS: Final = (
     WHERE 0
     """,
 )
+_VIEW_OF_RECORDS_WITHOUT_PROJECTS: Final = "CREATE TEMP VIEW records AS SELECT *, NULL AS project_key FROM main.records"
 _SELECT_VERSION: Final = "PRAGMA user_version"
 
 
@@ -276,6 +281,8 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     if version < _TYPED_RECORDS_SINCE:
         for view in _VIEWS_OF_OLDER_RECORDS:
             connection.execute(view)
+    elif version < _PROJECTS_SINCE:
+        connection.execute(_VIEW_OF_RECORDS_WITHOUT_PROJECTS)
     records = connection.execute(SELECT_ROWS)
     damaged = [f"record {key} ({row[1]})" for key, stored, *row in records if record_hash(row) != stored]
     damaged += [
@@ -295,7 +302,9 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     yield _finding("histories", histories, "every record has all its edits")
     causes = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_CAUSES)]
     causes += [f"record {row[0]} (not its session's agent)" for row in connection.execute(SELECT_WRONG_AGENTS)]
-    yield _finding("ownership", causes, "every record belongs to its session's agent, and its cause exists")
+    if version >= _PROJECTS_SINCE:
+        causes += [f"record {row[0]} (not its session's project)" for row in connection.execute(SELECT_WRONG_PROJECTS)]
+    yield _finding("ownership", causes, "every record belongs to its session's agent and project, and its cause exists")
     if version >= _GRAPHS_SINCE:
         graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
         yield _finding("graphs", graphs, "no graph has a wrong revision or another graph's edges")

@@ -7,7 +7,7 @@ from typing import Final
 
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, changed_fields
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
@@ -15,7 +15,7 @@ from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, UPDATE_AGEN
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
-from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, SessionStatements
+from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, entry_of_row
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
@@ -73,7 +73,7 @@ class RecordStatements(RecordQueries):
     async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
         if not drafts:
             return []
-        agent_key, session_key = await self._place(scope, now_ms)
+        where = await self._place(scope, now_ms)
         for kind in {draft.type for draft in drafts}:
             texts = [str(draft.content["text"]) for draft in drafts if draft.type is kind]
             await Tombstones(self._connection).refuse(scope.owner, kind, texts)
@@ -82,12 +82,12 @@ class RecordStatements(RecordQueries):
         named: dict[str, int] = {}
         new: list[StoredRow] = []
         for draft in drafts:
-            key = await self._known(agent_key, session_key, draft)
+            key = await self._known(where, draft)
             if key is None:
                 key, next_key = next_key, next_key + 1
                 cause = draft.content.get("caused_by")
                 caused_by = None if cause is None else named.get(cause) or await self._cause(scope.owner, cause)
-                new.append(rows.new_row(key, agent_key, session_key, draft, caused_by=caused_by, now_ms=now_ms))
+                new.append(rows.new_row(key, where, draft, caused_by=caused_by, now_ms=now_ms))
                 named[draft.id] = key
             keys.append(key)
         try:
@@ -96,8 +96,8 @@ class RecordStatements(RecordQueries):
             raise Conflict("this id, or this part of the source, is stored already; update that record") from error
         for row in new:
             await self._update_derived(None, row)
-        if session_key is not None:
-            await self._all(UPDATE_WRITTEN, now_ms=now_ms, session_key=session_key)
+        if where.session_key is not None:
+            await self._all(UPDATE_WRITTEN, now_ms=now_ms, session_key=where.session_key)
         found = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps(keys))
         by_key = {one.key: one for one in found}
         return [by_key[key] for key in keys]
@@ -111,8 +111,15 @@ class RecordStatements(RecordQueries):
             if await self._all(SELECT_CAUSED_BY_ITSELF, cause=caused_by, key=record.key):
                 raise Conflict(f"{record.id} led to {cause}, so {cause} cannot be its cause; leave caused_by out")
         version = record.revision + 1
+        project_key = before["project_key"]
+        if before["session_key"] is None and edit.content.get("project") != before["project"]:
+            project_key = await self._project_key(await self._owner(before), edit.content.get("project"))
         after = rows.with_content(
-            {**before, "revision": version}, edit.content, caused_by=caused_by, tokens=edit.tokens
+            {**before, "revision": version},
+            edit.content,
+            caused_by=caused_by,
+            project_key=project_key,
+            tokens=edit.tokens,
         )
         await self._all(UPDATE_RECORD, **after)
         changes = changed_fields(rows.content_of(before), rows.content_of(after))
@@ -157,27 +164,37 @@ class RecordStatements(RecordQueries):
             ],
         )
 
-    async def _place(self, scope: Scope, now_ms: int) -> tuple[int, int | None]:
-        """The keys of the scope's agent and session. Creates them if they are new."""
+    async def _place(self, scope: Scope, now_ms: int) -> rows.Place:
+        """The keys of the scope's agent, session and project. Creates them if they are new."""
         if scope.session is not None:
             session = await SessionStatements(self._connection).ensure(scope, now_ms=now_ms)
             agent_key = await self._agent_key(Scope(scope.owner, session.agent))
             session_key: int | None = session.key
+            project = session.project
         else:
             agent = scope.agent or DEFAULT_AGENT
             await self._all(INSERT_AGENT, owner=scope.owner, agent=agent)
             agent_key, session_key = await self._agent_key(Scope(scope.owner, agent)), None
+            project = scope.project
         assert agent_key is not None  # noqa: S101 - it was read or written in this transaction
-        return agent_key, session_key
+        return rows.Place(agent_key, session_key, await self._project_key(scope.owner, project))
 
-    async def _known(self, agent_key: int, session_key: int | None, draft: RecordDraft) -> int | None:
+    async def _project_key(self, owner: str, project: str | None) -> int | None:
+        """The key of a project, which is created if it is new; None for none."""
+        if project in (None, PERSONAL):
+            return None
+        await self._all(INSERT_PROJECT, owner=owner, project=project)
+        [[key]] = await self._all(f"SELECT {PROJECT_KEY}", owner=owner, project=project)
+        return int(key)
+
+    async def _known(self, where: rows.Place, draft: RecordDraft) -> int | None:
         """The key of the record that was written with the draft's client_key, or None."""
         if draft.client_key is None:
             return None
         found = await self._all(
             SELECT_OF_CLIENT_KEY,
-            agent_key=agent_key,
-            session_key=session_key,
+            agent_key=where.agent_key,
+            session_key=where.session_key,
             type=str(draft.type),
             client_key=draft.client_key,
         )

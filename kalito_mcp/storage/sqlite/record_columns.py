@@ -63,7 +63,7 @@ def _packed() -> str:
 
 
 _COLUMNS: Final = f"""
-SELECT r.key, r.created_at, {_packed()}, r.importance, r.session_key, r.name, r.tags
+SELECT r.key, r.created_at, {_packed()}, r.importance, r.session_key, r.name, r.tags, r.project_key
 FROM records r INDEXED BY records_columns LEFT JOIN record_shapes s ON s.record_key = r.key
 """
 SELECT_NEW_COLUMNS: Final = f"{_COLUMNS} WHERE r.agent_key = :agent_key AND r.key > :after_key ORDER BY r.key"
@@ -95,6 +95,7 @@ _ENTRY_BYTES: Final = 300
 _DTYPES: Final[Mapping[str, Any]] = {
     "keys": np.int64,
     "sessions": np.int32,
+    "projects": np.int32,
     "created_at": np.int64,
     "importance": np.float64,
     "names": np.int32,
@@ -280,7 +281,7 @@ class AgentColumns:
     def _put(self, first: int, rows: Sequence[_Row]) -> None:
         """Write the rows from this place on, without the links between turns."""
         end = first + len(rows)
-        keys, created_at, packed, importance, sessions, names, tags = zip(*rows, strict=True)
+        keys, created_at, packed, importance, sessions, names, tags, projects = zip(*rows, strict=True)
         numbers = self._sessions
         with intact_rows():
             codes = np.array(packed, np.int64)
@@ -289,6 +290,7 @@ class AgentColumns:
                 "created_at": created_at,
                 "importance": importance,
                 "sessions": [_NONE if key is None else numbers.setdefault(key, len(numbers)) for key in sessions],
+                "projects": [_NONE if key is None else key for key in projects],
                 "names": [0 if name is None else self._name(name) for name in names],
             }
             for name, (bits, _) in _PACKED.items():

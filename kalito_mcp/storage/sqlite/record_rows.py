@@ -5,7 +5,7 @@ A record's `content` is flat. Fields that are indexed, shown or counted are colu
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
@@ -26,15 +26,16 @@ STORED_COLUMNS: Final = """
     r.key, r.agent_key, r.session_key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance,
     r.tokens, r.created_at, r.client_key, r.attributes, r.origin, r.client, r.recorded_at, r.revision, r.deleted_at,
     r.purged_at, r.is_internal, r.is_critical, r.tags, r.caused_by, r.source,
-    r.document_id, r.hash,
-    (SELECT coalesce(c.id, 'msg_' || c.key) FROM records c WHERE c.key = r.caused_by) AS cause
+    r.document_id, r.project_key, r.hash,
+    (SELECT coalesce(c.id, 'msg_' || c.key) FROM records c WHERE c.key = r.caused_by) AS cause,
+    (SELECT p.id FROM projects p WHERE p.key = r.project_key) AS project
 """
 UPDATE_RECORD: Final = """
 UPDATE records SET
     seq = :seq, name = :name, text = :text, importance = :importance, tokens = :tokens, client_key = :client_key,
     attributes = :attributes, client = :client, revision = :revision, deleted_at = :deleted_at, purged_at = :purged_at,
     is_internal = :is_internal, is_critical = :is_critical, tags = :tags, caused_by = :caused_by,
-    source = :source, document_id = :document_id, hash = :hash
+    source = :source, document_id = :document_id, project_key = :project_key, hash = :hash
 WHERE key = :key
 """
 INSERT_EDIT: Final = """
@@ -48,23 +49,33 @@ DEFAULT_IMPORTANCE: Final = 0.5
 _STORED_NAMES: Final = tuple(
     column.split(".")[1] for column in STORED_COLUMNS.partition("(")[0].replace("\n", " ").split(",") if "." in column
 )
-STORED_WIDTH: Final = len(_STORED_NAMES) + 1
+STORED_WIDTH: Final = len(_STORED_NAMES) + 2
 _COMMON_FIELDS: Final = frozenset(
-    {"text", "importance_score", "tags", "critical", "visibility", "caused_by", DELETED_AT}
+    {"text", "importance_score", "tags", "critical", "visibility", "caused_by", "project", DELETED_AT}
 )
 _PLACE_FIELDS: Final = frozenset({"level", "start_seq", "end_seq"})
 _DOCUMENT_COLUMNS: Final = {"seq": "chunk_index", "source": "source", "document_id": "document_id"}
 _DOCUMENT_FIELDS: Final = frozenset(_DOCUMENT_COLUMNS.values())
 _NAME_FIELDS: Final = {RecordType.DOCUMENT: "title"}
 
+
+class Place(NamedTuple):
+    """Where a record belongs, by keys."""
+
+    agent_key: int
+    session_key: int | None
+    project_key: int | None
+
+
 Row = Sequence[Any]
 StoredRow = dict[str, Any]
-"""A row of STORED_COLUMNS by name. `caused_by` is the key of the cause and `cause` its id."""
+"""A row of STORED_COLUMNS by name. `caused_by` is the key of the cause and `cause` its id, `project` that of the
+project."""
 
 
 def stored(row: Row) -> StoredRow:
     """The first STORED_WIDTH values of a row, by name."""
-    return dict(zip((*_STORED_NAMES, "cause"), row, strict=False))
+    return dict(zip((*_STORED_NAMES, "cause", "project"), row, strict=False))
 
 
 def record(row: Row) -> MemoryRecord:
@@ -79,6 +90,7 @@ def record(row: Row) -> MemoryRecord:
             type=kind,
             agent_id=agent_id,
             session_id=session_id,
+            project=fields["project"],
             content=content_of(fields),
             origin=origin_of(fields["role"], fields["origin"]),
             client=fields["client"],
@@ -106,6 +118,7 @@ def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
             "critical": True if row["is_critical"] else None,
             "visibility": str(Visibility.INTERNAL) if row["is_internal"] else None,
             "caused_by": row["cause"],
+            "project": None if row["session_key"] is not None else row["project"],
             DELETED_AT: row["deleted_at"],
             _NAME_FIELDS.get(kind, "name"): row["name"],
         }
@@ -116,7 +129,9 @@ def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def with_content(row: StoredRow, content: Mapping[str, Any], *, caused_by: int | None, tokens: int) -> StoredRow:
+def with_content(
+    row: StoredRow, content: Mapping[str, Any], *, caused_by: int | None, project_key: int | None, tokens: int
+) -> StoredRow:
     """The row with other content and a new hash. `caused_by` is the key of the cause.
 
     The range of a summary never changes. A thought is always internal.
@@ -146,6 +161,8 @@ def with_content(row: StoredRow, content: Mapping[str, Any], *, caused_by: int |
             "tags": packed_list(content.get("tags")),
             "caused_by": caused_by,
             "cause": content.get("caused_by"),
+            "project_key": project_key,
+            "project": content.get("project") if row["session_key"] is None else row["project"],
         }
     )
 
@@ -155,17 +172,15 @@ def hashed(row: StoredRow) -> StoredRow:
     return {**row, "hash": hash_of_record(row)}
 
 
-def new_row(
-    key: int, agent_key: int, session_key: int | None, draft: RecordDraft, *, caused_by: int | None, now_ms: int
-) -> StoredRow:
+def new_row(key: int, place: Place, draft: RecordDraft, *, caused_by: int | None, now_ms: int) -> StoredRow:
     """The row of a thought, document or task."""
-    empty: StoredRow = dict.fromkeys(_STORED_NAMES)
+    empty: StoredRow = dict.fromkeys((*_STORED_NAMES, "project"))
     return with_content(
         {
             **empty,
             "key": key,
-            "agent_key": agent_key,
-            "session_key": session_key,
+            "agent_key": place.agent_key,
+            "session_key": place.session_key,
             "type": str(draft.type),
             "id": draft.id,
             "created_at": draft.created_at,
@@ -177,6 +192,7 @@ def new_row(
         },
         with_changes(draft.content, {DELETED_AT: None}),
         caused_by=caused_by,
+        project_key=place.project_key,
         tokens=draft.tokens,
     )
 
@@ -189,6 +205,7 @@ def insert_parameters(row: StoredRow) -> Row:
         *(row[name] for name in ("role", "name", "text", "importance", "tokens", "created_at", "client_key")),
         *(row[name] for name in ("attributes", "hash", "origin", "client", "recorded_at")),
         *(row[name] for name in ("is_internal", "is_critical", "tags", "caused_by", "source", "document_id")),
+        row["project_key"],
     )
 
 

@@ -36,11 +36,16 @@ SELECT_NEWEST_OF_TYPE: Final = f"""
 {_WHOLE}
 WHERE r.agent_key = :agent_key AND r.type = :type AND r.id IS NOT NULL AND r.deleted_at IS NULL AND r.key < :before_key
     AND (:session IS NULL OR s.id = :session)
+    AND (:project IS NULL OR r.project_key IS NULL OR r.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :project
+    ))
 ORDER BY r.key DESC LIMIT :limit
 """
 SELECT_DOCUMENT: Final = f"""
 {_WHOLE}
-WHERE r.agent_key = :agent_key AND r.source = :source
+WHERE r.agent_key = :agent_key AND r.source = :source AND coalesce(r.project_key, 0) = coalesce((
+    SELECT key FROM projects WHERE owner = :owner AND id = :project
+), 0)
 ORDER BY r.seq
 """
 SELECT_PARTS: Final = f"""
@@ -130,13 +135,19 @@ class RecordQueries(Queries):
                 type=str(kind),
                 before_key=before_key,
                 session=scope.session,
+                owner=scope.owner,
+                project=scope.project,
                 limit=limit,
             )
         return sorted(found, key=lambda one: -one.key)[:limit]
 
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         agent_key = await self._agent_key(scope)
-        return [] if agent_key is None else await self._records(SELECT_DOCUMENT, agent_key=agent_key, source=source)
+        if agent_key is None:
+            return []
+        return await self._records(
+            SELECT_DOCUMENT, agent_key=agent_key, source=source, owner=scope.owner, project=scope.project
+        )
 
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
         return await self._records(

@@ -19,6 +19,7 @@ SELECT_SESSION_AGENT: Final = """
 SELECT s.agent_key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
 """
+SELECT_PROJECT: Final = "SELECT key FROM projects WHERE owner = :owner AND id = :project"
 CREATE_VOCABULARY: Final = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'records_text', 'row')"
 """A connection needs this before it searches. The table stores nothing; it is a view of the text index."""
 
@@ -74,4 +75,7 @@ class SearchQueries:
         if found is None:
             return None
         agent_key, session_key = found
-        return work(SqliteSearchIndex(connection, self._caches.of(agent_key), agent_key, session_key))
+        asked = {"owner": scope.owner, "project": scope.project}
+        projects = [key for [key] in connection.execute(SELECT_PROJECT, asked)] if scope.project is not None else None
+        columns = self._caches.of(agent_key)
+        return work(SqliteSearchIndex(connection, columns, agent_key, session_key=session_key, project_keys=projects))

@@ -1,9 +1,10 @@
 """Stores sessions and their counters."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.storage.sqlite.failures import intact_rows
@@ -12,7 +13,8 @@ from kalito_mcp.storage.sqlite.queries import Queries
 _COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.created_at, s.updated_at, s.model, s.message_count, s.summary_count,
     s.pin_count, s.importance_sum, s.summarized_seq, s.pinned_seq, s.observed_seq, s.stage, s.oldest_message_at,
-    s.newest_message_at, s.revision, s.hidden_count
+    s.newest_message_at, s.revision, s.hidden_count, (SELECT p.id FROM projects p WHERE p.key = s.project_key),
+    s.is_placed
 """
 _STATE_PLACE: Final = 4
 SELECT_SESSION: Final = f"""
@@ -22,6 +24,9 @@ WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
 SELECT_RECENT_SESSIONS: Final = f"""
 SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_recent JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1, length(:prefix)) = :prefix
+    AND (:project IS NULL OR s.project_key IS NULL OR s.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :project
+    ))
 ORDER BY s.updated_at DESC, s.key DESC LIMIT :limit
 """
 SELECT_OWING_SESSIONS: Final = f"""
@@ -54,10 +59,20 @@ WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN
     AND r.deleted_at IS NULL
 """
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
-INSERT_SESSION: Final = """
-INSERT INTO sessions (owner, id, agent_key, created_at, updated_at)
-SELECT :owner, :session, key, :now_ms, :now_ms FROM agents WHERE owner = :owner AND id = :agent
+INSERT_PROJECT: Final = "INSERT INTO projects (owner, id) VALUES (:owner, :project) ON CONFLICT DO NOTHING"
+PROJECT_KEY: Final = "(SELECT key FROM projects WHERE owner = :owner AND id = :project)"
+INSERT_SESSION: Final = f"""
+INSERT INTO sessions (owner, id, agent_key, project_key, is_placed, created_at, updated_at)
+SELECT :owner, :session, key, {PROJECT_KEY}, 1, :now_ms, :now_ms FROM agents WHERE owner = :owner AND id = :agent
 """
+SELECT_PROJECTS: Final = """
+SELECT p.id, (SELECT count(*) FROM sessions s WHERE s.project_key = p.key) FROM projects p
+WHERE p.owner = :owner ORDER BY p.key DESC LIMIT :limit
+"""
+UPDATE_PROJECT_OF_SESSION: Final = f"""
+UPDATE sessions SET project_key = {PROJECT_KEY}, is_placed = 1, revision = revision + 1 WHERE key = :key
+"""
+UPDATE_PROJECT_OF_RECORDS: Final = f"UPDATE records SET project_key = {PROJECT_KEY} WHERE session_key = :key"
 UPDATE_STATE: Final = """
 UPDATE sessions SET state = :state, updated_at = :now_ms, revision = revision + 1 WHERE key = :key
 """
@@ -74,11 +89,21 @@ class SessionQueries(Queries):
         return next(_sessions(rows), None)
 
     async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
-        rows = await self._all(SELECT_RECENT_SESSIONS, owner=scope.owner, agent=scope.agent, prefix=prefix, limit=limit)
+        rows = await self._all(
+            SELECT_RECENT_SESSIONS,
+            owner=scope.owner,
+            agent=scope.agent,
+            prefix=prefix,
+            limit=limit,
+            project=scope.project,
+        )
         return list(_sessions(rows))
 
     async def agents(self, owner: str, *, limit: int) -> Sequence[str]:
         return [agent for [agent] in await self._all(SELECT_AGENTS, owner=owner, limit=limit)]
+
+    async def projects(self, owner: str, *, limit: int) -> Sequence[tuple[str, int]]:
+        return [(project, sessions) for project, sessions in await self._all(SELECT_PROJECTS, owner=owner, limit=limit)]
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         [of_sessions] = await self._all(SELECT_TOTALS, owner=scope.owner)
@@ -105,10 +130,26 @@ class SessionStatements(SessionQueries):
                     "leave agent_id out, or use another session_id"
                 )
             await self._all(INSERT_AGENT, owner=scope.owner, agent=agent)
-            await self._all(INSERT_SESSION, owner=scope.owner, agent=agent, session=scope.session, now_ms=now_ms)
+            await self._add_project(scope.owner, scope.project)
+            names = {"owner": scope.owner, "agent": agent, "session": scope.session, "project": scope.project}
+            await self._all(INSERT_SESSION, **names, now_ms=now_ms)
             known = await self.get(scope)
         assert known is not None  # noqa: S101 - it was read or written in this transaction
+        if scope.project not in (None, PERSONAL) and not known.is_placed:
+            await self.move(known, scope.project)
+            return replace(known, project=scope.project, is_placed=True)
+        scope.admit(known)
         return known
+
+    async def move(self, session: Session, project: str | None) -> None:
+        await self._add_project(session.owner, project)
+        asked = {"owner": session.owner, "project": project, "key": session.key}
+        await self._all(UPDATE_PROJECT_OF_SESSION, **asked)
+        await self._all(UPDATE_PROJECT_OF_RECORDS, **asked)
+
+    async def _add_project(self, owner: str, project: str | None) -> None:
+        if project not in (None, PERSONAL):
+            await self._all(INSERT_PROJECT, owner=owner, project=project)
 
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
         await self._all(UPDATE_STATE, state=str(state), now_ms=now_ms, key=session.key)
@@ -128,4 +169,5 @@ def _sessions(rows: Iterable[Any]) -> Iterator[Session]:
         fields = list(row)
         with intact_rows():
             fields[_STATE_PLACE] = SessionState(fields[_STATE_PLACE])
+        fields[-1] = bool(fields[-1])
         yield Session(*fields)

@@ -1,0 +1,101 @@
+"""Which project a folder belongs to. A project is named by the path of its repository, or else of its folder; or it has
+any other name that a caller chose.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.domain.validation import Policy
+
+_FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "DEVIN_PROJECT_DIR")
+"""In which hosts name the folder that they were opened in."""
+
+_GIT_DIR: Final = "gitdir:"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPolicy(Policy):
+    """`paths` gives folders that have moved another name: the beginning of a path, and what replaces it. In projects
+    that are one of the `ignored` folders, or are in one, nothing is remembered."""
+
+    paths: Mapping[str, str] = field(default_factory=dict[str, str])
+    ignored: tuple[str, ...] = ()
+
+
+def is_path(project: str) -> bool:
+    """Whether a project is named by its folder. Other names are what a caller chose."""
+    return project.startswith("~") or Path(project).is_absolute()
+
+
+def project_of(folder: str | Path, policy: ProjectPolicy) -> str:
+    """The project of a folder: the repository that it is in, the same for all its worktrees, or else the folder itself.
+    The home folder and the root are none."""
+    known = Path(os.path.realpath(_expanded(folder)))
+    found = str(_repository(known) or known)
+    for before, after in sorted(policy.paths.items(), key=lambda pair: -len(pair[0])):
+        begin = str(_expanded(before)).rstrip(os.sep)
+        if found == begin or found.startswith(begin + os.sep):
+            found = str(_expanded(after)).rstrip(os.sep) + found[len(begin) :]
+            break
+    return PERSONAL if _is_no_project(Path(found)) else found
+
+
+def project_of_host(environment: Mapping[str, str], working_folder: Path, policy: ProjectPolicy) -> str:
+    """The project of the host that started this process: of the folder that it names, or else of the repository that it
+    started the process in. `PERSONAL` if it works in none."""
+    for variable in _FOLDER_VARIABLES:
+        if environment.get(variable):
+            return project_of(environment[variable], policy)
+    # Many hosts start their servers anywhere: only a repository says that somebody works there.
+    is_repository = _repository(Path(os.path.realpath(working_folder))) is not None
+    return project_of(working_folder, policy) if is_repository else PERSONAL
+
+
+def is_ignored(project: str, policy: ProjectPolicy) -> bool:
+    """Whether nothing is remembered in this project."""
+    ignored = [str(_expanded(one)).rstrip(os.sep) if is_path(one) else one for one in policy.ignored]
+    return any(project == one or project.startswith(one + os.sep) for one in ignored)
+
+
+def _repository(folder: Path) -> Path | None:
+    """The folder of the repository that this folder is in, as git would find it; None if it is in none."""
+    for place in (folder, *folder.parents):
+        if _is_no_project(place):
+            return None
+        try:
+            git = place / ".git"
+            if git.is_dir():
+                return place
+            if git.is_file():
+                return _main_worktree(place, git)
+        except OSError:
+            continue  # not ours to read
+    return None
+
+
+def _main_worktree(place: Path, git: Path) -> Path:
+    """The folder whose repository a worktree shares. A submodule shares none, and is its own."""
+    pointer = git.read_text(encoding="utf-8", errors="replace").strip()
+    if not pointer.startswith(_GIT_DIR):
+        return place
+    own = place / pointer.removeprefix(_GIT_DIR).strip()
+    common = own / "commondir"
+    if not common.is_file():
+        return place
+    shared = Path(os.path.realpath(own / common.read_text(encoding="utf-8", errors="replace").strip()))
+    return shared.parent if shared.name == ".git" else shared
+
+
+def _is_no_project(folder: Path) -> bool:
+    return folder == folder.parent or folder == Path(os.path.realpath(Path.home()))
+
+
+def _expanded(path: str | Path) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)

@@ -1,0 +1,153 @@
+"""The verbs of `Memory` for whole records: create, read, edit, forget, restore and erase them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.erasing import PurgeReport
+from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.editing.editor import RecordEditor
+from kalito_mcp.editing.eraser import Eraser
+from kalito_mcp.editing.kinds import NOTE, as_record
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.pins.automatic import is_found_pin
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.records.historian import Historian
+
+PROGRAM: Final = Editor(EditorType.AGENT, "python")
+"""The editor unless the caller names one: a program, whose words are not the user's."""
+
+
+class RecordVerbs:
+    """The part of `Memory` that works on whole records."""
+
+    clock: Clock
+    _editor: RecordEditor
+    _eraser: Eraser
+    _historian: Historian
+    _ids: IdSource
+
+    async def remember(
+        self,
+        record_type: RecordType | str,
+        fields: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        editor: Editor = PROGRAM,
+    ) -> Sequence[MemoryRecord]:
+        """Store a note, a thought, a document or a task, in a session or for an agent as a whole.
+
+        A document is stored in parts, one record each. One with a known `source` replaces the former: parts that read
+        the same stay, parts that are gone are forgotten, and parts that were erased for good are left out. A `note` is
+        a short document without a source. With an `editor` of type HUMAN the text counts as the user's own words.
+
+        Raises:
+            InvalidInput: an unknown type, or a field that is unknown, missing or wrong; nothing was written.
+            Conflict: the session is closed, the document is forgotten, or the same text was erased for good; nothing
+                was written. Or nothing is remembered in this project.
+            RecordNotFound: `caused_by` names no record; nothing was written.
+        """
+        self._check_remembered()
+        kind, given, origin = as_record(
+            str(record_type),
+            fields,
+            editor,
+            new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
+        )
+        return await self._editor.remember(self._scope(session_id, agent_id), kind, given, editor=editor, origin=origin)
+
+    async def record(self, record_id: str) -> MemoryRecord:
+        """One record as it is, forgotten or not.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            StorageDamaged: its row is not as it was written.
+        """
+        return await self._historian.record(self._scope(None), record_id)
+
+    async def records(self, record_id: str) -> Sequence[MemoryRecord]:
+        """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
+        return await self._historian.records(self._scope(None), record_id)
+
+    async def derived_from(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
+        """Pins made from a message, except automatic ones, and the summaries over it. Raises RecordNotFound."""
+        pins, summaries = await self._historian.derived_from(self._scope(None), record_id)
+        # Automatic pins follow their message by themselves.
+        return [pin for pin in pins if not is_found_pin(pin)], summaries
+
+    async def update_memory(
+        self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PROGRAM
+    ) -> MemoryRecord:
+        """Change fields of a record; a field set to None is removed. What was derived from it follows. If nothing
+        changes, no edit is made.
+
+        Raises:
+            RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
+            RecordNotFound: no such record, or it was erased.
+            InvalidInput: a field that is unknown, fixed or wrong.
+            Conflict: the record is forgotten, or its state does not allow the change.
+        """
+        return await self._editor.update(
+            self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
+        )
+
+    async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
+        """Hide a record, or all parts of a document, from every context and search. Raises RecordNotFound."""
+        return await self._editor.forget(self._scope(None), record_id, editor=editor)
+
+    async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
+        """Undo `forget`. Raises RecordNotFound."""
+        return await self._editor.restore(self._scope(None), record_id, editor=editor)
+
+    async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
+        """Give a record the content of an earlier version, as a new version.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            InvalidInput: no such version.
+            Conflict: the state of the record does not allow it.
+        """
+        return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
+
+    async def history(self, record_id: str) -> list[dict[str, Any]]:
+        """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
+        return await self._historian.history(self._scope(None), record_id)
+
+    async def version(self, record_id: str, number: int) -> MemoryRecord:
+        """A record as it was in one version. Raises RecordNotFound, InvalidInput."""
+        return await self._historian.version(self._scope(None), record_id, number)
+
+    async def record_as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
+        """A record as it was at a moment. Raises RecordNotFound, also if it did not exist yet."""
+        return await self._historian.as_of(self._scope(None), record_id, moment_ms)
+
+    async def diff(self, record_id: str, old: int, new: int) -> list[str]:
+        """The differences between two versions, one line each. Raises RecordNotFound, InvalidInput."""
+        return await self._historian.diff(self._scope(None), record_id, old, new)
+
+    async def tasks(self, *, agent_id: str | None = None, is_done: bool | None = None) -> list[MemoryRecord]:
+        """The agent's tasks, those due first at the top. `is_done` narrows them to finished or open ones."""
+        return await self._historian.tasks(self._scope(None, agent_id or None), is_done=is_done)
+
+    async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
+        """Erase records and everything made from them, from every file. Ids that were erased before are accepted.
+
+        Without ids it only finishes what an earlier purge could not. `PurgeReport.remaining` names the places that may
+        still hold the words, and `is_owed` says that the memory itself will try again.
+
+        Raises:
+            RecordNotFound: an id is unknown; nothing was erased.
+            InvalidInput: `record_ids` is a string, not a list.
+        """
+        if isinstance(record_ids, str):
+            raise InvalidInput("record_ids is a string; send a list of ids")
+        return await self._eraser.purge(self._scope(None), record_ids)
+
+    def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
+        raise NotImplementedError
+
+    def _check_remembered(self) -> None:
+        """Raise Conflict in a project where nothing is remembered."""
+        raise NotImplementedError
