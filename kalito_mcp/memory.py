@@ -1,7 +1,6 @@
 """`Memory`: one verb per tool. It hands each call to the service that does it."""
 
 from collections.abc import Collection, Sequence
-from copy import copy
 from typing import Any
 
 from kalito_mcp.contexts.manager import MemoryManager
@@ -15,24 +14,21 @@ from kalito_mcp.domain.records import (
     NewMessage,
     SemanticPin,
 )
-from kalito_mcp.domain.scope import LOCAL_OWNER, PERSONAL, Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
-from kalito_mcp.errors import Conflict
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
-from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_of
+from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.record_verbs import RecordVerbs
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorded, Recorder
-from kalito_mcp.retrieval.known_names import find_project, find_session
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
@@ -90,51 +86,6 @@ class Memory(RecordVerbs):
         self._projects = projects or ProjectPolicy()
         self._owner = owner
         self._project: str | None = None
-
-    async def in_project(self, project: str | None) -> "Memory":
-        """The same memory for one project: it reads what is of the project and what is personal, and writes into it.
-
-        `project` is the path of a repository or a folder, the last part of a known one's path, or any other name;
-        `"personal"` means none, and None all: then it writes into the project of the session, or personal records.
-
-        Raises:
-            InvalidInput: the name is not acceptable, mistyped, or that of several projects.
-        """
-        if project not in (None, PERSONAL):
-            checked_handle(project, "project")
-            if is_path(project):
-                project = project_of(project, self._projects)
-            else:
-                async with self._store.read() as view:
-                    project = await find_project(view, self._owner, project)
-        narrowed = copy(self)
-        narrowed._project = project
-        narrowed.manager = self.manager.in_project(project)
-        return narrowed
-
-    async def in_project_of(self, session_id: str) -> "Memory":
-        """The same memory for the project of a session, or as it is if there is no such session."""
-        async with self._store.read() as view:
-            session = await view.sessions.get(Scope(self._owner, session=session_id))
-        return self if session is None else await self.in_project(session.project or PERSONAL)
-
-    async def move_session(self, session_id: str, project: str | None) -> Session:
-        """Give a session, with all its messages, summaries and pins, to a project; None makes it personal.
-
-        Raises:
-            SessionNotFound: no such session.
-            InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
-        """
-        target = (await self.in_project(project or PERSONAL))._project
-        async with self._store.write() as transaction:
-            session = await find_session(transaction, Scope(self._owner, session=session_id))
-            await transaction.sessions.move(session, None if target == PERSONAL else target)
-            return await find_session(transaction, Scope(self._owner, session=session_id))
-
-    async def projects(self) -> Sequence[tuple[str, int]]:
-        """The ids of the newest thousand projects, each with its number of sessions."""
-        async with self._store.read() as view:
-            return await view.sessions.projects(self._owner, limit=1_000)
 
     def new_session_id(self) -> str:
         """An unguessable handle for a conversation that has none."""
@@ -326,12 +277,3 @@ class Memory(RecordVerbs):
         await self._usage.flush()
         if self._vectors is not None:
             await self._vectors.settled()
-
-    def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
-        return Scope(owner=self._owner, agent=agent_id, session=session_id, project=self._project)
-
-    def _check_remembered(self) -> None:
-        if self._project is not None and is_ignored(self._project, self._projects):
-            raise Conflict(
-                f"nothing is remembered in {self._project}: the setting projects.ignored names it; go on without"
-            )

@@ -27,8 +27,9 @@ class ProjectPolicy(Policy):
 
 
 def is_path(project: str) -> bool:
-    """Whether a project is named by its folder. Other names are what a caller chose."""
-    return project.startswith("~") or Path(project).is_absolute()
+    """Whether a project is named by its folder: by an absolute path, or one that begins with `~`, `.` or `..`. Other
+    names are what a caller chose."""
+    return Path(project).is_absolute() or project.replace(os.sep, "/").split("/", 1)[0] in ("~", ".", "..")
 
 
 def project_of(folder: str | Path, policy: ProjectPolicy) -> str:

@@ -1,29 +1,24 @@
 """The verbs of `Memory` for whole records: create, read, edit, forget, restore and erase them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from kalito_mcp.domain.erasing import PurgeReport
-from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
+from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.kinds import NOTE, as_record
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import Historian
 
-PROGRAM: Final = Editor(EditorType.AGENT, "python")
-"""The editor unless the caller names one: a program, whose words are not the user's."""
 
-
-class RecordVerbs:
+class RecordVerbs(ProjectVerbs):
     """The part of `Memory` that works on whole records."""
 
     clock: Clock
-    _editor: RecordEditor
     _eraser: Eraser
     _historian: Historian
     _ids: IdSource
@@ -89,6 +84,8 @@ class RecordVerbs:
             InvalidInput: a field that is unknown, fixed or wrong.
             Conflict: the record is forgotten, or its state does not allow the change.
         """
+        if isinstance(changes.get("project"), str):
+            changes = {**changes, "project": await self._target(changes["project"])}
         return await self._editor.update(
             self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
         )
@@ -144,10 +141,3 @@ class RecordVerbs:
         if isinstance(record_ids, str):
             raise InvalidInput("record_ids is a string; send a list of ids")
         return await self._eraser.purge(self._scope(None), record_ids)
-
-    def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
-        raise NotImplementedError
-
-    def _check_remembered(self) -> None:
-        """Raise Conflict in a project where nothing is remembered."""
-        raise NotImplementedError

@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "restore": ("kalito_mcp.cli.records:restore", "Bring forgotten records back."),
     "purge": ("kalito_mcp.cli.records:purge", "Erase records for good."),
     "tasks": ("kalito_mcp.cli.records:tasks", "List the tasks that are to be done."),
+    "project": ("kalito_mcp.cli.project", "List projects, and move memories between them."),
     "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
     "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
     "reindex": ("kalito_mcp.cli.reindex", "Rebuild the text index, and add missing vectors."),

@@ -21,8 +21,8 @@ WHY_CHARS: Final = 1_000
 _LABEL_WIDTH: Final = 14
 _OPEN: Final = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
 _SHOWN_BY_NAME: Final = (
-    "id type text timestamp session_id role name origin client importance importance_score critical tags caused_by"
-    " led_to usage_count last_used revision is_deleted"
+    "id type text timestamp session_id project role name origin client importance importance_score critical tags"
+    " caused_by led_to usage_count last_used revision is_deleted"
 ).split()
 
 
@@ -35,6 +35,7 @@ def record_lines(record: MemoryRecord) -> list[str]:
     importance = f"{shown['importance']} ({shown['importance_score']:.2f})"
     fields = {
         "session": record.session_id,
+        "project": record.project,
         "said by": shown.get("name") or shown.get("role"),
         "origin": f"{record.origin}, through {record.client}" if record.client else str(record.origin),
         "importance": f"{importance}, critical" if shown["critical"] else importance,
@@ -64,7 +65,8 @@ def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
     """What is kept now, by the id that names all of it."""
     name = records[0].content.get("document_id", records[0].id)
     parts = f" in {len(records)} parts" if len(records) > 1 else ""
-    return f"remembered {given_type} {name}{parts}"
+    project = records[0].project
+    return f"remembered {given_type} {name}{parts}{f' of project {project}' if project else ''}"
 
 
 def redaction_lines(redacted: Sequence[str]) -> list[str]:
@@ -73,11 +75,15 @@ def redaction_lines(redacted: Sequence[str]) -> list[str]:
 
 
 def hit_line(hit: Hit) -> str:
-    """One hit of a search: id, type, day, speaker, first 100 characters, and how many other records say the same."""
+    """One hit of a search: id, type, day, project if it is not that of the search, speaker, first 100 characters, and
+    how many other records say the same."""
     kind = str(hit.type) if hit.status is None else f"{hit.type} {hit.status}"
     who = one_line(hit.name or hit.role or hit.origin)
     again = f"  (and {len(hit.same)} more like it)" if hit.same else ""
-    return f"{hit.record_id}  {kind}  {to_iso(hit.created_at)[:10]}  {who}: {one_line(hit.text, HIT_CHARS)}{again}"
+    place = f"  of {one_line(hit.project)}" if hit.project is not None else ""
+    return (
+        f"{hit.record_id}  {kind}  {to_iso(hit.created_at)[:10]}{place}  {who}: {one_line(hit.text, HIT_CHARS)}{again}"
+    )
 
 
 def answer_lines(hit: Hit) -> list[str]:

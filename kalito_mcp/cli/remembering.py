@@ -3,6 +3,7 @@
 The words of a note, a task or a thought are those of the person who runs `remember`. A document's are its source's.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.times.expressions import moment_in_words
 
 if TYPE_CHECKING:
+    from kalito_mcp.domain.memory_records import MemoryRecord
     from kalito_mcp.memory import Memory
 
 with_session = click.option("--session", "session_id", metavar="ID", help="Only in this conversation.")
@@ -51,6 +53,9 @@ with_agent = click.option("--agent", "agent_id", metavar="ID", help="Whose memor
 @with_assignments
 @with_session
 @with_agent
+@click.option(
+    "--project", metavar="PROJECT", help="Whose it is: a folder (. is this one) or a name. Default: it is personal."
+)
 @with_settings
 def remember(
     database: Path | None,
@@ -61,6 +66,7 @@ def remember(
     assignments: tuple[str, ...],
     session_id: str | None,
     agent_id: str | None,
+    project: str | None,
 ) -> None:
     """Keep TEXT, a note unless --type says otherwise; - reads it from standard input. Secrets are removed."""
     if (text is None) is (path is None):
@@ -76,10 +82,12 @@ def remember(
             raise click.UsageError("--file already gives the text; leave out --set text")
         # The whole path: the same name in another folder is another document.
         fields = {"text": _words(path), "source": str(path.resolve()), **fields}
-    kept = with_memory(
-        settings,
-        lambda memory: memory.remember(kind, fields, session_id=session_id, agent_id=agent_id, editor=this_person()),
-    )
+
+    async def keep(memory: "Memory") -> "Sequence[MemoryRecord]":
+        memory = await memory.in_project(project)
+        return await memory.remember(kind, fields, session_id=session_id, agent_id=agent_id, editor=this_person())
+
+    kept = with_memory(settings, keep)
     tell([remembered_line(kind, kept), *([f"created a new memory: {settings.database}"] if is_new else [])])
     tell(redaction_lines(kept[0].redacted))
 
@@ -96,6 +104,11 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
 @click.option("-k", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many at most.")
 @with_session
 @with_agent
+@click.option(
+    "--project",
+    metavar="PROJECT",
+    help="Only what is of this folder (. is this one) or name, and what is personal; `personal`: only that.",
+)
 @click.option(
     "--type",
     "types",
@@ -135,6 +148,7 @@ def search(
     limit: int,
     session_id: str | None,
     agent_id: str | None,
+    project: str | None,
     types: tuple[str, ...],
     roles: tuple[str, ...],
     names: tuple[str, ...],
@@ -155,6 +169,7 @@ def search(
     """
 
     async def found(memory: "Memory") -> SearchPage:
+        memory = await memory.in_project(project)
         now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
         filters = SearchFilters(
             types=frozenset(map(RecordType, types)),
@@ -182,8 +197,8 @@ def search(
         )
     else:
         given = {
-            "--session": session_id, "--type": types, "--role": roles, "--name": names, "--tag": tags,
-            "--origin": origins, "--min-importance": min_importance, "--since": since, "--until": until,
+            "--session": session_id, "--project": project, "--type": types, "--role": roles, "--name": names,
+            "--tag": tags, "--origin": origins, "--min-importance": min_importance, "--since": since, "--until": until,
         }  # fmt: skip
         tell(nothing_lines(page.note, [option for option, value in given.items() if value]))
 

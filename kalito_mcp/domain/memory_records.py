@@ -51,6 +51,8 @@ class Editor:
 
 
 SYSTEM_EDITOR: Final = Editor(EditorType.SYSTEM, "kalito")
+PROGRAM: Final = Editor(EditorType.AGENT, "python")
+"""The editor unless the caller names one: a program, whose words are not the user's."""
 
 
 @dataclass(frozen=True, slots=True)

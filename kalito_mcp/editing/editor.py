@@ -155,6 +155,28 @@ class RecordEditor:
             for one in current_parts(await self._parts(scope, record_id))
         ]
 
+    async def move(
+        self, scope: Scope, record_id: str, project: str | None, *, editor: Editor
+    ) -> Sequence[MemoryRecord]:
+        """Give a record, or all parts of a document, to a project; None makes it personal.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            Conflict: it belongs to a session; or the project has a document of the same source.
+        """
+
+        def change(record: MemoryRecord) -> Mapping[str, Any]:
+            if record.session_id is not None:
+                raise Conflict(
+                    f"{record.id} belongs to session {record.session_id!r}, and so to its project; move the session"
+                )
+            return with_changes(record.content, {"project": project})
+
+        return [
+            await self._edit(scope, one.id, change, EditType.UPDATE, editor)
+            for one in await self._parts(scope, record_id)
+        ]
+
     async def revert(
         self, scope: Scope, record_id: str, version: int, *, editor: Editor, expected_revision: int | None = None
     ) -> MemoryRecord:

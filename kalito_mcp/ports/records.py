@@ -108,6 +108,13 @@ class RecordWriter(RecordReader, Protocol):
             Conflict: `caused_by` would close a circle of causes; nothing was written.
         """
 
+    async def rename_project(self, owner: str, old: str, new: str) -> None:
+        """Give a known project another id. If that is a known project, too, the two become one.
+
+        Raises:
+            Conflict: both have a document of the same source; nothing was written.
+        """
+
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         """Delete the record's edits, because they quote text that was erased. The record keeps its content and
         revision, so an edit that is based on an older revision is still refused.

@@ -67,7 +67,7 @@ _READ_ONLY_OF_TYPE: Final[Mapping[RecordType, Mapping[str, str]]] = {
         _RANGE,
     ),
 }
-_OF_SESSION: Final = "it is that of the session; `kalito-mcp move` moves the session"
+_OF_SESSION: Final = "it is that of the session; `kalito-mcp project move` moves the session"
 _MOVABLE: Final = frozenset({RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK})
 _FIXED: Final[Mapping[RecordType, Mapping[str, str]]] = {
     RecordType.MESSAGE: {"role": "the sender of a message is fixed; leave it out"},

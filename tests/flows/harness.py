@@ -106,13 +106,20 @@ async def served(
     clock: Clock | None = None,
     ids: IdSource | None = None,
     settings: Settings | None = None,
+    project: str | None = None,
 ) -> AsyncIterator[Harness]:
-    """Serve a memory to a client of the given era. Yields the connected client."""
+    """Serve a memory, or what one project has of it, to a client of the given era. Yields the connected client."""
     if _IDLE:
         server, opener = _IDLE.pop()
     else:
         server = build_server(opener := _Opener())
-    opener.opens = lambda: open_memory(lay_empty_database(database), settings, clock=clock, ids=ids)
+
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[Memory]:
+        async with open_memory(lay_empty_database(database), settings, clock=clock, ids=ids) as memory:
+            yield await memory.in_project(project)
+
+    opener.opens = opens
     server.opened.default_session = default_session
     async with Client(server, mode=era) as client:
         yield Harness(client, server)

@@ -14,7 +14,9 @@ import aiosqlite
 import anyio
 import pytest
 
+from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import SchemaTooNew, StorageDamaged, StorageError
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
@@ -22,6 +24,7 @@ from kalito_mcp.storage.sqlite.row_hash import row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS
 from kalito_mcp.text.analysis import index_text
+from kalito_mcp.wiring import open_memory
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment
@@ -412,6 +415,25 @@ async def test_the_second_releases_records_keep_everything_and_get_their_agent(d
     assert (message.agent_id, message.revision, message.origin, message.recorded_at) == ("other", 1, "user", START_MS)
     assert pin.content["source_message_id"] == "msg_1"
     await store.close()
+
+
+async def test_a_session_of_a_release_without_projects_goes_along_with_the_first_that_goes_on_in_it(
+    database: Path,
+) -> None:
+    await open_and_close(database, BEFORE_TYPES)
+    write_with_the_second_release(database)
+    async with open_memory(database) as memory:
+        kite = await memory.in_project("kite")
+        recorded = await kite.record_messages("trip 1", [NewMessage(Role.USER, "The ferry leaves at noon.")])
+        assert recorded.session.project == "kite"
+        found = await kite.search_memory(SearchRequest("ferry", k=20), agent_id="default")
+        assert len(found.hits) + sum(len(hit.same) for hit in found.hits) == 6
+        personal = await memory.in_project("personal")
+        assert not (await personal.search_memory(SearchRequest("ferry"), agent_id="default")).hits
+        other = await (await memory.in_project("boat")).search_memory(SearchRequest("ferry"), agent_id="other")
+        assert other.hits, "a session that no project has taken along is personal"
+    assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
+    assert [one.name for one in database.parent.glob("*.backup")] == ["memory.db.before-3.backup"]
 
 
 async def test_a_record_number_that_was_used_before_the_migration_is_not_used_again(database: Path) -> None:

@@ -123,14 +123,16 @@ class RecordTools:
         ids = [one.id for one in kept]
         name = str(kept[0].content.get("document_id", kept[0].id))
         await self._notify_sessions(kept)
-        lines = [
-            f"Remembered {type} {name} ({plural(len(ids), 'record')}: {_listed(ids)}), revision {kept[0].revision}."
-        ]
+        project_id = kept[0].project
+        place = f" of project {project_id}" if project_id else ""
+        parts = f"{plural(len(ids), 'record')}: {_listed(ids)}"
+        lines = [f"Remembered {type} {name}{place} ({parts}), revision {kept[0].revision}."]
         redacted = list(kept[0].redacted)
         return answer(
             "\n".join([*lines, *redaction_lines(redacted)]),
             RememberedRecords(
                 id=name,
+                project=project_id,
                 records=len(ids),
                 record_ids=ids[:_SHOWN],
                 revision=kept[0].revision,

@@ -297,6 +297,7 @@ class RememberedRecords(Output):
     the first."""
 
     id: Annotated[str, Field(description="Names all parts of a document.")]
+    project: str | None = None
     records: int
     record_ids: list[str]
     revision: int

@@ -60,6 +60,17 @@ WHERE key = coalesce(:number, (SELECT key FROM records WHERE id = :id)) AND purg
 ON CONFLICT (record_key) DO UPDATE SET
     usage_count = usage_count + excluded.usage_count, last_used = max(last_used, excluded.last_used)
 """
+SELECT_PROJECT_KEYS: Final = "SELECT id, key FROM projects WHERE owner = :owner AND id IN (:old, :new)"
+UPDATE_PROJECT_ID: Final = "UPDATE projects SET id = :new WHERE key = :key"
+UPDATE_SESSIONS_OF_PROJECT: Final = """
+UPDATE sessions SET project_key = :new_key, revision = revision + 1 WHERE project_key = :old_key
+"""
+# A record without a session has its project in its hash.
+UPDATE_SESSION_RECORDS_OF_PROJECT: Final = """
+UPDATE records SET project_key = :new_key WHERE project_key = :old_key AND session_key IS NOT NULL
+"""
+SELECT_OWN_RECORDS_OF_PROJECT: Final = f"SELECT {STORED_COLUMNS} FROM records r WHERE r.project_key = :project_key"
+DELETE_PROJECT: Final = "DELETE FROM projects WHERE key = :key"
 DELETE_EDITS: Final = "DELETE FROM memory_edits WHERE record_key = :key"
 DELETE_USAGE: Final = "DELETE FROM record_usage WHERE record_key = :key"
 DELETE_RECORD: Final = "DELETE FROM records WHERE key = :key"
@@ -121,12 +132,32 @@ class RecordStatements(RecordQueries):
             project_key=project_key,
             tokens=edit.tokens,
         )
-        await self._all(UPDATE_RECORD, **after)
+        await self._replace(after)
         changes = changed_fields(rows.content_of(before), rows.content_of(after))
         row = rows.edit_row(record.key, version, edit.type, edit.editor, edit.edited_at, changes)
         await self._connection.execute_fetchall(INSERT_EDIT, row)
         await self._update_derived(before, after)
         return await self._reread(record)
+
+    async def _replace(self, row: StoredRow) -> None:
+        try:
+            await self._all(UPDATE_RECORD, **row)
+        except sqlite3.IntegrityError as error:
+            raise Conflict(
+                f"the project has a document of the source {row['source']!r} already; forget or move that one first"
+            ) from error
+
+    async def rename_project(self, owner: str, old: str, new: str) -> None:
+        keys = dict(await self._all(SELECT_PROJECT_KEYS, owner=owner, old=old, new=new))
+        if new not in keys:
+            await self._all(UPDATE_PROJECT_ID, key=keys[old], new=new)
+            return
+        merged = {"old_key": keys[old], "new_key": keys[new]}
+        await self._all(UPDATE_SESSIONS_OF_PROJECT, **merged)
+        await self._all(UPDATE_SESSION_RECORDS_OF_PROJECT, **merged)
+        for row in await self._all(SELECT_OWN_RECORDS_OF_PROJECT, project_key=keys[old]):
+            await self._replace(rows.hashed({**rows.stored(row), "project_key": keys[new]}))
+        await self._all(DELETE_PROJECT, key=keys[old])
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         await self._stored(record)

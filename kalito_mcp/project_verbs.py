@@ -1,0 +1,126 @@
+"""The verbs of `Memory` for projects: narrow it to one, move what is of one, and rename it."""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Final, Self
+
+from kalito_mcp.contexts.manager import MemoryManager
+from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
+from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.editing.editor import RecordEditor
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.ports.store import Store
+from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_of
+from kalito_mcp.retrieval.known_names import find_project, find_session
+from kalito_mcp.safety.redaction import checked_handle
+
+_MOST_LISTED: Final = 1_000
+
+
+class ProjectVerbs:
+    """The part of `Memory` that works on projects."""
+
+    manager: MemoryManager
+    _editor: RecordEditor
+    _owner: str
+    _project: str | None
+    _projects: ProjectPolicy
+    _store: Store
+
+    async def in_project(self, project: str | None) -> Self:
+        """The same memory for one project: it reads what is of the project and what is personal, and writes into it.
+
+        `project` is the path of a repository or a folder, the last part of a known one's path, or any other name;
+        `"personal"` means none, and None all: then it writes into the project of the session, or personal records.
+
+        Raises:
+            InvalidInput: the name is not acceptable, mistyped, or that of several projects.
+        """
+        named = None if project is None else await self._named(project)
+        narrowed = copy(self)
+        narrowed._project = named
+        narrowed.manager = self.manager.in_project(named)
+        return narrowed
+
+    async def in_project_of(self, session_id: str) -> Self:
+        """The same memory for the project of a session, or as it is if there is no such session."""
+        async with self._store.read() as view:
+            session = await view.sessions.get(Scope(self._owner, session=session_id))
+        return self if session is None else await self.in_project(session.project or PERSONAL)
+
+    async def projects(self) -> Sequence[tuple[str, int]]:
+        """The ids of the newest thousand projects, each with its number of sessions."""
+        async with self._store.read() as view:
+            return await view.sessions.projects(self._owner, limit=_MOST_LISTED)
+
+    async def move_session(self, session_id: str, project: str | None) -> Session:
+        """Give a session, with all its messages, summaries and pins, to a project; None makes it personal.
+
+        Raises:
+            SessionNotFound: no such session.
+            InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
+        """
+        target = await self._target(project)
+        async with self._store.write() as transaction:
+            session = await find_session(transaction, Scope(self._owner, session=session_id))
+            await transaction.sessions.move(session, target)
+            return await find_session(transaction, Scope(self._owner, session=session_id))
+
+    async def move_record(
+        self, record_id: str, project: str | None, *, editor: Editor = PROGRAM
+    ) -> Sequence[MemoryRecord]:
+        """Give a record that is in no session, or all parts of such a document, to a project; None makes it personal.
+        The record's history tells of it.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            InvalidInput: see `move_session`.
+            Conflict: the record belongs to a session; or the project has a document of the same source.
+        """
+        return await self._editor.move(Scope(self._owner), record_id, await self._target(project), editor=editor)
+
+    async def rename_project(self, old: str, new: str) -> str:
+        """Give a project, with all its sessions and records, another name, such as the path of a folder that was moved.
+        Returns the new one. If that is a known project, the two become one.
+
+        Raises:
+            InvalidInput: no such project, or a name is not acceptable, mistyped, or that of several projects.
+            Conflict: both projects have a document of the same source; nothing was changed.
+        """
+        known = [project for project, _ in await self.projects()]
+        before = old if old in known else await self._named(old)
+        if before not in known:
+            raise InvalidInput(f"no project {old!r}; `kalito-mcp project list` lists them")
+        after = project_of(new, self._projects) if is_path(new) else checked_handle(new, "project")
+        if after == PERSONAL:
+            raise InvalidInput(f"{new!r} is no project; name a folder other than your home, or any other name")
+        if before != after:
+            async with self._store.write() as transaction:
+                await transaction.records.rename_project(self._owner, before, after)
+        return after
+
+    async def _named(self, project: str) -> str:
+        """The id of the project that a caller means."""
+        if project == PERSONAL:
+            return project
+        checked_handle(project, "project")
+        if is_path(project):
+            return project_of(project, self._projects)
+        async with self._store.read() as view:
+            return await find_project(view, self._owner, project)
+
+    async def _target(self, project: str | None) -> str | None:
+        """The same for a project that something moves to; None for what becomes personal."""
+        named = PERSONAL if project is None else await self._named(project)
+        return None if named == PERSONAL else named
+
+    def _check_remembered(self) -> None:
+        """Raise Conflict in a project where nothing is remembered."""
+        if self._project is not None and is_ignored(self._project, self._projects):
+            raise Conflict(
+                f"nothing is remembered in {self._project}: the setting projects.ignored names it; go on without"
+            )
+
+    def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
+        return Scope(owner=self._owner, agent=agent_id, session=session_id, project=self._project)

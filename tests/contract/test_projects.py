@@ -1,0 +1,143 @@
+"""Projects in the store: where sessions and records belong, moving them, and what each project reads."""
+
+import pytest
+
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.ports.store import Store
+from tests import drafts
+from tests.contract.test_isolation import HOSTILE
+from tests.index_reads import shown
+from tests.scripted import START_MS
+
+pytestmark = pytest.mark.anyio
+
+
+async def said(store: Store, session_id: str, text: str, project: str | None = None) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session=session_id, project=project), now_ms=START_MS)
+        await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
+
+
+async def noted(store: Store, text: str, project: str | None = None, *, source: str | None = None) -> MemoryRecord:
+    fields = {"source": source or f"note:{text} {project}", "document_id": f"doc {text} {project}", "chunk_index": 0}
+    async with store.write() as transaction:
+        draft = drafts.record(RecordType.DOCUMENT, text, record_id=f"doc {text} {project}", **fields)
+        [record] = await transaction.records.add_records(Scope(project=project), [draft], now_ms=START_MS)
+        return record
+
+
+async def texts(store: Store, project: str | None) -> set[str]:
+    """The texts that a search and a listing of the project read."""
+    scope = Scope(agent="default", project=project)
+    async with store.read() as view:
+        found = {one.text for one in await shown(view, scope)}
+        listed = {
+            one.text for one in await view.records.list_records(scope, frozenset({RecordType.DOCUMENT}), limit=100)
+        }
+        assert listed <= found
+        return found
+
+
+async def test_a_project_reads_its_own_and_what_is_personal(store: Store) -> None:
+    await said(store, "a", "kite in one", "one")
+    await said(store, "b", "kite in two", "two")
+    await said(store, "c", "kite of mine")
+    await noted(store, "kite note in one", "one")
+    await noted(store, "kite note of mine")
+    assert await texts(store, "one") == {"kite in one", "kite of mine", "kite note in one", "kite note of mine"}
+    assert await texts(store, "two") == {"kite in two", "kite of mine", "kite note of mine"}
+    assert await texts(store, PERSONAL) == await texts(store, "three") == {"kite of mine", "kite note of mine"}
+    assert len(await texts(store, None)) == 5
+
+
+async def test_projects_with_hostile_names_never_reach_each_others_records(store: Store) -> None:
+    for number, name in enumerate(HOSTILE):
+        await said(store, f"session {number}", f"secret {number}", name)
+    for number, name in enumerate(HOSTILE):
+        assert await texts(store, name) == {f"secret {number}"}
+
+
+async def test_a_session_belongs_to_the_project_that_it_was_begun_in(store: Store) -> None:
+    await said(store, "a", "x", "one")
+    await said(store, "a", "y")  # without a project: into that of the session
+    assert await texts(store, "one") == {"x", "y"}
+    with pytest.raises(InvalidInput, match="belongs to project 'one'; send project='one', or use another session_id"):
+        await said(store, "a", "z", "two")
+    with pytest.raises(InvalidInput, match="belongs to project 'one'"):
+        await said(store, "a", "z", PERSONAL)
+    await said(store, "mine", "z", PERSONAL)
+    with pytest.raises(InvalidInput, match="is of no project; send project='personal'"):
+        await said(store, "mine", "z", "one")
+
+
+async def test_a_session_moves_with_all_that_belongs_to_it(store: Store) -> None:
+    await said(store, "a", "kite", "one")
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="a"), now_ms=START_MS)
+        await transaction.conversations.add_pins(session, [drafts.pin("kite pin")])
+        await transaction.sessions.move(session, "two")
+    assert await texts(store, "one") == set()
+    assert await texts(store, "two") == {"kite", "kite pin"}
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="a"), now_ms=START_MS)
+        assert session.project == "two"
+        await transaction.sessions.move(session, None)
+    assert await texts(store, "three") == {"kite", "kite pin"}
+
+
+async def test_a_record_moves_by_an_edit_that_its_history_tells_of(store: Store) -> None:
+    note = await noted(store, "kite", "one")
+    async with store.write() as transaction:
+        moved = await transaction.records.change(note, drafts.edit(note, {"project": "two"}))
+    assert moved.project == "two"
+    assert (await texts(store, "one"), await texts(store, "two")) == (set(), {"kite"})
+    async with store.read() as view:
+        [told] = await view.records.edits(moved)
+    assert told.before == {"project": "one"}
+
+
+async def test_a_document_does_not_move_where_its_source_is_known(store: Store) -> None:
+    await noted(store, "kite", "one", source="a.txt")
+    other = await noted(store, "string", "two", source="a.txt")
+    with pytest.raises(Conflict, match=r"has a document of the source 'a\.txt' already"):
+        async with store.write() as transaction:
+            await transaction.records.change(other, drafts.edit(other, {"project": "one"}))
+    assert await texts(store, "two") == {"string"}
+
+
+async def test_a_renamed_project_keeps_everything(store: Store) -> None:
+    await said(store, "a", "kite", "/old")
+    await noted(store, "kite note", "/old")
+    async with store.write() as transaction:
+        await transaction.records.rename_project("local", "/old", "/new")
+    assert await texts(store, "/new") == {"kite", "kite note"}
+    assert await texts(store, "/old") == set()
+    async with store.read() as view:
+        assert await view.sessions.projects("local", limit=9) == [("/new", 1)]
+
+
+async def test_two_projects_become_one(store: Store) -> None:
+    await said(store, "a", "old kite", "/old")
+    await noted(store, "old note", "/old")
+    await said(store, "b", "new kite", "/new")
+    await noted(store, "new note", "/new")
+    async with store.write() as transaction:
+        await transaction.records.rename_project("local", "/old", "/new")
+    assert await texts(store, "/new") == {"old kite", "old note", "new kite", "new note"}
+    async with store.read() as view:
+        assert await view.sessions.projects("local", limit=9) == [("/new", 2)]
+        assert not await view.records.damaged(["doc old note /old"])
+
+
+async def test_two_projects_with_a_document_of_one_source_stay_two(store: Store) -> None:
+    await said(store, "a", "kite", "/old")
+    await noted(store, "old", "/old", source="a.txt")
+    await noted(store, "new", "/new", source="a.txt")
+    with pytest.raises(Conflict, match=r"a\.txt"):
+        async with store.write() as transaction:
+            await transaction.records.rename_project("local", "/old", "/new")
+    assert await texts(store, "/old") == {"kite", "old"}
+    assert await texts(store, "/new") == {"new"}
