@@ -28,9 +28,9 @@ from kalito_mcp.safety.escaping import as_data, json_text
 _PINS_SHARE: Final = 0.2
 # Where the query finds something. The hits get the rest first, and what is left after them goes to all. Chosen so that
 # most of LoCoMo's questions have their evidence in the context of a long session (`python -m bench.evidence`).
-_RECENT_SHARE_BESIDE_HITS: Final = 0.12
-_PINS_SHARE_BESIDE_HITS: Final = 0.08
-_SUMMARIES_SHARE_BESIDE_HITS: Final = 0.15
+_RECENT_SHARE_BESIDE_HITS: Final = 0.06
+_PINS_SHARE_BESIDE_HITS: Final = 0.05
+_SUMMARIES_SHARE_BESIDE_HITS: Final = 0.1
 
 _MAX_CHARS_PER_TOKEN: Final = 16
 """More than any useful text has. It bounds the search for the length of a shortened message."""
@@ -235,7 +235,7 @@ class Packer:
         tokens = cache(self._counter.count)
 
         def lines(kept: int) -> list[str]:
-            return [line for one in passages(older[:kept]) for line in render.passage_lines(one, session_id)]
+            return render.history_lines(passages(older[:kept]), session_id)
 
         def cost(kept: int) -> int:
             return self._headings[render.HISTORY_HEADING] + sum(tokens(line) + self._newline for line in lines(kept))

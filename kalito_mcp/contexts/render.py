@@ -87,8 +87,36 @@ def pin_piece(pin: SemanticPin) -> Piece:
     return _piece(label, pin.content, pin.tokens)
 
 
-def passage_lines(passage: Sequence[Turn], session_id: str | None) -> list[str]:
-    """Return a line for each turn: speaker and text, a hit's id, and the day if it differs from the line before."""
+def history_lines(found: Sequence[Sequence[Turn]], session_id: str | None) -> list[str]:
+    """Return the lines of the passages, in their order. Several of one other session stand below its name, where the
+    first of them would be."""
+    of_place: dict[tuple[str | None, str | None], list[Sequence[Turn]]] = {}
+    for passage in found:
+        of_place.setdefault((passage[0].said.session_id, passage[0].said.project), []).append(passage)
+    lines: list[str] = []
+    is_below_name = False
+    for together in of_place.values():
+        said = together[0][0].said
+        place = _place(said, session_id)
+        if place and len(together) == 1:
+            lines += _passage_lines(together[0], f" {place}")
+            continue
+        if place or is_below_name:
+            lines.append(f"{place or ('in this session' if said.session_id else 'in no session')}:")
+            is_below_name = True
+        lines += [line for passage in together for line in _passage_lines(passage, "")]
+    return lines
+
+
+def _place(said: Hit | Candidate, session_id: str | None) -> str:
+    """Return where it was said; nothing for the session of the context, and for no session of its project."""
+    names = [] if said.session_id in (session_id, None) else [f"in session {_quote(said.session_id or '')}"]
+    return " ".join([*names, *([f"of project {_quote(said.project)}"] if said.project is not None else [])])
+
+
+def _passage_lines(passage: Sequence[Turn], place: str) -> list[str]:
+    """Return a line for each turn: speaker and text, a hit's id, and the day if it differs from the line before. The
+    first has the place."""
     lines: list[str] = []
     shown_day = ""
     for turn in passage:
@@ -98,10 +126,7 @@ def passage_lines(passage: Sequence[Turn], session_id: str | None) -> list[str]:
         if day != shown_day:
             label.append(day)
             shown_day = day
-        place = "" if lines or said.session_id in (session_id, None) else f" in session {_quote(said.session_id or '')}"
-        if said.project is not None and not lines:
-            place += f" of project {_quote(said.project)}"
-        label.append(_speaker(said) + place + _source_note(said.origin, said.role))
+        label.append(_speaker(said) + ("" if lines else place) + _source_note(said.origin, said.role))
         lines.append(f"{'  ' if lines else '- '}{', '.join(label)}: {as_data(turn.text)}")
     return lines
 
