@@ -6,6 +6,7 @@ from typing import Any
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.kinds import NOTE, as_record
 from kalito_mcp.errors import InvalidInput
@@ -49,6 +50,7 @@ class RecordVerbs(ProjectVerbs):
             str(record_type),
             fields,
             editor,
+            has_project=self._scope(session_id, agent_id).project not in (None, PERSONAL),
             new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
         )
         return await self._editor.remember(self._scope(session_id, agent_id), kind, given, editor=editor, origin=origin)

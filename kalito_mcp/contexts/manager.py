@@ -7,55 +7,41 @@ conversation in memory, except in a cache that is valid only until any process w
 import logging
 from collections.abc import Collection, Sequence
 from copy import copy
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.cache import CachePolicy, RevisionCache
+from kalito_mcp.contexts.known import KnownReader, chosen
 from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
 from kalito_mcp.contexts.recaller import Recalled, Recaller
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
-from kalito_mcp.domain.memory_records import AUTO_KEY
 from kalito_mcp.domain.records import (
-    PIN_IMPORTANCE,
     ConversationSummary,
     CreatePinRequest,
     CreateSummaryRequest,
     MessageWithImportance,
-    Origin,
     RecordType,
     SemanticPin,
-    least_trusted,
     message_record_id,
 )
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
-from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState, unrecorded_session
-from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
-from kalito_mcp.errors import (
-    ClientKeyReused,
-    Conflict,
-    InvalidInput,
-    RecordNotFound,
-    SessionFinalized,
-    SessionNotFound,
-    StorageDamaged,
-)
+from kalito_mcp.domain.sessions import MemoryStats, Session, unrecorded_session
+from kalito_mcp.domain.validation import LimitsPolicy, checked_name, message_number
+from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionNotFound, StorageDamaged
+from kalito_mcp.pins.pinner import Pinner
 from kalito_mcp.ports.clock import Clock, IdSource
-from kalito_mcp.ports.conversations import PinDraft, SessionView
+from kalito_mcp.ports.conversations import SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
-from kalito_mcp.retrieval.known_names import find_session, refuse_mistaken
+from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.safety.escaping import as_data
-from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.safety.trust import trusted
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
-from kalito_mcp.text.analysis import index_text
 
 _log: Final = logging.getLogger("kalito.manager")
 
@@ -95,12 +81,11 @@ class MemoryManager:
         self._searcher = searcher
         self._recaller = Recaller(store, searcher, wanted=context.relevant_messages)
         self._packer = Packer(counter, context)
-        self._counter = counter
+        self._known = KnownReader(store, clock, cache)
+        self._pins = Pinner(store, counter, clock, ids, limits=limits)
         self._clock = clock
-        self._ids = ids
         self._context = context
         self._importance = importance
-        self._limits = limits
         self._fence_secret = fence_secret
         self._owner = owner
         self._project: str | None = None
@@ -133,18 +118,25 @@ class MemoryManager:
         recent = [one for one in view.tail if one.seq <= seen_from]
         pending = [recent.pop()] if pending_input and recent and recent[-1].role == "user" else []
         recent = recent[-shown:] if shown else []
+        known = await self._known.read(session, self._project, included)
+        withheld += len(known.withheld - {pin.id for pin in view.pins})
+        pins = [pin for pin in view.pins if pin.id not in known.superseded]
         found = Recalled()
         if query and has_query:
             already_shown = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in view.pins}
+            already_shown |= known.withheld | known.superseded
             scope = Scope(session.owner, session.agent, project=self._project)
             found = await self._recaller.recall(scope, session, query, already_shown, included, seen_from=seen_from)
             withheld += found.withheld
+        lasting = chosen(known, found.hits, pins, most=self._context.known)
+        lasting_ids = {one.record_id for one in lasting}
         parts = ContextParts(
             session_id=session.id or None,
             recent=recent,
-            pins=view.pins,
+            known=lasting,
+            pins=pins,
             summaries=[one for one in view.summaries if one.start_seq <= seen_from],
-            hits=found.hits,
+            hits=[hit for hit in found.hits if hit.record_id not in lasting_ids],
             neighbours=found.neighbours,
             query=query or "",
             withheld=withheld,
@@ -158,77 +150,7 @@ class MemoryManager:
 
     async def create_semantic_pin(self, request: CreatePinRequest) -> SemanticPin:
         """See `Memory.create_pin`."""
-        checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
-        checked_handle(request.session_id, "session_id")
-        key = request.client_key
-        if key is not None and checked_name(key, "client_key").startswith(AUTO_KEY):
-            raise InvalidInput(
-                f"client_key {key!r} begins with {AUTO_KEY!r}, reserved for the memory's own pins; choose another"
-            )
-        request, redacted = cleaned(request)
-        content, source = request.content, request.source_message_id
-        importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
-        now_ms = self._clock.now_ms()
-        draft = PinDraft(
-            id=self._ids.record_id("pin", now_ms),
-            content=content,
-            source_message_id=(
-                None if source is None else message_record_id(message_number(source, "source_message_id"))
-            ),
-            importance=clamp_importance(importance),
-            tokens=self._counter.count(as_data(content)),
-            pin_type=request.pin_type,
-            created_at=now_ms,
-            client_key=request.client_key,
-            indexed=index_text(content),
-            origin=request.origin,
-            client=request.client,
-        )
-        scope = self._scope(request.session_id)
-        async with self._store.write() as transaction:
-            if await transaction.sessions.get(scope) is None:
-                await refuse_mistaken(transaction, scope)
-            session = await transaction.sessions.ensure(scope, now_ms=now_ms)
-            if session.state is not SessionState.OPEN:
-                raise SessionFinalized(session.id, session.state)
-            if draft.source_message_id is not None:
-                number = message_number(draft.source_message_id)
-                said = await transaction.conversations.message(scope, number)
-                if said is None:
-                    raise RecordNotFound(
-                        f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}; "
-                        "leave it out, or use another id"
-                    )
-                if said.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
-                    raise Conflict(
-                        f"{draft.source_message_id} is not the user's own text (origin: {said.origin}); "
-                        "ask the user, then call again with confirmed=true"
-                    )
-                origin = least_trusted((draft.origin, said.origin))
-                draft = replace(draft, origin=origin, created_at=said.created_at)
-            added = await transaction.conversations.add_pins(session, [draft])
-            if not added:
-                key = draft.client_key
-                before = await transaction.conversations.pin_by_client_key(session, key) if key else None
-                if before is None:
-                    raise Conflict(
-                        "this pin was permanently erased and is not stored again; rephrase it if it should be kept"
-                    )
-                if before.content != content:
-                    raise ClientKeyReused(key or "")
-                return replace(before, redacted=redacted)
-        return SemanticPin(
-            id=draft.id,
-            session_id=session.id,
-            content=content,
-            source_message_id=draft.source_message_id,
-            importance_score=draft.importance,
-            pin_type=draft.pin_type,
-            created_at=draft.created_at,
-            tokens=draft.tokens,
-            origin=draft.origin,
-            redacted=redacted,
-        )
+        return await self._pins.create(self._scope(request.session_id), request)
 
     def in_project(self, project: str | None) -> "MemoryManager":
         """The same for one project; see `Memory.in_project`."""

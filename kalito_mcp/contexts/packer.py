@@ -1,8 +1,8 @@
 """Chooses which parts of a session fit into a context's token budget. Pure.
 
 The order of choice, each part while it fits: the frame; the newest `min_recent` messages; what matches the query, best
-first; pins, most important first; summaries, newest first; further recent messages, newest first and without gaps; then
-the turns next to the matches (see `passages`).
+first; what is known beyond the session; pins, most important first; summaries, newest first; further recent messages,
+newest first and without gaps; then the turns next to the matches (see `passages`).
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
 less than a fifth of the budget. Where the query finds something, they, the pins and the summaries are sure of a small
 share each, and the matches get the rest first. The final text is counted whole, so the budget includes its frame and
@@ -18,6 +18,7 @@ from typing import Final
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.passages import HIT_CHARS, Turn, passages, turns
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.domain.validation import Policy, bounded
@@ -54,11 +55,15 @@ class ContextPolicy(Policy):
     fallback_messages: int = bounded(10, least=1)
     relevant_messages: int = 40
     """Of those, the ones that fit and are not far below the best."""
+    known: int = 5
+    """Of what is known beyond the session: the most important, and as many again that match the query."""
+    known_share: float = bounded(0.05, most=1)
+    """Of the budget, kept for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextParts:
-    """Everything that could go in. `recent` and `summaries` are oldest first, `pins` and `hits` best first.
+    """Everything that could go in. `recent` and `summaries` are oldest first, `known`, `pins` and `hits` best first.
     `neighbours` are the messages around the hits, and `query` is what found the hits. `withheld` counts the untrusted
     records that are not among them; `note` is that of the search."""
 
@@ -71,6 +76,7 @@ class ContextParts:
     query: str = ""
     withheld: int = 0
     note: str | None = None
+    known: Sequence[KnownRecord] = ()
 
 
 @dataclass(slots=True)
@@ -80,6 +86,7 @@ class _Packing:
 
     left: int
     recent: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
+    known: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     pins: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     summaries: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     hits: int = 0
@@ -113,6 +120,7 @@ class Packer:
             BudgetTooSmall: the frame and the stub of the newest message do not fit; the message says the minimum.
         """
         most_left_out = {
+            "known": len(parts.known),
             "relevant_messages": len(parts.hits),
             "semantic_pins": len(parts.pins),
             "summaries": len(parts.summaries),
@@ -148,6 +156,7 @@ class Packer:
         return replace(
             parts,
             recent=[replace(one, tokens=self._count(one.text)) for one in parts.recent],
+            known=[replace(one, tokens=self._count(one.text)) for one in parts.known],
             pins=[replace(one, tokens=self._count(one.content)) for one in parts.pins],
             summaries=[replace(one, tokens=self._count(one.summary)) for one in parts.summaries],
         )
@@ -168,6 +177,7 @@ class Packer:
     ) -> MemoryContext:
         """Return the context of the pieces taken, counted whole."""
         left_out = {
+            "known": len(parts.known) - len(packing.known),
             "recent_messages": len(parts.recent) - len(packing.recent),
             "semantic_pins": len(parts.pins) - len(packing.pins),
             "summaries": len(parts.summaries) - len(packing.summaries),
@@ -176,6 +186,7 @@ class Packer:
         }
         text = render.assemble(
             frame,
+            known=_ordered_lines(packing.known),
             summaries=_ordered_lines(packing.summaries),
             pins=_ordered_lines(packing.pins),
             hits=packing.history,
@@ -195,19 +206,36 @@ class Packer:
             text=text,
             left_out={part: count for part, count in left_out.items() if count},
             note=parts.note,
+            known=tuple(parts.known[place] for place in sorted(packing.known)),
         )
         return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
 
     def _try_pack(self, parts: ContextParts, older: Sequence[Turn], allowance: int) -> _Packing | None:
         packing = _Packing(left=allowance)
-        pins = self._pin_tokens(parts.pins, int(allowance * (_PINS_SHARE_BESIDE_HITS if older else _PINS_SHARE)))
+        pins = self._needed(
+            render.PINS_HEADING,
+            map(render.pin_piece, parts.pins),
+            most=int(allowance * (_PINS_SHARE_BESIDE_HITS if older else _PINS_SHARE)),
+        )
+        known = self._needed(
+            render.KNOWN_HEADING,
+            map(render.known_piece, parts.known),
+            most=int(allowance * self._policy.known_share),
+        )
         room = int(allowance * _RECENT_SHARE_BESIDE_HITS) if older else allowance
-        if not self._take_protected(packing, parts.recent, room=room, reserved=pins):
+        if not self._take_protected(packing, parts.recent, room=room, reserved=known + pins):
             return None
         if older:
             summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
             hits = sum(turn.is_hit for turn in older)
-            self._take_passages(packing, older[:hits], parts.session_id, reserved=pins + summaries)
+            self._take_passages(packing, older[:hits], parts.session_id, reserved=known + pins + summaries)
+        self._take_each(
+            packing,
+            packing.known,
+            render.KNOWN_HEADING,
+            ((place, render.known_piece(one)) for place, one in enumerate(parts.known)),
+            reserved=pins,
+        )
         self._take_each(
             packing,
             packing.pins,
@@ -254,16 +282,19 @@ class Packer:
         part: dict[int, render.Piece],
         heading: str,
         pieces: Iterable[tuple[int, render.Piece]],
+        *,
+        reserved: int = 0,
     ) -> None:
-        """Take every piece that fits; the first also pays for the heading."""
+        """Take every piece that fits beside what is `reserved`; the first also pays for the heading."""
         for place, piece in pieces:
-            packing.take(part, place, piece, self._cost(piece) + (0 if part else self._headings[heading]))
+            cost = self._cost(piece) + (0 if part else self._headings[heading])
+            if cost <= packing.left - reserved:
+                packing.take(part, place, piece, cost)
 
-    def _pin_tokens(self, pins: Sequence[SemanticPin], most: int) -> int:
-        """Return the tokens that the pins need, at most this many. Three long messages must not push out an allergy."""
-        if not pins:
-            return 0
-        return min(most, self._headings[render.PINS_HEADING] + sum(self._cost(render.pin_piece(pin)) for pin in pins))
+    def _needed(self, heading: str, pieces: Iterable[render.Piece], *, most: int) -> int:
+        """Return the tokens that these need, at most this many. Three long messages must not push out an allergy."""
+        needed = sum(map(self._cost, pieces))
+        return min(most, self._headings[heading] + needed) if needed else 0
 
     def _summary_tokens(self, summaries: Sequence[ConversationSummary], most: int) -> int:
         """Return the tokens that the newest summaries need that fit into this many."""

@@ -1,9 +1,9 @@
 """Renders a context as text for a language model. Pure.
 
-The order is the specification's "Format for AI consumption": instruction, summaries, pins, older messages,
-"--- RECENT CONVERSATION ---", recent messages. Remembered text is between two markers with a fence that no author can
-know. A remembered line that looks like one of ours is indented, and control characters are escaped. Remembered text is
-data, whatever it says.
+What is known comes first. The rest is in the order of the specification's "Format for AI consumption": instruction,
+summaries, pins, older messages, "--- RECENT CONVERSATION ---", recent messages. Remembered text is between two markers
+with a fence that no author can know. A remembered line that looks like one of ours is indented, and control characters
+are escaped. Remembered text is data, whatever it says.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +12,12 @@ from functools import lru_cache
 from typing import Final
 
 from kalito_mcp.contexts.passages import Turn
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
     Origin,
+    Reach,
     Role,
     SemanticPin,
     origin_of_role,
@@ -26,12 +28,18 @@ from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.plurals import plural
 
 SUMMARIES_HEADING: Final = "SUMMARIES (background context)"
+KNOWN_HEADING: Final = "KNOWN (of the user and of this project, in every conversation)"
 PINS_HEADING: Final = "PINS (important facts)"
 HISTORY_HEADING: Final = "HISTORICAL MESSAGES (condensed)"
 RECENT_HEADING: Final = "--- RECENT CONVERSATION ---"
-HEADINGS: Final = (SUMMARIES_HEADING, PINS_HEADING, HISTORY_HEADING, RECENT_HEADING)
+HEADINGS: Final = (KNOWN_HEADING, SUMMARIES_HEADING, PINS_HEADING, HISTORY_HEADING, RECENT_HEADING)
 
-_LEFT_OUT: Final = {"relevant_messages": "matching message", "semantic_pins": "pin", "summaries": "summary"}
+_LEFT_OUT: Final = {
+    "known": "known fact",
+    "relevant_messages": "matching message",
+    "semantic_pins": "pin",
+    "summaries": "summary",
+}
 """What the last line names. Older messages are always left out, and summarised."""
 
 _SOURCES: Final = {
@@ -85,6 +93,14 @@ def pin_piece(pin: SemanticPin) -> Piece:
     source = f" of {pin.source_message_id}" if pin.source_message_id else ""
     label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}, {_day(pin.created_at)}: "
     return _piece(label, pin.content, pin.tokens)
+
+
+def known_piece(known: KnownRecord) -> Piece:
+    """Label what is known with its project, if it has one, its source and its day."""
+    of_project = "of this project, " if known.reach is Reach.PROJECT else ""
+    return _piece(
+        f"- {of_project}{_day(known.created_at)}{_source_note(known.origin, None)}: ", known.text, known.tokens
+    )
 
 
 def history_lines(found: Sequence[Sequence[Turn]], session_id: str | None) -> list[str]:
@@ -171,6 +187,7 @@ def shorten(piece: Piece, *, at_most: int, fits: Callable[[Piece], bool]) -> Pie
 def assemble(
     frame: tuple[str, str],
     *,
+    known: Sequence[str] = (),
     summaries: Sequence[str],
     pins: Sequence[str],
     hits: Sequence[str],
@@ -179,7 +196,7 @@ def assemble(
 ) -> str:
     """Return the whole text. An empty part has no heading. `last` is the line after the frame."""
     lines = [frame[0]]
-    for heading, pieces in zip(HEADINGS, (summaries, pins, hits, recent), strict=True):
+    for heading, pieces in zip(HEADINGS, (known, summaries, pins, hits, recent), strict=True):
         if pieces:
             lines += [heading, *pieces]
     return "\n".join([*lines, frame[1], *filter(None, [last])])

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Hit
 
@@ -22,8 +23,9 @@ class Include(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryContext:
-    """The parts of a session that fit a token budget.
+    """What is known beyond the session, and the parts of the session, that fit a token budget.
 
+    `known` is what matches the query, then the most important; nothing of it is among the pins or the matches.
     `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first. `relevant_messages` match
     the query, best first; they are older ones of any session. All have their texts as the context shows them: a long
     one is shortened. `total_tokens` counts `text`, the rendered context with its frame, or what `to_dict` gives if
@@ -41,11 +43,13 @@ class MemoryContext:
     text: str
     left_out: dict[str, int] = field(default_factory=dict[str, int])
     note: str | None = None
+    known: tuple[KnownRecord, ...] = ()
 
     @property
     def used_ids(self) -> list[str]:
-        """The ids of its pins, summaries and matches."""
+        """The ids of what is known, its pins, summaries and matches."""
         return [
+            *(one.record_id for one in self.known),
             *(pin.id for pin in self.semantic_pins),
             *(summary.id for summary in self.summaries),
             *(hit.record_id for hit in self.relevant_messages),
@@ -56,6 +60,7 @@ class MemoryContext:
         return {
             "session_id": self.session_id,
             "recent_messages": [message.to_dict() for message in self.recent_messages],
+            "known": [one.to_dict() for one in self.known],
             "semantic_pins": [pin.to_dict() for pin in self.semantic_pins],
             "summaries": [summary.to_dict() for summary in self.summaries],
             "relevant_messages": [hit.to_dict() for hit in self.relevant_messages],

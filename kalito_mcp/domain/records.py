@@ -76,6 +76,14 @@ class PinType(StrEnum):
     SYSTEM = "system"
 
 
+class Reach(StrEnum):
+    """Where a pin is known: in its conversation, in all of its project, or in all of the person's."""
+
+    SESSION = "session"
+    PROJECT = "project"
+    PERSON = "person"
+
+
 class SummaryMethod(StrEnum):
     """Who wrote a summary."""
 
@@ -154,7 +162,8 @@ class MessageWithImportance:
 
 @dataclass(frozen=True, slots=True)
 class SemanticPin:
-    """An important fact that every context of its session shows. Its id is `pin_<milliseconds>_<nine characters>`.
+    """An important fact that contexts show: those of its session, of its project, or all of the person's, by its
+    `reach`. Its id is `pin_<milliseconds>_<nine characters>`.
 
     `created_at` is when its source message was said; without one, when it was pinned.
     """
@@ -168,6 +177,7 @@ class SemanticPin:
     created_at: int
     tokens: int
     origin: Origin = Origin.ASSISTANT
+    reach: Reach = Reach.SESSION
     redacted: tuple[str, ...] = field(default=(), compare=False)
     """What the call that returns this removed from its input: kinds of secrets, and `private`. Empty after a read."""
 
@@ -177,6 +187,7 @@ class SemanticPin:
             {
                 "id": self.id,
                 "session_id": self.session_id,
+                "scope": str(self.reach),
                 "content": self.content,
                 "source_message_id": self.source_message_id,
                 "importance_score": self.importance_score,
@@ -255,7 +266,7 @@ class CreatePinRequest:
     """Pin `content`. No importance means 0.8.
 
     Requests with the same `client_key` make one pin. `is_confirmed` says that the user wants this pin, even if the
-    words are not the user's.
+    words are not the user's. Without a `scope`, the words of the pin decide (see `pins.reach`).
     """
 
     session_id: str
@@ -267,6 +278,7 @@ class CreatePinRequest:
     origin: Origin = Origin.ASSISTANT
     client: str | None = None
     is_confirmed: bool = False
+    scope: Reach | str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,12 @@ DEFAULT_AGENT: Final = "default"
 PERSONAL: Final = "personal"
 """Instead of a project: none."""
 
+NO_PROJECT: Final = (
+    "scope='project' needs a project, and this has none; use scope='person' or 'session', or send project with the "
+    "first message of the session"
+)
+"""The refusal of what should be known in all of a project, without one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:

@@ -258,6 +258,8 @@ class RecordEditor:
         if record_type is not RecordType.DOCUMENT:
             return [self._record_draft(record_id, record_type, content, editor, origin, now_ms)]
         parts = chunks(str(content["text"]), self._chunking)
+        if len(parts) > 1 and content.get("scope"):
+            raise InvalidInput("scope is for pins and short notes; leave it out, and pin what matters of the document")
         return [
             self._record_draft(
                 record_id if len(parts) == 1 else f"{record_id}.{place}",

@@ -6,27 +6,35 @@ from typing import Any, Final
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.pins.reach import reach_of_note
 
 NOTE: Final = "note"
 """A short document without a source of its own."""
 
 
 def as_record(
-    kind: str, fields: Mapping[str, Any], editor: Editor, *, new_source: Callable[[], str]
+    kind: str, fields: Mapping[str, Any], editor: Editor, *, has_project: bool, new_source: Callable[[], str]
 ) -> tuple[RecordType, Mapping[str, Any], Origin]:
     """The type, fields and origin of a record of this kind.
 
-    A note is a document; without a source it gets a new one. A document was read somewhere; anything else is
-    in the editor's own words.
+    A note is a document. Without a source it gets a new one, and is known everywhere if it is about the person. A
+    document was read somewhere; anything else is in the editor's own words.
 
     Raises:
         InvalidInput: the kind is unknown.
     """
     own_words = Origin.USER if editor.type is EditorType.HUMAN else Origin.ASSISTANT
     if kind == NOTE:
-        sourced = fields if "source" in fields else {**fields, "source": new_source()}
-        return RecordType.DOCUMENT, sourced, own_words
+        if "source" not in fields:
+            fields = {**_with_reach(fields, has_project=has_project), "source": new_source()}
+        return RecordType.DOCUMENT, fields, own_words
     if kind not in set(RecordType):
         raise InvalidInput(f"type={kind[:40]!r} is unknown; use note, task, document or thought")
     record_type = RecordType(kind)
     return record_type, fields, Origin.DOCUMENT if record_type is RecordType.DOCUMENT else own_words
+
+
+def _with_reach(fields: Mapping[str, Any], *, has_project: bool) -> Mapping[str, Any]:
+    text = fields.get("text")
+    reach = reach_of_note(text, has_project=has_project) if isinstance(text, str) else None
+    return fields if reach is None or "scope" in fields else {**fields, "scope": str(reach)}

@@ -42,6 +42,7 @@ class FoundPin:
     pin_type: PinType
     importance: float
     client_key: str
+    kind: PinKind
 
 
 _TOKEN: Final = lazy(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
@@ -123,7 +124,7 @@ def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoP
             content = _code_content(block, policy.max_chars)
             has_code = bool(content)
             if content:
-                yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _code_key(content))
+                yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _code_key(content), PinKind.CODE)
 
 
 def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> FoundPin | None:
@@ -140,7 +141,7 @@ def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: A
         prefix = f"{' '.join(name.split())}: " if name and name.strip() else ""
         content = cut(prefix + _from_clause(said, match.start(), policy.max_chars - len(prefix)), policy.max_chars)
         pin_type = PinType.CONCEPT if rule.kind == PinKind.CONCEPT else PinType.AUTO
-        return FoundPin(content, pin_type, IMPORTANCE[rule.kind], pin_key(content))
+        return FoundPin(content, pin_type, IMPORTANCE[rule.kind], pin_key(content), rule.kind)
     return None
 
 

@@ -7,6 +7,7 @@ from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins
+from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store
@@ -59,7 +60,7 @@ class PinCollector:
                 await transaction.sessions.set_pinned_seq(session, last)
 
     def drafts(self, messages: Sequence[MessageWithImportance]) -> list[PinDraft]:
-        """The pins to make from the messages."""
+        """The pins to make from the messages. Where there is no project, the store makes its pins the session's."""
         now_ms = self._clock.now_ms()
         return [
             PinDraft(
@@ -73,6 +74,7 @@ class PinCollector:
                 client_key=pin.client_key,
                 indexed=index_text(pin.content),
                 origin=message.origin,
+                reach=reach_of(pin.content, has_project=True, kind=pin.kind, pin_type=pin.pin_type),
             )
             for message in messages
             for pin in find_pins(message, self._policy)

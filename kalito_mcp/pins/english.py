@@ -272,7 +272,7 @@ _FACTS: Final = (
         phrase="years old",
     ),
     shape(
-        PinKind.FACT,
+        PinKind.TECHNICAL,
         rf"\b(?:our|my|the) (?:[\w-]{{1,18}} ){{0,3}}{_any(_SYSTEMS)} (?:\w{{1,12}}ly |now )?"
         r"(?:(?:runs|listens|lives|sits|is (?:hosted|deployed|running|stored|located|written|built|served|backed)) "
         r"(?:on|at|in|with|under|behind|by|from) (?!it\b|that\b|this\b|time\b|the background\b|me\b)\w"
@@ -280,12 +280,12 @@ _FACTS: Final = (
         words=_SYSTEMS,
     ),
     shape(
-        PinKind.FACT,
+        PinKind.TECHNICAL,
         r"\b(?:runs?|running|listens?|listening|is|exposed|served|available) (?:[\w-]{1,12} ){0,2}port \d{2,5}\b",
         words="port",
     ),
     shape(
-        PinKind.FACT,
+        PinKind.TECHNICAL,
         r"\bwe(?:'re| are)? (?:currently |now |all )?(?:use|using|run on|deploy(?:ing)? (?:to|on|with)|"
         rf"host(?:ing)? (?:on|with)) (?:an? )?(?:{_NAMED}|`)"
         rf"|\bi(?:'m| am) using {_NAMED}(?: {_NAMED})? (?:version )?v?\d[\w.]{{0,12}}",

@@ -23,7 +23,9 @@ class PinKind(StrEnum):
     CONTACT = "contact"
     DATE = "date"
     PREFERENCE = "preference"
+    WISH = "wish"
     FACT = "fact"
+    TECHNICAL = "technical"
     CODE = "code"
     CONCEPT = "concept"
 
@@ -36,7 +38,9 @@ IMPORTANCE: Final[Mapping[PinKind, float]] = {
     PinKind.CONTACT: 0.72,
     PinKind.DATE: 0.72,
     PinKind.PREFERENCE: 0.7,
+    PinKind.WISH: 0.7,
     PinKind.FACT: 0.66,
+    PinKind.TECHNICAL: 0.66,
     PinKind.CODE: 0.58,
     PinKind.CONCEPT: 0.56,
 }

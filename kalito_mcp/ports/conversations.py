@@ -9,6 +9,7 @@ from kalito_mcp.domain.records import (
     MessageWithImportance,
     Origin,
     PinType,
+    Reach,
     Role,
     SemanticPin,
     SummaryMethod,
@@ -52,7 +53,7 @@ class AppendedMessage:
 
 @dataclass(frozen=True, slots=True)
 class PinDraft:
-    """A pin ready to be written."""
+    """A pin ready to be written. One for the project, in a session without a project, becomes the session's."""
 
     id: str
     content: str
@@ -65,6 +66,7 @@ class PinDraft:
     indexed: IndexedText
     origin: Origin = Origin.ASSISTANT
     client: str | None = None
+    reach: Reach = Reach.SESSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, StoredEdit
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -58,6 +59,11 @@ class RecordReader(Protocol):
 
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
         """The chunks with this `document_id` in their content, in order."""
+
+    async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
+        """What is the person's, and what is the scope's project's, of the scope's agent: the most important `limit`
+        first, ties newest first. `PERSONAL`: only what is the person's; no project: all projects'. Forgotten ones are
+        left out."""
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""

@@ -18,6 +18,7 @@ from kalito_mcp.domain.records import (
     PIN_IMPORTANCE,
     SUMMARY_IMPORTANCE,
     PinType,
+    Reach,
     RecordType,
     Role,
     Visibility,
@@ -55,6 +56,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "attachments": [],
     "related_to": [],
     "message_type": "text",
+    "scope": Reach.SESSION,
 }
 """Values that mean the same as no value, and are not stored."""
 
@@ -268,6 +270,7 @@ class DocumentFields(MovableFields):
     file_type: Annotated[str, AfterValidator(_extension)] | None = None
     chunk_index: Annotated[int, Field(ge=0, le=_MOST_CHUNKS)] | None = None
     total_chunks: Annotated[int, Field(ge=1, le=_MOST_CHUNKS)] | None = None
+    scope: Annotated[Reach, _LAX] = Reach.SESSION
 
     @model_validator(mode="after")
     def _part_numbers_fit(self) -> Self:
@@ -304,12 +307,13 @@ class TaskFields(MovableFields):
 
 
 class PinFields(RecordFields):
-    """An important fact that every context of its session shows."""
+    """An important fact that contexts show, by its scope: those of its session, of its project, or all."""
 
     usual_importance: ClassVar[float] = PIN_IMPORTANCE
 
     pin_type: Annotated[PinType, _LAX] = PinType.MANUAL
     source_message_id: Annotated[str, BeforeValidator(_message_ref)] | None = None
+    scope: Annotated[Reach, _LAX] = Reach.SESSION
 
 
 class SummaryFields(RecordFields):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.importance import ImportanceLevel, importance_level, score_of_level
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord, StoredEdit, with_changes
-from kalito_mcp.domain.records import RecordType, Visibility
+from kalito_mcp.domain.records import Reach, RecordType, Visibility
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, checked_transition, importance_of
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.wording import camel_case, shown
@@ -127,13 +127,25 @@ def checked_changes(record: MemoryRecord, changes: Mapping[str, Any], *, now_ms:
     if record.role is not None:
         known["role"] = record.role
     content, more = checked(record.type, with_changes(known, {**dependent, **given}))
-    refuse([*faults, *more])
+    refuse([*faults, *more, *_faults_of_scope(stored, given)])
     touched = {name: content.get(name) for name in {*given, *dependent}}
     if record.type is RecordType.TASK:
         checked_transition(TaskStatus(stored["status"]), TaskStatus(content["status"]))
         if content["status"] == TaskStatus.COMPLETED and content.get("completed_at") is None:
             touched["completed_at"] = to_iso(now_ms)
+    if record.session_id is None and touched.get("scope") == Reach.PERSON:
+        touched["project"] = None
     return with_changes(stored, touched)
+
+
+def _faults_of_scope(stored: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Why the record cannot have this scope together with its parts or with this project."""
+    scope = given.get("scope", stored.get("scope"))
+    if given.get("scope") and stored.get("total_chunks", 1) > 1:
+        return ["scope is for pins and notes, and this document has several parts; pin what matters of it"]
+    if scope == Reach.PERSON and given.get("project") is not None:
+        return ["what is the person's is of no project; send scope='project' with project"]
+    return []
 
 
 def edit_as_shown(

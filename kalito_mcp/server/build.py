@@ -34,7 +34,8 @@ kalito is the long-term memory of this assistant. It keeps the conversation on t
 client_key: a resend is then not stored twice.
 - When the user asks about something said before, in this or another conversation, call search_memory. It also \
 returns how similar questions were answered, and the feedback on those answers.
-- When the user states a lasting fact, a preference or a decision, or says "remember this", call create_pin.
+- When the user states a lasting fact, a preference or a decision, or says "remember this", call create_pin, with \
+scope `person` if every conversation should know it, or `project`.
 - When the user says that an answer was good or bad, call record_feedback with the id of the answer's message.
 - Keep notes, tasks and documents with remember. When a record is wrong, call update_memory. When the user wants it \
 gone, call forget; restore undoes that. memory_history shows who changed what, list_tasks what is to be done.

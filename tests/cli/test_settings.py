@@ -105,8 +105,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
         (1, MOST),
     ),
     **dict.fromkeys(
-        """graph.min_similarity promotion.min_rank decay.floor agent_graph.diffusion session_graph.diffusion
-        sleep.min_rank""".split(),
+        """graph.min_similarity context.known_share promotion.min_rank decay.floor agent_graph.diffusion
+        session_graph.diffusion sleep.min_rank""".split(),
         (0, 1),
     ),
     **dict.fromkeys(

@@ -158,7 +158,7 @@ async def test_a_cached_context_is_read_once(
     assert len(reads) == 1
     clock.advance(5)
     await said(here)
-    assert len(reads) == 2
+    assert len(reads) == 3, "once more, and what is known"
 
 
 async def test_importance_and_state_show_in_the_next_context_too(here: Process) -> None:
@@ -288,7 +288,7 @@ async def test_the_neighbours_of_all_sessions_are_read_in_one_view(
     reads = counted_reads(monkeypatch)
     context = await here.manager.build_context("empty", query="pier")
     assert len(passages_of(context.text)) == 12
-    assert len(reads) == 3, "the session, the search, the neighbours"
+    assert len(reads) == 4, "the session, what is known, the search, the neighbours"
 
 
 async def test_only_the_structured_context_says_that_nothing_was_found(here: Process) -> None:

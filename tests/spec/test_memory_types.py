@@ -59,6 +59,7 @@ async def test_a_semantic_pin_has_every_field(memory: Memory) -> None:
         "content": "Patient allergic to penicillin",
         "source_message_id": "msg_1",
         "importance_score": 0.9,
+        "scope": "person",
         "pin_type": "concept",
         "created_at": NOW,
     }

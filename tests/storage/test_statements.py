@@ -92,6 +92,7 @@ HOT = {
     "message as a record": records.SELECT_MESSAGE_RECORD,
     "records of keys": records.SELECT_RECORDS_OF_KEYS,
     "newest of a type": records.SELECT_NEWEST_OF_TYPE,
+    "known": records.SELECT_KNOWN,
     "document": records.SELECT_DOCUMENT,
     "parts": records.SELECT_PARTS,
     "pins of a message": records.SELECT_PINS_OF_MESSAGE,

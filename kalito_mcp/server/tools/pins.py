@@ -11,7 +11,7 @@ from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.records import editor_of
-from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, SessionId
+from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, ReachName, SessionId
 
 
 class PinTools:
@@ -39,6 +39,10 @@ class PinTools:
             Field(description="0 to 1; default: 0.8."),
         ] = None,
         pin_type: Annotated[PinTypeName, Field(description="`manual` when the user asked for it.")] = "manual",
+        scope: Annotated[
+            ReachName | None,
+            Field(description="Which contexts show it: `person` all. Default: by what it says."),
+        ] = None,
         client_key: Annotated[
             str | None,
             Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
@@ -47,8 +51,8 @@ class PinTools:
             bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
         ] = False,
     ) -> Annotated[CallToolResult, CreatedPin]:
-        """Pin one important fact; contexts of this conversation show the most important pins. Returns the pin. To store
-        messages word for word, use record_messages."""
+        """Pin one important fact: contexts show the most important pins of the conversation, its project and the
+        person. Returns the pin. To store messages word for word, use record_messages."""
         session = self._opened.session(session_id)
         pin = await (await self._opened.memory_of(session)).create_pin(
             CreatePinRequest(
@@ -60,14 +64,15 @@ class PinTools:
                 client_key=client_key,
                 client=editor_of(context).id,
                 is_confirmed=confirmed,
+                scope=scope,
             )
         )
         await self._subscriptions.session_changed(pin.session_id)
         fields = pin.to_dict()
         source = f" from {pin.source_message_id}" if pin.source_message_id else ""
         text = (
-            f"Pinned {pin.id} in session {pin.session_id}{source} ({pin.pin_type}, importance {pin.importance_score}, "
-            f"{fields['created_at']}): {pin.content}"
+            f"Pinned {pin.id} in session {pin.session_id}{source} (scope {pin.reach}, {pin.pin_type}, "
+            f"importance {pin.importance_score}, {fields['created_at']}): {pin.content}"
         )
         created = CreatedPin(pin=Pin(**fields), redacted=list(pin.redacted) or None)
         return answer("\n".join([text, *redaction_lines(pin.redacted)]), created)

@@ -28,6 +28,7 @@ ReadProject = Annotated[
 RoleName = Literal["user", "assistant", "system"]
 RecordTypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
+ReachName = Literal["session", "project", "person"]
 PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
 MessageRef = Annotated[str | None, Field(description="A message id as returned, like `msg_45`.", max_length=40)]
 
@@ -116,6 +117,7 @@ class Pin(Output):
     id: str
     session_id: str
     content: str
+    scope: ReachName
     source_message_id: str | None = None
     importance_score: float
     pin_type: PinTypeName
@@ -125,7 +127,9 @@ class Pin(Output):
 class CreatedPin(Output):
     """What create_pin did."""
 
-    pin: Annotated[Pin, _plainly("object", "id, session_id, content, source_message_id, importance_score, pin_type.")]
+    pin: Annotated[
+        Pin, _plainly("object", "id, session_id, scope, content, source_message_id, importance_score, pin_type.")
+    ]
     redacted: Redacted = None
 
 

@@ -9,6 +9,7 @@ from kalito_mcp.domain.records import (
     MessageWithImportance,
     Origin,
     PinType,
+    Reach,
     RecordType,
     Role,
     SemanticPin,
@@ -22,18 +23,19 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.ports.conversations import MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.row_hash import real, record_hash
+from kalito_mcp.storage.sqlite.row_hash import UNCHANGED, real, record_hash
 
 RECORD_COLUMNS: Final = """
     r.key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance, r.tokens, r.created_at,
-    r.client_key, r.attributes, r.origin, r.deleted_at IS NOT NULL, r.is_internal
+    r.client_key, r.attributes, r.origin, r.deleted_at IS NOT NULL, r.is_internal,
+    r.reach
 """
 INSERT_RECORD: Final = """
 INSERT INTO records (
     key, agent_key, session_key, type, id, seq, end_seq, level, is_covered, role, name, text, importance, tokens,
     created_at, client_key, attributes, hash, origin, client, recorded_at, is_internal, is_critical, tags, caused_by,
-    source, document_id, project_key
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    source, document_id, project_key, reach
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _TYPES: Final = {str(of_type): of_type for of_type in RecordType}
 _ROLES: Final = {str(role): role for role in Role}
@@ -45,7 +47,7 @@ Row = Sequence[Any]
 
 
 def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: MessageDraft, *, now_ms: int) -> Row:
-    """The parameters of INSERT_RECORD for a message, without its project."""
+    """The parameters of INSERT_RECORD for a message, without its project and its reach."""
     attributes, is_internal, is_critical, tags = None, 0, 0, None
     if draft.model_id is not None or draft.token_usage is not None or draft.details:
         kept = {"model_id": draft.model_id, "token_usage": draft.token_usage}
@@ -69,20 +71,22 @@ def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: Mes
     )
 
 
-def pin_row(key: int, agent_key: int, session_key: int, draft: PinDraft) -> Row:
-    """The parameters of INSERT_RECORD for a pin, without its project."""
+def pin_row(key: int, agent_key: int, session_key: int, project_key: int | None, draft: PinDraft) -> Row:
+    """The parameters of INSERT_RECORD for a pin of a session of this project."""
+    reach = stored_reach(draft.reach, project_key)
     attributes = packed({"pin_type": str(draft.pin_type), "source_message_id": draft.source_message_id})
     hashed = (session_key, "pin", draft.id, None, None, None, None, None, draft.content)
     kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
     return (
         *(key, agent_key, session_key, "pin", draft.id, None, None, None, None, None, None),
         *(draft.content, real(draft.importance), draft.tokens, draft.created_at, draft.client_key, attributes),
-        *_hash_and_origin((*hashed, *kept), draft.origin, draft.client),
+        *_hash_and_origin((*hashed, *kept), draft.origin, draft.client, reach),
+        *(None if reach == Reach.PERSON else project_key, reach),
     )
 
 
 def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft) -> Row:
-    """The parameters of INSERT_RECORD for a summary, without its project."""
+    """The parameters of INSERT_RECORD for a summary, without its project and its reach."""
     attributes = packed(
         {
             "start_message_id": draft.start_message_id,
@@ -143,6 +147,7 @@ def pins(session: Session, rows: Iterable[Row]) -> list[SemanticPin]:
                 created_at=_moment(row[11]),
                 tokens=row[10],
                 origin=_ORIGINS[row[14] or "assistant"],
+                reach=Reach.SESSION if row[17] is None else Reach(row[17]),
             )
             for row, attributes in ((row, json.loads(row[13])) for row in rows)
         ]
@@ -218,6 +223,12 @@ def stored_origin(role: str | None, origin: Origin) -> str | None:
     return None if origin is origin_of(role, None) else origin.value
 
 
+def stored_reach(reach: str | None, project_key: int | None) -> str | None:
+    """The value of the reach column: NULL for what is its session's, or has no project to be of."""
+    is_session = reach in (None, Reach.SESSION) or (reach == Reach.PROJECT and project_key is None)
+    return None if is_session else str(reach)
+
+
 def packed(fields: Mapping[str, Any]) -> str:
     """The fields as JSON, without those that are None."""
     kept = {name: value for name, value in fields.items() if value is not None}
@@ -229,11 +240,11 @@ def packed_list(values: Sequence[str] | None) -> str | None:
     return json.dumps(list(values), ensure_ascii=False, separators=(",", ":")) if values else None
 
 
-def _hash_and_origin(hashed: Sequence[Any], origin: Origin, client: str | None) -> Row:
-    """The end of a row that sets only these two of the columns of the third schema."""
+def _hash_and_origin(hashed: Sequence[Any], origin: Origin, client: str | None, reach: str | None = None) -> Row:
+    """The end of a row that sets only origin and client of the columns of the third schema."""
     kept = stored_origin(None, origin)
     return (
-        record_hash((*hashed, None, client, kept)),
+        record_hash((*hashed, None, client, kept, *UNCHANGED[3:-1], reach)),
         *(kept, client, None, 0, 0, None, None, None, None),
     )
 

@@ -197,7 +197,7 @@ class ConversationStatements(ConversationQueries):
                 (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.indexed)
                 for k, s, draft in new
             ]
-            await self._insert(entries, project_key)
+            await self._insert([((*row, project_key, None), indexed) for row, indexed in entries])
             await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
         return appended
 
@@ -216,10 +216,10 @@ class ConversationStatements(ConversationQueries):
         if fresh:
             first_key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
             entries = [
-                (rows.pin_row(key, agent_key, session.key, draft), draft.indexed)
+                (rows.pin_row(key, agent_key, session.key, project_key, draft), draft.indexed)
                 for key, draft in enumerate(fresh, first_key)
             ]
-            await self._insert(entries, project_key)
+            await self._insert(entries)
             await self._all(
                 UPDATE_COUNTERS_OF_PINS,
                 pins=len(fresh),
@@ -238,7 +238,7 @@ class ConversationStatements(ConversationQueries):
             )
         key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
         row = rows.summary_row(key, agent_key, session.key, draft)
-        await self._insert([(row, draft.indexed)], project_key)
+        await self._insert([((*row, project_key, None), draft.indexed)])
         place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
         await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
@@ -267,11 +267,11 @@ class ConversationStatements(ConversationQueries):
         [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=session.key)
         return agent_key, project_key
 
-    async def _insert(self, entries: Sequence[tuple[rows.Row, IndexedText]], project_key: int | None) -> None:
-        """Insert rows, all of one agent and project, with their index entries."""
+    async def _insert(self, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
+        """Insert rows, all of one agent, with their index entries."""
         agent_key = entries[0][0][1]
         await self._all(UPDATE_AGENT_COUNT, records=len(entries), agent_key=agent_key)
-        await self._connection.executemany(INSERT_RECORD, [(*row, project_key) for row, _ in entries])
+        await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
         await TextIndexStatements(self._connection).add(
             [index_entry(row[0], agent_key, indexed) for row, indexed in entries]
         )

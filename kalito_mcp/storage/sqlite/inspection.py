@@ -47,7 +47,10 @@ SELECT_WRONG_AGENTS: Final = """
 SELECT r.key FROM records r JOIN sessions s ON s.key = r.session_key WHERE r.agent_key <> s.agent_key
 """
 SELECT_WRONG_PROJECTS: Final = """
-SELECT r.key FROM records r JOIN sessions s ON s.key = r.session_key WHERE r.project_key IS NOT s.project_key
+SELECT r.key FROM records r JOIN sessions s ON s.key = r.session_key
+WHERE r.project_key IS NOT CASE WHEN r.reach IS 'person' THEN NULL ELSE s.project_key END
+UNION ALL
+SELECT r.key FROM records r WHERE r.session_key IS NULL AND r.reach = 'person' AND r.project_key IS NOT NULL
 """
 SELECT_WRONG_AGENT_COUNTERS: Final = """
 SELECT a.id FROM agents a WHERE a.record_count <> (
@@ -107,13 +110,14 @@ _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
 _UNSWEPT_SINCE: Final = 6
 _PROJECTS_SINCE: Final = 9
+_REACH_SINCE: Final = 10
 # With these views the same statements inspect the database of an older release.
 _VIEWS_OF_OLDER_RECORDS: Final = (
     """
     CREATE TEMP VIEW records AS
     SELECT r.*, s.agent_key AS agent_key, NULL AS origin, NULL AS client, NULL AS recorded_at, 1 AS revision,
         NULL AS deleted_at, NULL AS purged_at, 0 AS is_internal, 0 AS is_critical, NULL AS tags, NULL AS caused_by,
-        NULL AS source, NULL AS document_id, NULL AS project_key
+        NULL AS source, NULL AS document_id, NULL AS project_key, NULL AS reach
     FROM main.records r LEFT JOIN main.sessions s ON s.key = r.session_key
     """,
     "CREATE TEMP VIEW sessions AS SELECT *, 0 AS hidden_count FROM main.sessions",
@@ -124,7 +128,10 @@ _VIEWS_OF_OLDER_RECORDS: Final = (
     WHERE 0
     """,
 )
-_VIEW_OF_RECORDS_WITHOUT_PROJECTS: Final = "CREATE TEMP VIEW records AS SELECT *, NULL AS project_key FROM main.records"
+_VIEW_OF_RECORDS_WITHOUT_PROJECTS: Final = (
+    "CREATE TEMP VIEW records AS SELECT *, NULL AS project_key, NULL AS reach FROM main.records"
+)
+_VIEW_OF_RECORDS_WITHOUT_REACH: Final = "CREATE TEMP VIEW records AS SELECT *, NULL AS reach FROM main.records"
 _SELECT_VERSION: Final = "PRAGMA user_version"
 
 
@@ -283,6 +290,8 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
             connection.execute(view)
     elif version < _PROJECTS_SINCE:
         connection.execute(_VIEW_OF_RECORDS_WITHOUT_PROJECTS)
+    elif version < _REACH_SINCE:
+        connection.execute(_VIEW_OF_RECORDS_WITHOUT_REACH)
     records = connection.execute(SELECT_ROWS)
     damaged = [f"record {key} ({row[1]})" for key, stored, *row in records if record_hash(row) != stored]
     damaged += [

@@ -5,13 +5,13 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, changed_fields
-from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
-from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
+from kalito_mcp.domain.memory_records import EditDraft, EditType, MemoryRecord, RecordDraft, changed_fields
+from kalito_mcp.domain.records import Reach, RecordType
+from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_PROJECT, PERSONAL, Scope
+from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, RevisionConflict
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
-from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, UPDATE_AGENT_COUNT
+from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
@@ -100,6 +100,8 @@ class RecordStatements(RecordQueries):
                 caused_by = None if cause is None else named.get(cause) or await self._cause(scope.owner, cause)
                 new.append(rows.new_row(key, where, draft, caused_by=caused_by, now_ms=now_ms))
                 named[draft.id] = key
+                if draft.content.get("scope") == Reach.PROJECT and where.project_key is None:
+                    raise InvalidInput(NO_PROJECT)
             keys.append(key)
         try:
             await self._connection.executemany(INSERT_RECORD, [rows.insert_parameters(row) for row in new])
@@ -122,14 +124,11 @@ class RecordStatements(RecordQueries):
             if await self._all(SELECT_CAUSED_BY_ITSELF, cause=caused_by, key=record.key):
                 raise Conflict(f"{record.id} led to {cause}, so {cause} cannot be its cause; leave caused_by out")
         version = record.revision + 1
-        project_key = before["project_key"]
-        if before["session_key"] is None and edit.content.get("project") != before["project"]:
-            project_key = await self._project_key(await self._owner(before), edit.content.get("project"))
         after = rows.with_content(
             {**before, "revision": version},
             edit.content,
             caused_by=caused_by,
-            project_key=project_key,
+            project_key=await self._project_key_after(before, edit),
             tokens=edit.tokens,
         )
         await self._replace(after)
@@ -217,6 +216,25 @@ class RecordStatements(RecordQueries):
         await self._all(INSERT_PROJECT, owner=owner, project=project)
         [[key]] = await self._all(f"SELECT {PROJECT_KEY}", owner=owner, project=project)
         return int(key)
+
+    async def _project_key_after(self, before: StoredRow, edit: EditDraft) -> int | None:
+        """The key of the project that the record is of after the edit.
+
+        Raises:
+            InvalidInput: it should reach its whole project, and is of none.
+        """
+        content = edit.content
+        project_key: int | None = before["project_key"]
+        if content.get("scope") == Reach.PERSON:
+            return None
+        if before["session_key"] is None:
+            if content.get("project") != before["project"]:
+                project_key = await self._project_key(await self._owner(before), content.get("project"))
+        elif content.get("scope") != before["reach"]:
+            [[_, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=before["session_key"])
+        if content.get("scope") == Reach.PROJECT and project_key is None and edit.type is EditType.UPDATE:
+            raise InvalidInput(NO_PROJECT)
+        return project_key
 
     async def _known(self, where: rows.Place, draft: RecordDraft) -> int | None:
         """The key of the record that was written with the draft's client_key, or None."""

@@ -4,9 +4,10 @@ A record's `content` is flat. Fields that are indexed, shown or counted are colu
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
     Editor,
@@ -17,8 +18,8 @@ from kalito_mcp.domain.memory_records import (
     StoredEdit,
     with_changes,
 )
-from kalito_mcp.domain.records import RecordType, Role, Visibility, message_record_id
-from kalito_mcp.storage.sqlite.conversation_rows import origin_of, packed, packed_list, stored_origin
+from kalito_mcp.domain.records import Reach, RecordType, Role, Visibility, message_record_id
+from kalito_mcp.storage.sqlite.conversation_rows import origin_of, packed, packed_list, stored_origin, stored_reach
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record, real, row_hash
 
@@ -26,7 +27,7 @@ STORED_COLUMNS: Final = """
     r.key, r.agent_key, r.session_key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance,
     r.tokens, r.created_at, r.client_key, r.attributes, r.origin, r.client, r.recorded_at, r.revision, r.deleted_at,
     r.purged_at, r.is_internal, r.is_critical, r.tags, r.caused_by, r.source,
-    r.document_id, r.project_key, r.hash,
+    r.document_id, r.project_key, r.reach, r.hash,
     (SELECT coalesce(c.id, 'msg_' || c.key) FROM records c WHERE c.key = r.caused_by) AS cause,
     (SELECT p.id FROM projects p WHERE p.key = r.project_key) AS project
 """
@@ -35,7 +36,7 @@ UPDATE records SET
     seq = :seq, name = :name, text = :text, importance = :importance, tokens = :tokens, client_key = :client_key,
     attributes = :attributes, client = :client, revision = :revision, deleted_at = :deleted_at, purged_at = :purged_at,
     is_internal = :is_internal, is_critical = :is_critical, tags = :tags, caused_by = :caused_by,
-    source = :source, document_id = :document_id, project_key = :project_key, hash = :hash
+    source = :source, document_id = :document_id, project_key = :project_key, reach = :reach, hash = :hash
 WHERE key = :key
 """
 INSERT_EDIT: Final = """
@@ -51,7 +52,7 @@ _STORED_NAMES: Final = tuple(
 )
 STORED_WIDTH: Final = len(_STORED_NAMES) + 2
 _COMMON_FIELDS: Final = frozenset(
-    {"text", "importance_score", "tags", "critical", "visibility", "caused_by", "project", DELETED_AT}
+    {"text", "importance_score", "tags", "critical", "visibility", "caused_by", "project", "scope", DELETED_AT}
 )
 _PLACE_FIELDS: Final = frozenset({"level", "start_seq", "end_seq"})
 _DOCUMENT_COLUMNS: Final = {"seq": "chunk_index", "source": "source", "document_id": "document_id"}
@@ -106,6 +107,26 @@ def record(row: Row) -> MemoryRecord:
         )
 
 
+def known(found: Iterable[Row]) -> list[KnownRecord]:
+    """Rows of SELECT_KNOWN."""
+    with intact_rows():
+        return [
+            KnownRecord(
+                record_id=record_id,
+                type=RecordType(kind),
+                reach=Reach(reach),
+                text=text,
+                importance=importance,
+                created_at=created_at,
+                tokens=tokens,
+                origin=origin_of(None, origin),
+                session_id=session_id,
+                project=project,
+            )
+            for record_id, kind, reach, text, importance, created_at, tokens, origin, session_id, project in found
+        ]
+
+
 def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record that may be edited. Fields without a value are left out."""
     with intact_rows():
@@ -119,6 +140,7 @@ def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
             "visibility": str(Visibility.INTERNAL) if row["is_internal"] else None,
             "caused_by": row["cause"],
             "project": None if row["session_key"] is not None else row["project"],
+            "scope": row["reach"],
             DELETED_AT: row["deleted_at"],
             _NAME_FIELDS.get(kind, "name"): row["name"],
         }
@@ -162,7 +184,8 @@ def with_content(
             "caused_by": caused_by,
             "cause": content.get("caused_by"),
             "project_key": project_key,
-            "project": content.get("project") if row["session_key"] is None else row["project"],
+            "project": row["project"] if row["session_key"] is not None else project_key and content.get("project"),
+            "reach": stored_reach(content.get("scope"), project_key),
         }
     )
 
@@ -192,7 +215,7 @@ def new_row(key: int, place: Place, draft: RecordDraft, *, caused_by: int | None
         },
         with_changes(draft.content, {DELETED_AT: None}),
         caused_by=caused_by,
-        project_key=place.project_key,
+        project_key=None if draft.content.get("scope") == Reach.PERSON else place.project_key,
         tokens=draft.tokens,
     )
 
@@ -205,7 +228,7 @@ def insert_parameters(row: StoredRow) -> Row:
         *(row[name] for name in ("role", "name", "text", "importance", "tokens", "created_at", "client_key")),
         *(row[name] for name in ("attributes", "hash", "origin", "client", "recorded_at")),
         *(row[name] for name in ("is_internal", "is_critical", "tags", "caused_by", "source", "document_id")),
-        row["project_key"],
+        *(row["project_key"], row["reach"]),
     )
 
 

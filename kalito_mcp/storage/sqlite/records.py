@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
@@ -40,6 +41,17 @@ WHERE r.agent_key = :agent_key AND r.type = :type AND r.id IS NOT NULL AND r.del
         SELECT key FROM projects WHERE owner = :owner AND id = :project
     ))
 ORDER BY r.key DESC LIMIT :limit
+"""
+SELECT_KNOWN: Final = """
+SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.origin, s.id,
+    (SELECT p.id FROM projects p WHERE p.key = r.project_key)
+FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key
+WHERE r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL
+    AND (r.is_internal = 0 OR :include_internal)
+    AND (:project IS NULL OR r.reach = 'person' OR r.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :project
+    ))
+ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :limit
 """
 SELECT_DOCUMENT: Final = f"""
 {_WHOLE}
@@ -153,6 +165,20 @@ class RecordQueries(Queries):
         return await self._records(
             SELECT_PARTS, document_id=document_id, owner=scope.owner, agent=scope.agent, session=scope.session
         )
+
+    async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
+        agent_key = await self._agent_key(scope)
+        if agent_key is None:
+            return []
+        found = await self._all(
+            SELECT_KNOWN,
+            agent_key=agent_key,
+            include_internal=include_internal,
+            project=scope.project,
+            owner=scope.owner,
+            limit=limit,
+        )
+        return rows.known(found)
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=record.key)

@@ -16,15 +16,15 @@ HASHED_COLUMNS: Final = (
 LATER_COLUMNS: Final = (
     "recorded_at, client, origin, is_internal, is_critical, tags, revision, deleted_at, purged_at, caused_by, "
     "source, document_id, CASE WHEN session_key IS NULL THEN agent_key END, "
-    "CASE WHEN session_key IS NULL THEN project_key END"
+    "CASE WHEN session_key IS NULL THEN project_key END, reach"
 )
-"""Columns that the third schema added, most often set first. The agent, and
-the project of the ninth, are hashed only if there is no session."""
-UNCHANGED: Final = (None, None, None, 0, 0, None, 1, None, None, None, None, None, None, None)
+"""Columns that the third schema added, most often set first, and the reach of the tenth. The agent, and the project of
+the ninth, are hashed only if there is no session."""
+UNCHANGED: Final = (None, None, None, 0, 0, None, 1, None, None, None, None, None, None, None, None)
 """The values of LATER_COLUMNS in a record that was written before the third schema, or that uses none of them."""
 _PLACES: Final = len(HASHED_COLUMNS.split(", "))
 _HASHED_NAMES: Final = tuple(HASHED_COLUMNS.split(", "))
-_LATER_NAMES: Final = tuple(LATER_COLUMNS.split(", "))[:-2]
+_LATER_NAMES: Final = tuple(LATER_COLUMNS.split(", "))[:-3]
 
 
 def row_hash(*fields: str | int | float | None) -> bytes:
@@ -53,4 +53,4 @@ def record_hash(fields: Sequence[Any]) -> bytes:
 def hash_of_record(row: Mapping[str, Any]) -> bytes:
     """The hash of a record from its row by column."""
     place = (row["agent_key"], row["project_key"]) if row["session_key"] is None else (None, None)
-    return record_hash([*(row[name] for name in (*_HASHED_NAMES, *_LATER_NAMES)), *place])
+    return record_hash([*(row[name] for name in (*_HASHED_NAMES, *_LATER_NAMES)), *place, row["reach"]])

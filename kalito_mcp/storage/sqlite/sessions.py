@@ -72,7 +72,10 @@ WHERE p.owner = :owner ORDER BY p.key DESC LIMIT :limit
 UPDATE_PROJECT_OF_SESSION: Final = f"""
 UPDATE sessions SET project_key = {PROJECT_KEY}, is_placed = 1, revision = revision + 1 WHERE key = :key
 """
-UPDATE_PROJECT_OF_RECORDS: Final = f"UPDATE records SET project_key = {PROJECT_KEY} WHERE session_key = :key"
+# What is the person's stays in every project.
+UPDATE_PROJECT_OF_RECORDS: Final = f"""
+UPDATE records SET project_key = {PROJECT_KEY} WHERE session_key = :key AND reach IS NOT 'person'
+"""
 UPDATE_STATE: Final = """
 UPDATE sessions SET state = :state, updated_at = :now_ms, revision = revision + 1 WHERE key = :key
 """

@@ -1,0 +1,165 @@
+"""Pins what somebody asked to pin."""
+
+from dataclasses import replace
+from typing import Final
+
+from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.memory_records import AUTO_KEY
+from kalito_mcp.domain.records import (
+    PIN_IMPORTANCE,
+    CreatePinRequest,
+    Origin,
+    Reach,
+    SemanticPin,
+    least_trusted,
+    message_record_id,
+)
+from kalito_mcp.domain.scope import NO_PROJECT, Scope
+from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
+from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, SessionFinalized
+from kalito_mcp.pins.reach import reach_of
+from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.conversations import PinDraft
+from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.retrieval.known_names import refuse_mistaken
+from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.safety.redaction import checked_handle, cleaned
+from kalito_mcp.text.analysis import index_text
+
+_REACHES: Final = tuple(str(one) for one in Reach)
+
+
+class Pinner:
+    """Makes the pins that callers ask for."""
+
+    def __init__(
+        self, store: Store, counter: TokenCounter, clock: Clock, ids: IdSource, *, limits: LimitsPolicy
+    ) -> None:
+        self._store = store
+        self._counter = counter
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def create(self, scope: Scope, request: CreatePinRequest) -> SemanticPin:
+        """Pin a text in the scope's session; see `Memory.create_pin`."""
+        checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
+        checked_handle(request.session_id, "session_id")
+        _check_key(request.client_key)
+        asked = _checked_reach(request.scope)
+        request, redacted = cleaned(request)
+        draft = self._draft(request)
+        async with self._store.write() as transaction:
+            session = await self._session(transaction, scope, draft.created_at)
+            draft = await _with_source(transaction, scope, session, draft, request)
+            draft = replace(draft, reach=_settled_reach(asked, session, draft))
+            if not await transaction.conversations.add_pins(session, [draft]):
+                return replace(await _pinned_before(transaction, session, draft), redacted=redacted)
+        return SemanticPin(
+            id=draft.id,
+            session_id=session.id,
+            content=draft.content,
+            source_message_id=draft.source_message_id,
+            importance_score=draft.importance,
+            pin_type=draft.pin_type,
+            created_at=draft.created_at,
+            tokens=draft.tokens,
+            origin=draft.origin,
+            reach=draft.reach,
+            redacted=redacted,
+        )
+
+    def _draft(self, request: CreatePinRequest) -> PinDraft:
+        source = request.source_message_id
+        now_ms = self._clock.now_ms()
+        return PinDraft(
+            id=self._ids.record_id("pin", now_ms),
+            content=request.content,
+            source_message_id=(
+                None if source is None else message_record_id(message_number(source, "source_message_id"))
+            ),
+            importance=clamp_importance(
+                PIN_IMPORTANCE if request.importance_score is None else request.importance_score
+            ),
+            tokens=self._counter.count(as_data(request.content)),
+            pin_type=request.pin_type,
+            created_at=now_ms,
+            client_key=request.client_key,
+            indexed=index_text(request.content),
+            origin=request.origin,
+            client=request.client,
+        )
+
+    async def _session(self, transaction: WriteTransaction, scope: Scope, now_ms: int) -> Session:
+        """The scope's session, which is created if it is new."""
+        if await transaction.sessions.get(scope) is None:
+            await refuse_mistaken(transaction, scope)
+        session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+        if session.state is not SessionState.OPEN:
+            raise SessionFinalized(session.id, session.state)
+        return session
+
+
+async def _with_source(
+    transaction: WriteTransaction, scope: Scope, session: Session, draft: PinDraft, request: CreatePinRequest
+) -> PinDraft:
+    """The draft with the moment of its source message, and the less trusted origin of the two."""
+    if draft.source_message_id is None:
+        return draft
+    said = await transaction.conversations.message(scope, message_number(draft.source_message_id))
+    if said is None:
+        raise RecordNotFound(
+            f"source_message_id={draft.source_message_id!r} is not a message of session {session.id!r}; "
+            "leave it out, or use another id"
+        )
+    if said.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
+        raise Conflict(
+            f"{draft.source_message_id} is not the user's own text (origin: {said.origin}); "
+            "ask the user, then call again with confirmed=true"
+        )
+    return replace(draft, origin=least_trusted((draft.origin, said.origin)), created_at=said.created_at)
+
+
+async def _pinned_before(transaction: WriteTransaction, session: Session, draft: PinDraft) -> SemanticPin:
+    """The pin that the session has under this client_key.
+
+    Raises:
+        Conflict: it has none, so a pin of this text was erased.
+        ClientKeyReused: it says something else.
+    """
+    key = draft.client_key
+    before = await transaction.conversations.pin_by_client_key(session, key) if key else None
+    if before is None:
+        raise Conflict("this pin was permanently erased and is not stored again; rephrase it if it should be kept")
+    if before.content != draft.content:
+        raise ClientKeyReused(key or "")
+    return before
+
+
+def _check_key(key: str | None) -> None:
+    if key is not None and checked_name(key, "client_key").startswith(AUTO_KEY):
+        raise InvalidInput(
+            f"client_key {key!r} begins with {AUTO_KEY!r}, reserved for the memory's own pins; choose another"
+        )
+
+
+def _checked_reach(asked: Reach | str | None) -> Reach | None:
+    if asked is not None and asked not in _REACHES:
+        raise InvalidInput(f"scope={str(asked)[:40]!r} is unknown; use {', '.join(_REACHES[:-1])} or {_REACHES[-1]}")
+    return None if asked is None else Reach(asked)
+
+
+def _settled_reach(asked: Reach | None, session: Session, draft: PinDraft) -> Reach:
+    """The reach that was asked for, or else the one that the words of the pin call for.
+
+    Raises:
+        InvalidInput: it is to be the project's, and the session has none.
+    """
+    if asked is None:
+        has_project = session.project is not None
+        return reach_of(draft.content, has_project=has_project, pin_type=draft.pin_type, origin=draft.origin)
+    if asked is Reach.PROJECT and session.project is None:
+        raise InvalidInput(f"session {session.id!r}: {NO_PROJECT}")
+    return asked
