@@ -7,6 +7,7 @@ from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
 from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
+from kalito_mcp.domain.known import Profile
 from kalito_mcp.domain.records import (
     ConversationSummary,
     CreatePinRequest,
@@ -22,6 +23,7 @@ from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
+from kalito_mcp.pins.profile import read_profile
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.projects import ProjectPolicy
@@ -259,6 +261,14 @@ class Memory(RecordVerbs):
             InvalidInput: `checkpoint_name` cannot be a name; nothing was changed.
         """
         return await self._finalizer.finalize(self._scope(session_id), options, progress)
+
+    async def profile(self, *, agent_id: str | None = None, include_untrusted: bool = False) -> Profile:
+        """What every conversation knows of the person, and those of a project of it, by subject.
+
+        Words of tools, documents and imports that read like an instruction need `include_untrusted`.
+        """
+        async with self._store.read() as view:
+            return await read_profile(view, self._scope(None, agent_id), include_untrusted=include_untrusted)
 
     async def session_stats(self, session_id: str) -> MemoryStats:
         """Counts, dates and mean importance of a session. Raises SessionNotFound."""

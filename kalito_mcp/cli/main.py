@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "demo": ("kalito_mcp.cli.demo.command", "Watch how a conversation is remembered, from start to end."),
     "stats": ("kalito_mcp.cli.stats", "Show what the memory contains."),
     "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
+    "profile": ("kalito_mcp.cli.profile", "List what every conversation knows of you and your projects."),
     "search": ("kalito_mcp.cli.remembering:search", "Find records and their ids."),
     "show": ("kalito_mcp.cli.records:show", "Show one record with all its fields."),
     "edit": ("kalito_mcp.cli.edits:edit", "Correct a record."),

@@ -22,6 +22,9 @@ _log: Final = logging.getLogger("kalito.known")
 _MOST_READ: Final = 200
 """The most important ones. Others are found by a search, like any record."""
 
+_SURE_FROM: Final = 0.75
+"""The importance of what does most harm when it is forgotten: what somebody asked to pin, health, names."""
+
 
 class Known(NamedTuple):
     """What a context may show, most important first, and the ids of what must not be shown: `superseded` by a newer
@@ -30,6 +33,14 @@ class Known(NamedTuple):
     records: Sequence[KnownRecord] = ()
     superseded: frozenset[str] = frozenset()
     withheld: frozenset[str] = frozenset()
+
+
+class Chosen(NamedTuple):
+    """What a context shows of it, the first `sure` of them before further matches, and the hits that are left."""
+
+    records: Sequence[KnownRecord]
+    sure: int
+    hits: Sequence[Hit]
 
 
 class KnownReader:
@@ -68,16 +79,19 @@ class KnownReader:
         return Known(shown, older, withheld)
 
 
-def chosen(known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, most: int) -> Sequence[KnownRecord]:
-    """What to show of it: at most so many that match the query, best first, then as many of the most important.
+def choose(known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, most: int) -> Chosen:
+    """Choose what to show: at most so many that match the query, best first, then as many of the most important.
 
-    Left out is what the session's pins show already, and what repeats another.
+    Left out is what the session's pins show already, and what repeats another, also among the hits.
     """
     by_id = {one.record_id: one for one in known.records}
-    for pin in pins:
-        by_id.pop(pin.id, None)
-    matching = [by_id[hit.record_id] for hit in hits if hit.record_id in by_id][:most]
-    others = [one for one in by_id.values() if one not in matching]
+    matching = [by_id[hit.record_id] for hit in hits if hit.record_id in by_id]
     shown = [pin.content for pin in pins]
     best = without_repeats(matching, shown, most=most)
-    return [*best, *without_repeats(others, [*shown, *(one.text for one in best)], most=most)]
+    others = [one for one in known.records if one not in matching[:most]]
+    more = without_repeats(others, [*shown, *(one.text for one in best)], most=most)
+    records = [*best, *more]
+    unshown = without_repeats(matching, [*shown, *(one.text for one in records)], most=len(matching))
+    repeated = {one.record_id for one in matching} - {one.record_id for one in unshown}
+    is_sure = [place < len(best) or one.importance >= _SURE_FROM for place, one in enumerate(records)]
+    return Chosen(records, [*is_sure, False].index(False), [hit for hit in hits if hit.record_id not in repeated])

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.cache import CachePolicy, RevisionCache
-from kalito_mcp.contexts.known import KnownReader, chosen
+from kalito_mcp.contexts.known import KnownReader, choose
 from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
 from kalito_mcp.contexts.recaller import Recalled, Recaller
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
@@ -128,15 +128,15 @@ class MemoryManager:
             scope = Scope(session.owner, session.agent, project=self._project)
             found = await self._recaller.recall(scope, session, query, already_shown, included, seen_from=seen_from)
             withheld += found.withheld
-        lasting = chosen(known, found.hits, pins, most=self._context.known)
-        lasting_ids = {one.record_id for one in lasting}
+        chosen = choose(known, found.hits, pins, most=self._context.known)
         parts = ContextParts(
             session_id=session.id or None,
             recent=recent,
-            known=lasting,
+            known=chosen.records,
+            sure_known=chosen.sure,
             pins=pins,
             summaries=[one for one in view.summaries if one.start_seq <= seen_from],
-            hits=[hit for hit in found.hits if hit.record_id not in lasting_ids],
+            hits=chosen.hits,
             neighbours=found.neighbours,
             query=query or "",
             withheld=withheld,

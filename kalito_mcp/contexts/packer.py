@@ -57,7 +57,7 @@ class ContextPolicy(Policy):
     """Of those, the ones that fit and are not far below the best."""
     known: int = 5
     """Of what is known beyond the session: the most important, and as many again that match the query."""
-    known_share: float = bounded(0.05, most=1)
+    known_share: float = bounded(0.04, most=1)
     """Of the budget, kept for them."""
 
 
@@ -65,7 +65,8 @@ class ContextPolicy(Policy):
 class ContextParts:
     """Everything that could go in. `recent` and `summaries` are oldest first, `known`, `pins` and `hits` best first.
     `neighbours` are the messages around the hits, and `query` is what found the hits. `withheld` counts the untrusted
-    records that are not among them; `note` is that of the search."""
+    records that are not among them; `note` is that of the search. The first `sure_known` are sure of their share of the
+    budget beside hits, the others take what is left."""
 
     session_id: str | None
     recent: Sequence[MessageWithImportance]
@@ -77,6 +78,7 @@ class ContextParts:
     withheld: int = 0
     note: str | None = None
     known: Sequence[KnownRecord] = ()
+    sure_known: int = 0
 
 
 @dataclass(slots=True)
@@ -219,7 +221,7 @@ class Packer:
         )
         known = self._needed(
             render.KNOWN_HEADING,
-            map(render.known_piece, parts.known),
+            map(render.known_piece, parts.known[: parts.sure_known] if older else parts.known),
             most=int(allowance * self._policy.known_share),
         )
         room = int(allowance * _RECENT_SHARE_BESIDE_HITS) if older else allowance

@@ -28,7 +28,7 @@ from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.plurals import plural
 
 SUMMARIES_HEADING: Final = "SUMMARIES (background context)"
-KNOWN_HEADING: Final = "KNOWN (of the user and of this project, in every conversation)"
+KNOWN_HEADING: Final = "KNOWN (lasting facts)"
 PINS_HEADING: Final = "PINS (important facts)"
 HISTORY_HEADING: Final = "HISTORICAL MESSAGES (condensed)"
 RECENT_HEADING: Final = "--- RECENT CONVERSATION ---"

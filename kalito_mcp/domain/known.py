@@ -39,3 +39,48 @@ class KnownRecord:
             "created_at": to_iso(self.created_at),
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLine:
+    """One record of a profile, and what it is about."""
+
+    subject: str
+    record: KnownRecord
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPin:
+    """A pin of a session that could be made lasting: with this `reach`, by its words."""
+
+    record_id: str
+    reach: Reach
+    text: str
+    created_at: int
+    session_id: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "record_id": self.record_id,
+            "scope": str(self.reach),
+            "session_id": self.session_id,
+            "text": self.text,
+            "created_at": to_iso(self.created_at),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is known: the person's lines first, then each project's; by subject, then by importance. `offered` are pins
+    of sessions, newest first, that nobody has made lasting."""
+
+    lines: tuple[ProfileLine, ...]
+    offered: tuple[OfferedPin, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "known": [{"subject": line.subject, **line.record.to_dict()} for line in self.lines],
+            "pinned_in_a_session": [one.to_dict() for one in self.offered],
+        }

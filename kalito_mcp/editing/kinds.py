@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import Editor, EditorType
-from kalito_mcp.domain.records import Origin, RecordType
+from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, RecordType
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.pins.reach import reach_of_note
 
 NOTE: Final = "note"
 """A short document without a source of its own."""
+
+_IMPORTANCE_NAMES: Final = frozenset({"importance", "importance_score", "importanceScore"})
 
 
 def as_record(
@@ -35,6 +37,12 @@ def as_record(
 
 
 def _with_reach(fields: Mapping[str, Any], *, has_project: bool) -> Mapping[str, Any]:
+    """The fields of a note. One about the person gets that scope, and the importance of a pin, unless others are sent."""
     text = fields.get("text")
-    reach = reach_of_note(text, has_project=has_project) if isinstance(text, str) else None
-    return fields if reach is None or "scope" in fields else {**fields, "scope": str(reach)}
+    if "scope" in fields or not isinstance(text, str):
+        return fields
+    reach = reach_of_note(text, has_project=has_project)
+    if reach is None:
+        return fields
+    weighed = {} if _IMPORTANCE_NAMES & fields.keys() else {"importance_score": PIN_IMPORTANCE}
+    return {**fields, "scope": str(reach), **weighed}

@@ -5,10 +5,10 @@ lives or works, a name, an age, an address, a favourite. All other pins stay sid
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeVar
 
-from kalito_mcp.domain.known import KnownRecord
+from kalito_mcp.domain.known import KnownRecord, OfferedPin
 from kalito_mcp.pins.reach import as_said
 from kalito_mcp.text.analysis import indexed_words, stem
 from kalito_mcp.text.lazy_pattern import lazy
@@ -36,6 +36,8 @@ _SINGLE_VALUED: Final = (
     ),
 )
 
+Stated = TypeVar("Stated", KnownRecord, OfferedPin)
+
 
 def superseded(records: Iterable[KnownRecord]) -> frozenset[str]:
     """The ids of the records of which a newer one states another value. Of two of one moment neither is."""
@@ -49,10 +51,10 @@ def superseded(records: Iterable[KnownRecord]) -> frozenset[str]:
     return frozenset(record.record_id for thing, record in stated if record.created_at < newest[thing])
 
 
-def without_repeats(records: Iterable[KnownRecord], shown: Iterable[str], *, most: int) -> Sequence[KnownRecord]:
+def without_repeats(records: Iterable[Stated], shown: Iterable[str], *, most: int) -> list[Stated]:
     """The first records, at most this many, that repeat neither each other nor what is shown elsewhere."""
     known = {_words(text) for text in shown}
-    kept: list[KnownRecord] = []
+    kept: list[Stated] = []
     for record in records:
         if len(kept) >= most:
             break

@@ -1,4 +1,4 @@
-"""Resources: sessions with their numbers and graphs, the agent's graph, and its snapshots."""
+"""Resources: the profile, sessions with their numbers and graphs, the agent's graph, its snapshots, and records."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, SessionNotFou
 from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.refusals import protocol_errors
-from kalito_mcp.server.subscriptions import AGENT_URI, SESSIONS_URI, SNAPSHOTS_URI
+from kalito_mcp.server.subscriptions import AGENT_URI, PROFILE_URI, SESSIONS_URI, SNAPSHOTS_URI
 
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
 GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
@@ -76,6 +76,16 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     async def agent() -> str:
         with protocol_errors("resource agent"):
             return _json(await (await opened.memory()).graph_overview())
+
+    @resource(
+        PROFILE_URI,
+        name="profile",
+        title="Profile",
+        description="What every conversation knows of the user, and those of the project of it, by subject.",
+    )
+    async def profile() -> str:
+        with protocol_errors("resource profile"):
+            return _json((await (await opened.memory()).profile()).to_dict())
 
     @resource(
         SNAPSHOTS_URI,

@@ -17,6 +17,7 @@ from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestPar
 
 SESSIONS_URI: Final = "memory://sessions"
 AGENT_URI: Final = "memory://agent"
+PROFILE_URI: Final = "memory://profile"
 SNAPSHOTS_URI: Final = "memory://snapshots"
 _log: Final = logging.getLogger("kalito.server")
 

@@ -11,12 +11,13 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
 from kalito_mcp.memory import Memory
 from kalito_mcp.safety.escaping import escape_json
 from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
-from kalito_mcp.server.subscriptions import Subscriptions
+from kalito_mcp.server.subscriptions import PROFILE_URI, Subscriptions
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import (
     AgentId,
@@ -35,6 +36,9 @@ _EXCERPT_CHARS: Final = 80
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
 """The fields of a message that its pins and summaries repeat."""
 _TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()
+
+
+_MAY_BE_KNOWN: Final = (RecordType.PIN, RecordType.DOCUMENT)
 
 
 class Confirmation(BaseModel):
@@ -300,6 +304,8 @@ class RecordTools:
     async def _notify_sessions(self, records: Sequence[MemoryRecord]) -> None:
         for session_id in sorted({one.session_id for one in records if one.session_id is not None}):
             await self._subscriptions.session_changed(session_id)
+        if any(one.type in _MAY_BE_KNOWN for one in records):
+            await self._subscriptions.changed(PROFILE_URI)
 
 
 def editor_of(context: Context[None, Any]) -> Editor:

@@ -1,0 +1,62 @@
+"""`kalito-mcp profile`: what is known of the person and of their projects."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.record_lines import one_line
+from kalito_mcp.cli.running import with_memory
+from kalito_mcp.cli.terminal import tell, tell_json
+from kalito_mcp.domain.known import Profile
+from kalito_mcp.domain.time import to_iso
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+_LINE_CHARS: Final = 200
+_MOST_OFFERED: Final = 20
+
+
+@click.command(name="profile")
+@click.option("--project", metavar="NAME", help="Of the projects only this one; `personal`: none. Default: all.")
+@click.option("--agent", "agent_id", metavar="ID", help="Whose memory. Default: `default`.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
+@with_settings
+def command(
+    database: Path | None, config: Path | None, project: str | None, agent_id: str | None, is_json: bool
+) -> None:
+    """List what every conversation knows: of you, and of each project. `edit`, `forget` and `purge` change it."""
+
+    async def read(memory: "Memory") -> Profile:
+        return await (await memory.in_project(project)).profile(agent_id=agent_id, include_untrusted=True)
+
+    found = with_memory(settings_of_existing(database, config), read)
+    if is_json:
+        tell_json([found.to_dict()])
+    else:
+        tell(_lines(found))
+
+
+def _lines(profile: Profile) -> Iterator[str]:
+    if not profile.lines:
+        yield 'nothing is known yet; keep something with: kalito-mcp remember "I am allergic to nuts"'
+    for (project, subject), lines in groupby(profile.lines, lambda line: (line.record.project, line.subject)):
+        yield f"{'you' if project is None else f'project {project}'}: {subject}"
+        for line in lines:
+            yield _line(line.record.created_at, line.record.record_id, line.record.text)
+    for reach, offered in groupby(
+        sorted(profile.offered[:_MOST_OFFERED], key=lambda one: one.reach), lambda one: one.reach
+    ):
+        yield f"pinned in a session; make it lasting with: kalito-mcp edit ID --set scope={reach}"
+        for pin in offered:
+            yield _line(pin.created_at, pin.record_id, pin.text)
+    if len(profile.offered) > _MOST_OFFERED:
+        yield f"and {len(profile.offered) - _MOST_OFFERED} more pins of sessions; --json lists all"
+
+
+def _line(created_at: int, record_id: str, text: str) -> str:
+    return f"  {to_iso(created_at)[:10]}  {record_id}  {one_line(text, _LINE_CHARS)}"
