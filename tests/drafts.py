@@ -17,6 +17,7 @@ from kalito_mcp.domain.records import (
     SUMMARY_IMPORTANCE,
     Origin,
     PinType,
+    Reach,
     RecordType,
     Role,
     SummaryMethod,
@@ -70,6 +71,7 @@ def pin(
     client_key: str | None = None,
     origin: Origin = Origin.ASSISTANT,
     client: str | None = None,
+    reach: Reach = Reach.SESSION,
 ) -> PinDraft:
     return PinDraft(
         id=record_id or f"pin_{content}",
@@ -83,6 +85,7 @@ def pin(
         indexed=index_text(content),
         origin=origin,
         client=client,
+        reach=reach,
     )
 
 

@@ -2,7 +2,8 @@
 
 The order of choice, each part while it fits: the frame; the newest `min_recent` messages; what matches the query, best
 first; what is known beyond the session; pins, most important first; summaries, newest first; further recent messages,
-newest first and without gaps; then the turns next to the matches (see `passages`).
+newest first and without gaps; then the turns next to the matches (see `passages`). Beside matches, what is known comes
+last, except what matches too and what does most harm when it is forgotten.
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
 less than a fifth of the budget. Where the query finds something, they, the pins and the summaries are sure of a small
 share each, and the matches get the rest first. The final text is counted whole, so the budget includes its frame and
@@ -57,8 +58,8 @@ class ContextPolicy(Policy):
     """Of those, the ones that fit and are not far below the best."""
     known: int = 5
     """Of what is known beyond the session: the most important, and as many again that match the query."""
-    known_share: float = bounded(0.04, most=1)
-    """Of the budget, kept for them."""
+    known_share: float = bounded(0.06, most=1)
+    """Of the budget, kept for them; beside matches for those that match too or do most harm when forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +220,10 @@ class Packer:
             map(render.pin_piece, parts.pins),
             most=int(allowance * (_PINS_SHARE_BESIDE_HITS if older else _PINS_SHARE)),
         )
+        sure = parts.known[: parts.sure_known] if older else parts.known
         known = self._needed(
             render.KNOWN_HEADING,
-            map(render.known_piece, parts.known[: parts.sure_known] if older else parts.known),
+            map(render.known_piece, sure),
             most=int(allowance * self._policy.known_share),
         )
         room = int(allowance * _RECENT_SHARE_BESIDE_HITS) if older else allowance
@@ -231,13 +233,7 @@ class Packer:
             summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
             hits = sum(turn.is_hit for turn in older)
             self._take_passages(packing, older[:hits], parts.session_id, reserved=known + pins + summaries)
-        self._take_each(
-            packing,
-            packing.known,
-            render.KNOWN_HEADING,
-            ((place, render.known_piece(one)) for place, one in enumerate(parts.known)),
-            reserved=pins,
-        )
+        self._take_known(packing, sure, reserved=pins)
         self._take_each(
             packing,
             packing.pins,
@@ -256,7 +252,13 @@ class Packer:
             if not packing.take(packing.recent, place, piece, self._cost(piece)):
                 break
         self._take_passages(packing, older, parts.session_id)
+        self._take_known(packing, parts.known)
         return packing
+
+    def _take_known(self, packing: _Packing, known: Sequence[KnownRecord], *, reserved: int = 0) -> None:
+        """Take what of these is not taken yet."""
+        pieces = ((place, render.known_piece(one)) for place, one in enumerate(known) if place not in packing.known)
+        self._take_each(packing, packing.known, render.KNOWN_HEADING, pieces, reserved=reserved)
 
     def _take_passages(
         self, packing: _Packing, older: Sequence[Turn], session_id: str | None, *, reserved: int = 0

@@ -37,7 +37,7 @@ def as_record(
 
 
 def _with_reach(fields: Mapping[str, Any], *, has_project: bool) -> Mapping[str, Any]:
-    """The fields of a note. One about the person gets that scope, and the importance of a pin, unless others are sent."""
+    """The fields of a note. One about the person gets that scope and the weight of a pin, unless others are sent."""
     text = fields.get("text")
     if "scope" in fields or not isinstance(text, str):
         return fields

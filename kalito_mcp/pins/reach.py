@@ -63,7 +63,7 @@ _THIRD_PERSON: Final = (
     (lazy(r"\b(?:[Tt]he )?[Uu]ser is\b"), "I am"),
     (lazy(r"\b(?:[Tt]he )?[Uu]ser has\b"), "I have"),
     (lazy(r"\b(?:[Tt]he )?[Uu]ser does(?: not|n't)\b"), "I don't"),
-    (lazy(r"\b(?:[Tt]he )?[Uu]ser ((?:\w+ly|also|never|always|only) )?(\w+?)(?<!s)s\b"), r"I \1\2"),
+    (lazy(r"\b(?:[Tt]he )?[Uu]ser ((?:\w+ly|also|never|always|only|now|still) )?(\w+?)(?<!s)s\b"), r"I \1\2"),
     (lazy(r"\b[Tt]he [Uu]ser\b|^[Uu]ser\b"), "I"),
     (lazy(r"^(Prefer|Like|Want|Need|Live|Work|Speak|Own|Hate|Love|Dislike)s\b"), r"I \1"),
 )

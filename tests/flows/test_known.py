@@ -130,3 +130,13 @@ async def test_what_is_forgotten_is_no_longer_known_and_what_is_corrected_is_kno
         assert "seafood" in await h.text("build_context", query=DINNER)
         await h.facts("forget", record_ids=[pin], purge=True, confirmed=True)
         assert "seafood" not in await h.text("build_context", query=DINNER)
+
+
+async def test_the_profile_is_a_resource_by_subject(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        assert await h.resource("memory://profile") == {"known": [], "pinned_in_a_session": []}
+        await h.facts("create_pin", session_id="november", content=SEAFOOD)
+        await h.facts("remember", type="note", text=SHORT)
+        found = (await h.resource("memory://profile"))["known"]
+        assert [(one["subject"], one["text"]) for one in found] == [("how to answer", SHORT), ("preferences", SEAFOOD)]
+        assert all(one["record_id"] and one["created_at"] for one in found)

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from kalito_mcp.domain.memory_records import DELETED_AT
-from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.records import Origin, Reach, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageDamaged
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -472,3 +472,21 @@ def test_what_was_changed_of_an_edited_record_or_its_history_is_found(
     database.write_bytes(edited)
     change(database, "INSERT INTO agents (key, owner, id) VALUES (2, 'local', 'other')", statement)
     assert check in failures(database)
+
+
+def test_a_pin_of_the_person_that_is_in_a_project_is_found(database: Path) -> None:
+    async def write() -> None:
+        store = await SqliteStore.open(database)
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(Scope(session="a", project="A"), now_ms=START_MS)
+            lasting = [drafts.pin(str(reach), reach=reach) for reach in Reach]
+            await transaction.conversations.add_pins(session, lasting)
+        await store.close()
+
+    anyio.run(write)
+    assert failures(database) == {}
+    change(database, "UPDATE records SET project_key = 1 WHERE reach = 'person'")
+    assert "ownership" in failures(database)
+    change(database, "UPDATE records SET project_key = NULL WHERE reach = 'person'")
+    change(database, "UPDATE records SET reach = 'person', project_key = NULL WHERE text = 'session'")
+    assert list(failures(database)) == ["row hashes"]

@@ -489,3 +489,17 @@ anyio.run(SqliteStore.open, pathlib.Path({str(database)!r}), None, steps)
     assert (query(database, "SELECT * FROM records ORDER BY key"), schema(database)) == before
     assert anyio.run(open_and_close, database) == list(range(3, NEXT))
     assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
+
+
+async def test_pins_of_the_ninth_schema_stay_their_sessions_and_keep_their_hashes(copy: Path) -> None:
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        connection.executescript(
+            "DROP INDEX records_known; ALTER TABLE records DROP COLUMN reach;"
+            "DELETE FROM migrations WHERE number > 9; PRAGMA user_version = 9;"
+        )
+    assert [one.check for one in inspect(copy, is_deep=True) if one.verdict is Verdict.FAILED] == []
+    before = query(copy, "SELECT key, hash, text, project_key FROM records ORDER BY key")
+    assert await open_and_close(copy) == list(range(10, NEXT))
+    assert query(copy, "SELECT key, hash, text, project_key FROM records ORDER BY key") == before
+    assert query(copy, "SELECT count(*) FROM records WHERE reach IS NOT NULL") == [(0,)]
+    assert [one.check for one in inspect(copy, is_deep=True) if one.verdict is not Verdict.OK] == []
