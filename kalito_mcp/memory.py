@@ -130,8 +130,9 @@ class Memory(RecordVerbs):
     ) -> MemoryContext:
         """What a session remembers, as text of at most `max_tokens` tokens (`context.token_limit` if absent).
 
-        It has the newest messages, what matches `query` in any of the agent's sessions (without a session only that),
-        the most important pins and the summaries; all count as used. `pending_input` leaves out the newest message if
+        It has what is known of the person and the project, the newest messages, what matches `query` in any of the
+        agent's sessions, the most important pins and the summaries (without a session only what is known and what
+        matches); all count as used. `pending_input` leaves out the newest message if
         it is the user's, `seen_messages` so many of the newest: the model has them. `include` asks for what is left out
         otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
 
@@ -155,8 +156,10 @@ class Memory(RecordVerbs):
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
         """Pin a text in a session; a new session is created. A known `client_key` returns its pin.
 
+        Its `scope` says which contexts show it: those of the session, of its project, or all of the person's.
+
         Raises:
-            InvalidInput: the text, an id or the importance is not acceptable.
+            InvalidInput: the text, an id, the scope or the importance is not acceptable, or there is no project.
             ClientKeyReused: a known `client_key` with another text.
             RecordNotFound: `source_message_id` is not a message of the session.
             Conflict: the source message is not in the user's or the assistant's own words, and `is_confirmed` is not

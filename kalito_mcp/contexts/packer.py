@@ -58,7 +58,7 @@ class ContextPolicy(Policy):
     """Of those, the ones that fit and are not far below the best."""
     known: int = 5
     """Of what is known beyond the session: the most important, and as many again that match the query."""
-    known_share: float = bounded(0.06, most=1)
+    known_share: float = bounded(0.05, most=1)
     """Of the budget, kept for them; beside matches for those that match too or do most harm when forgotten."""
 
 
@@ -221,11 +221,7 @@ class Packer:
             most=int(allowance * (_PINS_SHARE_BESIDE_HITS if older else _PINS_SHARE)),
         )
         sure = parts.known[: parts.sure_known] if older else parts.known
-        known = self._needed(
-            render.KNOWN_HEADING,
-            map(render.known_piece, sure),
-            most=int(allowance * self._policy.known_share),
-        )
+        known = self._known_tokens(sure, int(allowance * self._policy.known_share))
         room = int(allowance * _RECENT_SHARE_BESIDE_HITS) if older else allowance
         if not self._take_protected(packing, parts.recent, room=room, reserved=known + pins):
             return None
@@ -299,6 +295,12 @@ class Packer:
         """Return the tokens that these need, at most this many. Three long messages must not push out an allergy."""
         needed = sum(map(self._cost, pieces))
         return min(most, self._headings[heading] + needed) if needed else 0
+
+    def _known_tokens(self, known: Sequence[KnownRecord], share: int) -> int:
+        """Return the tokens that these need, at most their share. In a small context the first may take twice that."""
+        pieces = [render.known_piece(one) for one in known]
+        first = self._needed(render.KNOWN_HEADING, pieces[:1], most=MOST_TOKENS)
+        return self._needed(render.KNOWN_HEADING, pieces, most=first if share < first <= 2 * share else share)
 
     def _summary_tokens(self, summaries: Sequence[ConversationSummary], most: int) -> int:
         """Return the tokens that the newest summaries need that fit into this many."""

@@ -81,14 +81,27 @@ async def test_what_has_no_room_is_counted_and_named(memory: Memory) -> None:
     assert context.total_tokens <= 600
 
 
-async def test_an_allergy_keeps_its_place_beside_many_matches(memory: Memory) -> None:
-    await pin(memory, "The user is allergic to seafood.", importance_score=1.0)
+@pytest.mark.parametrize("budget", [600, 1_500])
+async def test_an_allergy_keeps_its_place_beside_many_matches(memory: Memory, budget: int) -> None:
+    await pin(memory, "The user is a vegetarian and allergic to seafood.", importance_score=1.0)
     for number in range(60):
         said = f"For dinner number {number} we had {'dumplings and noodles ' * 15}"
         await memory.record_messages("long", [NewMessage(Role.USER, said)])
-    context = await memory.build_context(max_tokens=1_500, query="What did we have for dinner, dumplings or noodles?")
-    assert "allergic to seafood" in context.text
-    assert len(context.relevant_messages) >= 5
+    for session in ("long", "new"):
+        context = await memory.build_context(session, budget, query="Dumplings or noodles for dinner?")
+        assert "allergic to seafood" in context.text
+        assert context.left_out["relevant_messages"] > 0
+
+
+async def test_forgetting_what_was_said_forgets_what_is_known_of_it(memory: Memory) -> None:
+    await memory.record_messages("before", [NewMessage(Role.USER, "I'm allergic to peanuts.")])
+    await memory.settled()
+    await memory.forget("msg_1")
+    assert await known(memory) == []
+    await memory.restore("msg_1")
+    assert await known(memory) == ["I'm allergic to peanuts."]
+    await memory.purge(["msg_1"])
+    assert await known(memory) == []
 
 
 async def test_its_share_and_its_number_are_settings(database: Path) -> None:
