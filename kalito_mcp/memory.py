@@ -18,6 +18,7 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import LOCAL_OWNER, PERSONAL, Scope
 from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.errors import Conflict
@@ -68,11 +69,14 @@ class Memory(RecordVerbs):
         ids: IdSource,
         vectors: VectorWorker | None = None,
         projects: ProjectPolicy | None = None,
+        zone: Zone = UTC_ZONE,
         owner: str = LOCAL_OWNER,
     ) -> None:
         self.manager = manager
         """The specification's memory manager, with all its methods."""
         self.clock = clock
+        self.zone = zone
+        """The user's time zone, by which days are counted and named."""
         self._store = store
         self._recorder = recorder
         self._summaries = summaries

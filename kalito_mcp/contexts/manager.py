@@ -33,6 +33,7 @@ from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session, SessionState, unrecorded_session
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import (
     ClientKeyReused,
     Conflict,
@@ -87,6 +88,7 @@ class MemoryManager:
         importance: ImportancePolicy,
         limits: LimitsPolicy,
         fence_secret: bytes,
+        zone: Zone = UTC_ZONE,
         owner: str = LOCAL_OWNER,
     ) -> None:
         self._store = store
@@ -94,7 +96,7 @@ class MemoryManager:
         self._summarizer = summarizer
         self._searcher = searcher
         self._recaller = Recaller(store, searcher, wanted=context.relevant_messages)
-        self._packer = Packer(counter, context)
+        self._packer = Packer(counter, context, zone)
         self._counter = counter
         self._clock = clock
         self._ids = ids
@@ -166,8 +168,7 @@ class MemoryManager:
                 f"client_key {key!r} begins with {AUTO_KEY!r}, reserved for the memory's own pins; choose another"
             )
         request, redacted = cleaned(request)
-        content, source = request.content, request.source_message_id
-        importance = PIN_IMPORTANCE if request.importance_score is None else request.importance_score
+        content, source, importance = request.content, request.source_message_id, request.importance_score
         now_ms = self._clock.now_ms()
         draft = PinDraft(
             id=self._ids.record_id("pin", now_ms),
@@ -175,7 +176,7 @@ class MemoryManager:
             source_message_id=(
                 None if source is None else message_record_id(message_number(source, "source_message_id"))
             ),
-            importance=clamp_importance(importance),
+            importance=clamp_importance(PIN_IMPORTANCE if importance is None else importance),
             tokens=self._counter.count(as_data(content)),
             pin_type=request.pin_type,
             created_at=now_ms,

@@ -8,7 +8,6 @@ data, whatever it says.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from kalito_mcp.contexts.passages import Turn
@@ -21,7 +20,7 @@ from kalito_mcp.domain.records import (
     origin_of_role,
 )
 from kalito_mcp.domain.search import Candidate, Hit
-from kalito_mcp.domain.time import DAY_MS, to_iso
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.plurals import plural
 
@@ -73,28 +72,28 @@ def left_out_line(left_out: Mapping[str, int]) -> str:
     return f"No room for: {', '.join(parts)}." if parts else ""
 
 
-def summary_piece(summary: ConversationSummary) -> Piece:
+def summary_piece(summary: ConversationSummary, zone: Zone = UTC_ZONE) -> Piece:
     """Label a summary with its messages and days."""
-    days = _days(summary.started_at, summary.ended_at)
+    days = _days(summary.started_at, summary.ended_at, zone)
     label = f"- messages {summary.start_seq}-{summary.end_seq}, {days}: "
     return _piece(label, summary.summary, summary.tokens)
 
 
-def pin_piece(pin: SemanticPin) -> Piece:
+def pin_piece(pin: SemanticPin, zone: Zone = UTC_ZONE) -> Piece:
     """Label a pin with its type, source message, importance and day."""
     source = f" of {pin.source_message_id}" if pin.source_message_id else ""
-    label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}, {_day(pin.created_at)}: "
+    label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}, {zone.date(pin.created_at)}: "
     return _piece(label, pin.content, pin.tokens)
 
 
-def passage_lines(passage: Sequence[Turn], session_id: str | None) -> list[str]:
+def passage_lines(passage: Sequence[Turn], session_id: str | None, zone: Zone = UTC_ZONE) -> list[str]:
     """Return a line for each turn: speaker and text, a hit's id, and the day if it differs from the line before."""
     lines: list[str] = []
     shown_day = ""
     for turn in passage:
         said = turn.said
         label = [said.record_id] if turn.is_hit else []
-        day = _day(said.created_at)
+        day = zone.date(said.created_at)
         if day != shown_day:
             label.append(day)
             shown_day = day
@@ -112,11 +111,11 @@ def _speaker(said: Hit | Candidate) -> str:
     return speaker + (f" {said.status}" + (f", due {said.due_date}" if said.due_date else "") if said.status else "")
 
 
-def message_piece(message: MessageWithImportance) -> Piece:
+def message_piece(message: MessageWithImportance, zone: Zone = UTC_ZONE) -> Piece:
     """Label a recent message with its speaker, id and day."""
     name = f" {as_data(message.name)}" if message.name else ""
     source = _source_note(message.origin, message.role)
-    label = f"{message.role}{name} ({message.record_id}, {_day(message.created_at)}{source}): "
+    label = f"{message.role}{name} ({message.record_id}, {zone.date(message.created_at)}{source}): "
     return _piece(label, message.text, message.tokens)
 
 
@@ -178,15 +177,6 @@ def _quote(name: str) -> str:
     return '"' + as_data(name).replace('"', "'") + '"'
 
 
-def _day(moment_ms: int) -> str:
-    return _date(moment_ms // DAY_MS)
-
-
-@lru_cache(maxsize=1024)
-def _date(day: int) -> str:
-    return to_iso(day * DAY_MS)[:10]
-
-
-def _days(first_ms: int, last_ms: int) -> str:
-    first, last = _day(first_ms), _day(last_ms)
+def _days(first_ms: int, last_ms: int, zone: Zone) -> str:
+    first, last = zone.date(first_ms), zone.date(last_ms)
     return first if first == last else f"{first} to {last}"

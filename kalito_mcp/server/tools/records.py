@@ -249,7 +249,7 @@ class RecordTools:
         if as_of is not None and version is not None:
             raise InvalidInput("send as_of or version, not both")
         if as_of is not None:
-            record = await memory.record_as_of(record_id, last_moment(as_of, "as_of"))
+            record = await memory.record_as_of(record_id, last_moment(as_of, "as_of", memory.zone))
         elif version is not None:
             record = await memory.version(record_id, version)
         else:

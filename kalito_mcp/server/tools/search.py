@@ -10,7 +10,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
-from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.time import from_iso, zone_of
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.graph import past_lines, past_question
@@ -96,8 +96,10 @@ class SearchTools:
         questions. For the current conversation as a whole, use build_context."""
         memory = await self._opened.memory_for(project)
         place, started_ms = _parse_cursor(cursor)
+        zone = memory.zone
         if now is not None:
-            now_ms = from_iso(now, "now")
+            now_ms = from_iso(now, "now", zone)
+            zone = zone_of(now, now_ms, zone)
         else:
             # Otherwise `7d` would mean another moment on the next page, and the cursor would be another search's.
             now_ms = memory.clock.now_ms() if started_ms is None else started_ms
@@ -108,10 +110,12 @@ class SearchTools:
             tags=frozenset(tags or ()),
             origins=frozenset(map(Origin, origins or ())),
             min_importance=min_importance,
-            since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False),
-            until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True),
+            since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False, zone=zone),
+            until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True, zone=zone),
         )
-        request = SearchRequest(query=query, k=k, filters=filters, cursor=place, explain=explain, now_ms=now_ms)
+        request = SearchRequest(
+            query=query, k=k, filters=filters, cursor=place, explain=explain, now_ms=now_ms, zone=zone
+        )
         page = await memory.search_memory(request, session_id=session_id or None, agent_id=agent_id or None)
         # Past answers are the same on every page, and no filter is about them.
         is_plain = cursor is None and filters == SearchFilters()
