@@ -23,9 +23,9 @@ SAID = {
     "ibis": "2026-07-15T04:00:00Z",
     "june": "2026-07-01T05:00:00Z",
 }
-"""What is said when. In Auckland and in Los Angeles, fern: July 13, 23:30, and 04:30. Gull: July 14, 14:00, and 13, 19:00.
-Heron: July 15, 00:30, and July 14, 05:30. Ibis: July 15, 16:00, and July 14, 21:00. June: July 1, 17:00, and June 30,
-22:00."""
+"""What is said when. In Auckland and in Los Angeles that is, for fern: July 13, 23:30, and 04:30; gull: July 14, 14:00,
+and July 13, 19:00; heron: July 15, 00:30, and July 14, 05:30; ibis: July 15, 16:00, and July 14, 21:00; june: July 1,
+17:00, and June 30, 22:00."""
 
 DAYS: dict[str, dict[str, set[str]]] = {
     "Pacific/Auckland": {
