@@ -267,7 +267,7 @@ class Memory(RecordVerbs):
         """Similar questions that were asked before, with their answers and the feedback on them.
 
         With `session_id`, those of that session; an unknown session has none. Else those of the agent's long-term graph
-        and of `current_session_id`.
+        and of its sessions, first of `current_session_id`.
         """
         scope = self._scope(session_id, agent_id)
         return await self._graphs.past_answers(scope, query, current_session_id=current_session_id)

@@ -50,7 +50,7 @@ class Zone:
 
     def first_ms(self, day: int) -> int:
         """The first moment of the day."""
-        return self.moment_ms(datetime.fromordinal(day))
+        return OLDEST_MS if day <= 1 else self.moment_ms(datetime.fromordinal(day))
 
     def last_ms(self, day: int) -> int:
         """The last moment of the day; its first one if clocks skipped the whole day."""

@@ -13,6 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
+from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.server.build import KalitoServer, build_server
@@ -107,12 +108,13 @@ async def served(
     ids: IdSource | None = None,
     settings: Settings | None = None,
 ) -> AsyncIterator[Harness]:
-    """Serve a memory to a client of the given era. Yields the connected client."""
+    """Serve a memory to a client of the given era. Yields the connected client. Days are of UTC without `settings`."""
     if _IDLE:
         server, opener = _IDLE.pop()
     else:
         server = build_server(opener := _Opener())
-    opener.opens = lambda: open_memory(lay_empty_database(database), settings, clock=clock, ids=ids)
+    chosen = settings or Settings(time=TimePolicy("UTC"))
+    opener.opens = lambda: open_memory(lay_empty_database(database), chosen, clock=clock, ids=ids)
     server.opened.default_session = default_session
     async with Client(server, mode=era) as client:
         yield Harness(client, server)

@@ -259,6 +259,7 @@ class PastQuestion(Output):
     similarity: float
     score: float
     source: Literal["session", "agent"]
+    session_id: str | None = None
     up: int
     down: int
     retry: int
