@@ -264,7 +264,7 @@ def _graph_lines(finalized: Finalized) -> Iterator[str]:
         report = sleep_report(finalized.sleep)
         yield (
             f"Sleep cycle ({report.trigger}, {report.timestamp}): {plural(report.inspected, 'question')} inspected, "
-            f"{report.freed_capacity} {would}merged away, in {plural(len(finalized.sleep.clusters), 'cluster')}."
+            f"{report.freed_capacity} {would}merged away, in {plural(report.clusters_in_all, 'cluster')}."
         )
         for one in report.clusters:
             yield (

@@ -140,6 +140,7 @@ def sleep_report(report: SleepCycleReport) -> SleepReport:
             )
             for one in report.clusters[:_SHOWN_CLUSTERS]
         ],
+        clusters_in_all=len(report.clusters),
         timestamp=to_iso(report.timestamp),
     )
 
