@@ -308,7 +308,7 @@ def _line(summary: ConversationSummary) -> str:
     fields = summary.to_dict()
     author = f"{fields['method']} {summary.model_id}" if summary.model_id else fields["method"]
     return (
-        f"{summary.id} (level {summary.level}, messages {summary.start_seq}-{summary.end_seq}, "
-        f"{summary.start_message_id} to {summary.end_message_id}, by {author}, "
-        f"importance {summary.importance_score}, {fields['created_at']}): {summary.summary}"
+        f"{summary.id} (level {summary.level}, {plural(summary.message_count, 'message')}, "
+        f"{summary.start_seq} to {summary.end_seq}: {summary.start_message_id} to {summary.end_message_id}, "
+        f"by {author}, importance {summary.importance_score}, {fields['created_at']}): {summary.summary}"
     )
