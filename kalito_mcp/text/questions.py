@@ -112,10 +112,11 @@ def questions_in(text: str) -> Sequence[str]:
 def likeness(asked: str, past: str) -> float:
     """How far two questions ask for the same, in [0, 1]: the share of their content terms that both have.
 
-    Of several questions in one text, the most alike count. 0 if they want things of different kinds (when, where), have
-    different names, numbers or days, or only one denies; also if one has no content term, unless the words are equal.
+    Of the questions in a text, and the whole text, the most alike count. 0 if they want things of different kinds
+    (when, where), have different names, numbers or days, or only one denies; also if one has no content term, unless
+    the words are equal.
     """
-    ours, theirs = questions_in(asked) or (asked[:_MAX_CHARS],), questions_in(past) or (past[:_MAX_CHARS],)
+    ours, theirs = ({text[:_MAX_CHARS], *questions_in(text)} for text in (asked, past))
     return max(_alike(one, other) for one in ours for other in theirs)
 
 
