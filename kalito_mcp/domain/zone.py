@@ -6,6 +6,7 @@ is moved, a day has 23 or 25 hours.
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
 from typing import Final
 
 DAY_MS: Final = 86_400_000
@@ -42,7 +43,7 @@ class Zone:
 
     def day(self, moment_ms: int) -> int:
         """The day that the moment is in."""
-        return max(1, min((moment_ms + self.offset_ms(moment_ms)) // DAY_MS + EPOCH_DAY, _LAST_DAY))
+        return _day(self, moment_ms)
 
     def date(self, moment_ms: int) -> str:
         """The day that the moment is in, as `2026-03-04`."""
@@ -72,7 +73,21 @@ class Zone:
 
     def local(self, moment_ms: int) -> datetime:
         """The moment as clocks show it, with their offset."""
-        return (EPOCH + timedelta(milliseconds=moment_ms)).astimezone(self.rules)
+        moment = EPOCH + timedelta(milliseconds=moment_ms)
+        try:
+            return moment.astimezone(self.rules)
+        except _OUT_OF_RANGE:
+            return moment
+
+    def minute(self, moment_ms: int) -> str:
+        """The moment as clocks show it, as `2026-03-04 05:06`."""
+        return self.local(moment_ms).isoformat(" ", "minutes")[:16]
+
+
+@lru_cache(maxsize=4_096)
+def _day(zone: Zone, moment_ms: int) -> int:
+    # Contexts name the days of the same messages many times, and the operating system's clock takes microseconds.
+    return max(1, min((moment_ms + zone.offset_ms(moment_ms)) // DAY_MS + EPOCH_DAY, _LAST_DAY))
 
 
 UTC_ZONE: Final = Zone()

@@ -79,6 +79,11 @@ def test_the_clock_of_the_operating_system_gives_the_same_days(name: str) -> Non
     assert ran.stdout.strip() == str([(zone.first_ms(n), zone.last_ms(n), zone.date(zone.first_ms(n))) for n in days])
 
 
+def test_a_minute_is_as_clocks_show_it() -> None:
+    assert AUCKLAND.minute(from_iso("2026-11-22T11:30:59Z")) == "2026-11-23 00:30"
+    assert UTC_ZONE.minute(OLDEST_MS) == LOS_ANGELES.minute(OLDEST_MS) == "0001-01-01 00:00"
+
+
 @pytest.mark.parametrize("moment", [OLDEST_MS, NEWEST_MS])
 @pytest.mark.parametrize("name", ZONES)
 def test_the_first_and_the_last_moment_have_a_day(name: str, moment: int) -> None:
