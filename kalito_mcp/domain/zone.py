@@ -79,6 +79,11 @@ class Zone:
         except _OUT_OF_RANGE:
             return moment
 
+    def offset(self, moment_ms: int) -> str:
+        """The offset at the moment, as `+02:00`."""
+        minutes = self.offset_ms(moment_ms) // 60_000
+        return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+
     def minute(self, moment_ms: int) -> str:
         """The moment as clocks show it, as `2026-03-04 05:06`."""
         return self.local(moment_ms).isoformat(" ", "minutes")[:16]

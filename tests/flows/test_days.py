@@ -139,6 +139,13 @@ def test_the_offset_of_now_says_where_the_user_is(server: Wire) -> None:
         assert words("\n".join(hit["text"] for hit in hits)) == DAYS[zone]["today"]
 
 
+def test_the_next_page_has_the_days_of_the_first(server: Wire) -> None:
+    asked = {"query": "word", "since": "today", "types": ["message"], "k": 1, "session_id": SESSION}
+    page = tool(server, "search_memory", now="2026-07-14T22:00:00-07:00", **asked)
+    pages = [page, tool(server, "search_memory", cursor=page["next_cursor"], **asked)]
+    assert words("\n".join(one["hits"][0]["text"] for one in pages)) == DAYS["America/Los_Angeles"]["today"]
+
+
 @pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/Los_Angeles"])
 def test_the_command_line_has_the_same_days(zone: str, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
