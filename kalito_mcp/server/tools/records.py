@@ -73,7 +73,7 @@ async def ask_before_erasing(
 async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRecord]:
     """The records that are not erased yet. Raises RecordNotFound if one does not exist."""
     found: list[MemoryRecord] = []
-    for record_id in record_ids:
+    for record_id in dict.fromkeys(record_ids):
         with suppress(RecordErased):
             found += await memory.records(record_id)
     return found
