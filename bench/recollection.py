@@ -163,7 +163,7 @@ def restated(text: str, at: int = 2) -> str:
     words = [word.strip(".,;:!?\"'") for word in text.split()]
     kept = [word for word in words if word and word.lower() not in STOP_WORDS]
     cut = len(kept) // at
-    return " ".join([_OPENINGS[at], *kept[cut:], *kept[:cut]])
+    return " ".join([_OPENINGS[at], *kept[cut:], *kept[:cut]]) + "?"
 
 
 async def tally(server: Server, agent: str, text: str, wanted: frozenset[str], counted: Tally) -> None:

@@ -18,6 +18,7 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
@@ -66,11 +67,14 @@ class Memory(RecordVerbs):
         ids: IdSource,
         vectors: VectorWorker | None = None,
         projects: ProjectPolicy | None = None,
+        zone: Zone = UTC_ZONE,
         owner: str = LOCAL_OWNER,
     ) -> None:
         self.manager = manager
         """The specification's memory manager, with all its methods."""
         self.clock = clock
+        self.zone = zone
+        """The user's time zone, by which days are counted and named."""
         self._store = store
         self._recorder = recorder
         self._summaries = summaries
@@ -219,7 +223,7 @@ class Memory(RecordVerbs):
         """Similar questions that were asked before, with their answers and the feedback on them.
 
         With `session_id`, those of that session; an unknown session has none. Else those of the agent's long-term graph
-        and of `current_session_id`.
+        and of its sessions, first of `current_session_id`.
         """
         scope = self._scope(session_id, agent_id)
         return await self._graphs.past_answers(scope, query, current_session_id=current_session_id)

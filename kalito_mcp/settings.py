@@ -28,6 +28,7 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.domain.validation import LimitsPolicy, Policy
 from kalito_mcp.domain.wording import did_you_mean
+from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.ports.embedder import VectorPolicy
@@ -93,6 +94,7 @@ class Settings:
     storage: StoragePolicy = StoragePolicy()
     vectors: VectorPolicy = VectorPolicy()
     projects: ProjectPolicy = ProjectPolicy()
+    time: TimePolicy = TimePolicy()
     servers: tuple[Mapping[str, Any], ...] = ()
 
 

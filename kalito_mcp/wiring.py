@@ -1,5 +1,6 @@
 """The composition root: settings to an opened `Memory`. The only importer of storage and inference."""
 
+import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -13,6 +14,8 @@ from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
+from kalito_mcp.domain.zone import Zone
+from kalito_mcp.domain.zone_names import SYSTEM, system_zone, zone_named
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
@@ -165,9 +168,10 @@ async def _assemble(
     embedder: Embedder | None,
     vectors: VectorWorker | None,
 ) -> tuple[Memory, OwedWorker, UsageCounter]:
+    zone = zone_of_user(settings)
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     summarizer = Summarizer(registry, settings.summaries)
-    searcher = Searcher(store, settings.search, clock, settings.decay, embedder=embedder)
+    searcher = Searcher(store, settings.search, clock, settings.decay, embedder=embedder, zone=zone)
     summaries = SummaryKeeper(
         store,
         summarizer,
@@ -191,6 +195,7 @@ async def _assemble(
         importance=settings.importance,
         limits=settings.limits,
         fence_secret=await store.secret(),
+        zone=zone,
     )
     pins = PinCollector(store, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.cache, settings.graph)
@@ -216,7 +221,7 @@ async def _assemble(
         searcher=searcher,
         finalizer=Finalizer(store, summaries, pins, observer, orchestrators, clock),
         orchestrators=orchestrators,
-        graphs=AgentGraphs(store, orchestrators, observer),
+        graphs=AgentGraphs(store, orchestrators, observer, searcher),
         owed=owed,
         editor=editor,
         eraser=eraser,
@@ -226,8 +231,14 @@ async def _assemble(
         ids=ids,
         vectors=vectors,
         projects=settings.projects,
+        zone=zone,
     )
     return memory, owed, usage
+
+
+def zone_of_user(settings: Settings) -> Zone:
+    """The configured time zone, or the one of this machine."""
+    return system_zone(os.environ.get("TZ")) if settings.time.zone == SYSTEM else zone_named(settings.time.zone)
 
 
 def snapshot_folder(database: Path) -> SnapshotFolder:

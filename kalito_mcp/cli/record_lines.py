@@ -13,6 +13,7 @@ from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.safety.escaping import as_data
 
 EXCERPT_CHARS: Final = 80
@@ -53,10 +54,10 @@ def record_lines(record: MemoryRecord) -> list[str]:
     return ["  ".join(head), *labelled, "", *indented(record.text.split("\n"))]
 
 
-def erasure_line(given_id: str, records: Sequence[MemoryRecord]) -> str:
+def erasure_line(given_id: str, records: Sequence[MemoryRecord], zone: Zone = UTC_ZONE) -> str:
     """What an erasure of this id would remove: day, first 80 characters, and how many parts of a document."""
     first, *others = records
-    day = to_iso(first.created_at)[:10]
+    day = zone.date(first.created_at)
     head = f"{given_id}  {day}  {len(records)} parts" if others else f"{first.id}  {day}"
     return f"{head}  {one_line(first.text)}"
 
@@ -74,16 +75,14 @@ def redaction_lines(redacted: Sequence[str]) -> list[str]:
     return [f"removed and not stored: {', '.join(dict.fromkeys(redacted))}"] if redacted else []
 
 
-def hit_line(hit: Hit) -> str:
+def hit_line(hit: Hit, zone: Zone = UTC_ZONE) -> str:
     """One hit of a search: id, type, day, project if it is not that of the search, speaker, first 100 characters, and
     how many other records say the same."""
     kind = str(hit.type) if hit.status is None else f"{hit.type} {hit.status}"
     who = one_line(hit.name or hit.role or hit.origin)
     again = f"  (and {len(hit.same)} more like it)" if hit.same else ""
     place = f"  of {one_line(hit.project)}" if hit.project is not None else ""
-    return (
-        f"{hit.record_id}  {kind}  {to_iso(hit.created_at)[:10]}{place}  {who}: {one_line(hit.text, HIT_CHARS)}{again}"
-    )
+    return f"{hit.record_id}  {kind}  {zone.date(hit.created_at)}{place}  {who}: {one_line(hit.text, HIT_CHARS)}{again}"
 
 
 def answer_lines(hit: Hit) -> list[str]:

@@ -5,7 +5,7 @@ well.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +30,7 @@ with_json = click.option("--json", "is_json", is_flag=True, help="JSON, one obje
 
 @click.command()
 @click.argument("record_id", metavar="ID")
-@click.option("--as-of", metavar="WHEN", help="As it was then: ISO 8601, UTC; a date means the end of that day.")
+@click.option("--as-of", metavar="WHEN", help="As it was then: ISO 8601; a date means the end of that day.")
 @click.option("--version", type=int, metavar="N", help="As it was in this version; `history` lists them.")
 @with_json
 @with_settings
@@ -40,9 +40,9 @@ def show(
     """Show the record ID with all its fields, or all parts of a document, forgotten or not."""
     if as_of is not None and version is not None:
         raise click.UsageError("give --as-of or --version, not both")
-    moment_ms = None if as_of is None else last_moment(as_of, "--as-of")
 
     async def found(memory: "Memory") -> Sequence[MemoryRecord]:
+        moment_ms = None if as_of is None else last_moment(as_of, "--as-of", memory.zone)
         if version is not None:
             return [await memory.version(record_id, version)]
         records = await memory.records(record_id)
@@ -119,8 +119,11 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
             except RecordErased as error:
                 lines.append(str(error).partition(";")[0])
                 continue
-            lines.append(erasure_line(one, records))
-            lines += [f"with it {erasure_line(pin.id, [pin])}" for pin in (await memory.derived_from(records[0].id))[0]]
+            lines.append(erasure_line(one, records, memory.zone))
+            lines += [
+                f"with it {erasure_line(pin.id, [pin], memory.zone)}"
+                for pin in (await memory.derived_from(records[0].id))[0]
+            ]
         return lines
 
     if given and not yes:
@@ -149,14 +152,16 @@ def tasks(
     if is_all and is_done:
         raise click.UsageError("give --all or --done, not both")
 
-    async def read(memory: "Memory") -> tuple[int, list[MemoryRecord]]:
-        return memory.clock.now_ms(), await memory.tasks(agent_id=agent_id, is_done=None if is_all else is_done)
+    async def read(memory: "Memory") -> tuple[datetime, list[MemoryRecord]]:
+        return memory.zone.local(memory.clock.now_ms()), await memory.tasks(
+            agent_id=agent_id, is_done=None if is_all else is_done
+        )
 
-    now_ms, found = with_memory(settings_of_existing(database, config), read)
+    now, found = with_memory(settings_of_existing(database, config), read)
     if is_json:
         tell_json(one.to_dict() for one in found)
     elif found:
-        tell(task_lines(found, datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()))
+        tell(task_lines(found, now))
     else:
         tell([f"agent {agent_id!r} has no {'' if is_all else 'finished ' if is_done else 'open '}tasks"])
 

@@ -23,7 +23,8 @@ from kalito_mcp.cli.terminal import tell, tell_json, typed_fields
 from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
-from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.time import from_iso, zone_of
+from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.times.expressions import moment_in_words
@@ -168,9 +169,11 @@ def search(
     '"leaves at seven" -moss' requires a phrase and excludes a word. Quote it; if it begins with -, put it after --.
     """
 
-    async def found(memory: "Memory") -> SearchPage:
+    async def found(memory: "Memory") -> tuple[SearchPage, Zone]:
         memory = await memory.in_project(project)
-        now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now")
+        zone = memory.zone
+        now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now", zone)
+        zone = zone if now is None else zone_of(now, now_ms, zone)
         filters = SearchFilters(
             types=frozenset(map(RecordType, types)),
             roles=frozenset(map(Role, roles)),
@@ -178,13 +181,13 @@ def search(
             tags=frozenset(tags),
             origins=frozenset(map(Origin, origins)),
             min_importance=min_importance,
-            since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False),
-            until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True),
+            since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False, zone=zone),
+            until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True, zone=zone),
         )
-        request = SearchRequest(" ".join(words), limit, filters, explain=is_explained, now_ms=now_ms)
-        return await memory.search_memory(request, session_id=session_id, agent_id=agent_id)
+        request = SearchRequest(" ".join(words), limit, filters, explain=is_explained, now_ms=now_ms, zone=zone)
+        return await memory.search_memory(request, session_id=session_id, agent_id=agent_id), zone
 
-    page = with_memory(settings_of_existing(database, config), found)
+    page, zone = with_memory(settings_of_existing(database, config), found)
     if page.note and (page.hits or is_json):
         click.echo(as_data(page.note), err=True)  # on stderr, so that no program takes it for a hit
     if is_json:
@@ -193,7 +196,7 @@ def search(
         tell(
             line
             for hit in page.hits
-            for line in (hit_line(hit), *answer_lines(hit), *(why_lines(hit) if is_explained else ()))
+            for line in (hit_line(hit, zone), *answer_lines(hit), *(why_lines(hit) if is_explained else ()))
         )
     else:
         given = {

@@ -126,7 +126,7 @@ async def _opened(
     try:
         settings = settings_of(database, config)
         named = project or os.environ.get("KALITO_PROJECT")
-        if named is None:
+        if not named:
             named = project_of_host(os.environ, Path.cwd(), settings.projects) if is_hosted else PERSONAL
         async with wiring.open_memory(settings=settings) as memory:
             yield await memory.in_project(named)

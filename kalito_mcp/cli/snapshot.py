@@ -48,14 +48,16 @@ def save(database: Path | None, config: Path | None, agent_id: str, name: str | 
 @command.command(name="list")
 @with_settings
 def list_all(database: Path | None, config: Path | None) -> None:
-    """List the snapshots, the newest first."""
-    folder = _folder(settings_of(database, config))
+    """List the snapshots, the newest first, each with its time here."""
+    from kalito_mcp.wiring import zone_of_user  # noqa: PLC0415 - keeps --help quick
+
+    settings = settings_of(database, config)
+    folder, zone = _folder(settings), zone_of_user(settings)
     found = folder.all()
     if not found:
         click.echo(f"no snapshots in {folder.folder}")
     for one in found:
-        fields = one.to_dict()
-        click.echo(f"{fields['written_at'][:16].replace('T', ' ')}  {one.size_bytes:>12,} bytes  {one.name}")
+        click.echo(f"{zone.minute(one.written_at)}  {one.size_bytes:>12,} bytes  {one.name}")
 
 
 @command.command()

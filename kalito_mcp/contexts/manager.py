@@ -29,6 +29,7 @@ from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session, unrecorded_session
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, message_number
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionNotFound, StorageDamaged
 from kalito_mcp.pins.pinner import Pinner
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -73,6 +74,7 @@ class MemoryManager:
         importance: ImportancePolicy,
         limits: LimitsPolicy,
         fence_secret: bytes,
+        zone: Zone = UTC_ZONE,
         owner: str = LOCAL_OWNER,
     ) -> None:
         self._store = store
@@ -80,7 +82,7 @@ class MemoryManager:
         self._summarizer = summarizer
         self._searcher = searcher
         self._recaller = Recaller(store, searcher, wanted=context.relevant_messages)
-        self._packer = Packer(counter, context)
+        self._packer = Packer(counter, context, zone)
         self._known = KnownReader(store, clock, cache)
         self._pins = Pinner(store, counter, clock, ids, limits=limits)
         self._clock = clock

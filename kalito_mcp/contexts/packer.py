@@ -23,6 +23,7 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.domain.validation import Policy, bounded
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data, json_text
@@ -106,11 +107,12 @@ class _Packing:
 
 
 class Packer:
-    """Packs contexts under one token counter and one policy."""
+    """Packs contexts under one token counter and one policy, with the days of one time zone."""
 
-    def __init__(self, counter: TokenCounter, policy: ContextPolicy) -> None:
+    def __init__(self, counter: TokenCounter, policy: ContextPolicy, zone: Zone = UTC_ZONE) -> None:
         self._counter = counter
         self._policy = policy
+        self._zone = zone
         # A label is in every context of its session, and costs as much to count as a short message.
         self._label_tokens = lru_cache(maxsize=_MAX_CACHED_LABELS)(counter.count)
         self._newline = counter.count("\n")
@@ -217,7 +219,7 @@ class Packer:
         packing = _Packing(left=allowance)
         pins = self._needed(
             render.PINS_HEADING,
-            map(render.pin_piece, parts.pins),
+            (render.pin_piece(one, self._zone) for one in parts.pins),
             most=int(allowance * (_PINS_SHARE_BESIDE_HITS if older else _PINS_SHARE)),
         )
         sure = parts.known[: parts.sure_known] if older else parts.known
@@ -234,16 +236,19 @@ class Packer:
             packing,
             packing.pins,
             render.PINS_HEADING,
-            ((place, render.pin_piece(pin)) for place, pin in enumerate(parts.pins)),
+            ((place, render.pin_piece(pin, self._zone)) for place, pin in enumerate(parts.pins)),
         )
         self._take_each(
             packing,
             packing.summaries,
             render.SUMMARIES_HEADING,
-            ((place, render.summary_piece(parts.summaries[place])) for place in reversed(range(len(parts.summaries)))),
+            (
+                (place, render.summary_piece(parts.summaries[place], self._zone))
+                for place in reversed(range(len(parts.summaries)))
+            ),
         )
         for place in reversed(range(len(parts.recent) - len(packing.recent))):
-            piece = render.message_piece(parts.recent[place])
+            piece = render.message_piece(parts.recent[place], self._zone)
             # A gap in the conversation would mislead, so stop at the first that does not fit.
             if not packing.take(packing.recent, place, piece, self._cost(piece)):
                 break
@@ -253,7 +258,11 @@ class Packer:
 
     def _take_known(self, packing: _Packing, known: Sequence[KnownRecord], *, reserved: int = 0) -> None:
         """Take what of these is not taken yet."""
-        pieces = ((place, render.known_piece(one)) for place, one in enumerate(known) if place not in packing.known)
+        pieces = (
+            (place, render.known_piece(one, self._zone))
+            for place, one in enumerate(known)
+            if place not in packing.known
+        )
         self._take_each(packing, packing.known, render.KNOWN_HEADING, pieces, reserved=reserved)
 
     def _take_passages(
@@ -263,7 +272,7 @@ class Packer:
         tokens = cache(self._counter.count)
 
         def lines(kept: int) -> list[str]:
-            return render.history_lines(passages(older[:kept]), session_id)
+            return render.history_lines(passages(older[:kept]), session_id, self._zone)
 
         def cost(kept: int) -> int:
             return self._headings[render.HISTORY_HEADING] + sum(tokens(line) + self._newline for line in lines(kept))
@@ -298,7 +307,7 @@ class Packer:
 
     def _known_tokens(self, known: Sequence[KnownRecord], share: int) -> int:
         """Return the tokens that these need, at most their share. In a small context the first may take twice that."""
-        pieces = [render.known_piece(one) for one in known]
+        pieces = [render.known_piece(one, self._zone) for one in known]
         first = self._needed(render.KNOWN_HEADING, pieces[:1], most=MOST_TOKENS)
         return self._needed(render.KNOWN_HEADING, pieces, most=first if share < first <= 2 * share else share)
 
@@ -306,7 +315,7 @@ class Packer:
         """Return the tokens that the newest summaries need that fit into this many."""
         needed = 0
         for summary in reversed(summaries):
-            cost = self._cost(render.summary_piece(summary)) + (
+            cost = self._cost(render.summary_piece(summary, self._zone)) + (
                 0 if needed else self._headings[render.SUMMARIES_HEADING]
             )
             needed += cost if needed + cost <= most else 0
@@ -324,7 +333,7 @@ class Packer:
         # The newest message comes before anything else: its stub may use the reserved tokens.
         room = max(min(room, left - reserved), min(left, self._smallest_message(recent[-1])))
         places = range(len(recent) - 1, max(-1, len(recent) - 1 - self._policy.min_recent), -1)
-        pieces = {place: render.message_piece(recent[place]) for place in places}
+        pieces = {place: render.message_piece(recent[place], self._zone) for place in places}
         while pieces:
             fitted = self._fit(pieces, room)
             if fitted is not None:
@@ -364,7 +373,7 @@ class Packer:
         return self._headings[render.RECENT_HEADING] + self._smallest_message(parts.recent[-1])
 
     def _smallest_message(self, message: MessageWithImportance) -> int:
-        piece = render.message_piece(message)
+        piece = render.message_piece(message, self._zone)
         return min(self._cost(piece), self._cost(self._shorten(piece, share=0)))
 
     def _cost(self, piece: render.Piece) -> int:

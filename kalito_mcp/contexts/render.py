@@ -8,7 +8,6 @@ are escaped. Remembered text is data, whatever it says.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from kalito_mcp.contexts.passages import Turn
@@ -23,7 +22,7 @@ from kalito_mcp.domain.records import (
     origin_of_role,
 )
 from kalito_mcp.domain.search import Candidate, Hit
-from kalito_mcp.domain.time import DAY_MS, to_iso
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.plurals import plural
 
@@ -81,29 +80,29 @@ def left_out_line(left_out: Mapping[str, int]) -> str:
     return f"No room for: {', '.join(parts)}." if parts else ""
 
 
-def summary_piece(summary: ConversationSummary) -> Piece:
+def summary_piece(summary: ConversationSummary, zone: Zone = UTC_ZONE) -> Piece:
     """Label a summary with its messages and days."""
-    days = _days(summary.started_at, summary.ended_at)
+    days = _days(summary.started_at, summary.ended_at, zone)
     label = f"- messages {summary.start_seq}-{summary.end_seq}, {days}: "
     return _piece(label, summary.summary, summary.tokens)
 
 
-def pin_piece(pin: SemanticPin) -> Piece:
+def pin_piece(pin: SemanticPin, zone: Zone = UTC_ZONE) -> Piece:
     """Label a pin with its type, source message, importance and day."""
     source = f" of {pin.source_message_id}" if pin.source_message_id else ""
-    label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}, {_day(pin.created_at)}: "
+    label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}, {zone.date(pin.created_at)}: "
     return _piece(label, pin.content, pin.tokens)
 
 
-def known_piece(known: KnownRecord) -> Piece:
+def known_piece(known: KnownRecord, zone: Zone = UTC_ZONE) -> Piece:
     """Label what is known with its project, if it has one, its source and its day."""
     of_project = "of this project, " if known.reach is Reach.PROJECT else ""
     return _piece(
-        f"- {of_project}{_day(known.created_at)}{_source_note(known.origin, None)}: ", known.text, known.tokens
+        f"- {of_project}{zone.date(known.created_at)}{_source_note(known.origin, None)}: ", known.text, known.tokens
     )
 
 
-def history_lines(found: Sequence[Sequence[Turn]], session_id: str | None) -> list[str]:
+def history_lines(found: Sequence[Sequence[Turn]], session_id: str | None, zone: Zone = UTC_ZONE) -> list[str]:
     """Return the lines of the passages, in their order. Several of one other session stand below its name, where the
     first of them would be."""
     of_place: dict[tuple[str | None, str | None], list[Sequence[Turn]]] = {}
@@ -115,12 +114,12 @@ def history_lines(found: Sequence[Sequence[Turn]], session_id: str | None) -> li
         said = together[0][0].said
         place = _place(said, session_id)
         if place and len(together) == 1:
-            lines += _passage_lines(together[0], f" {place}")
+            lines += _passage_lines(together[0], f" {place}", zone)
             continue
         if place or is_below_name:
             lines.append(f"{place or ('in this session' if said.session_id else 'in no session')}:")
             is_below_name = True
-        lines += [line for passage in together for line in _passage_lines(passage, "")]
+        lines += [line for passage in together for line in _passage_lines(passage, "", zone)]
     return lines
 
 
@@ -130,7 +129,7 @@ def _place(said: Hit | Candidate, session_id: str | None) -> str:
     return " ".join([*names, *([f"of project {_quote(said.project)}"] if said.project is not None else [])])
 
 
-def _passage_lines(passage: Sequence[Turn], place: str) -> list[str]:
+def _passage_lines(passage: Sequence[Turn], place: str, zone: Zone) -> list[str]:
     """Return a line for each turn: speaker and text, a hit's id, and the day if it differs from the line before. The
     first has the place."""
     lines: list[str] = []
@@ -138,7 +137,7 @@ def _passage_lines(passage: Sequence[Turn], place: str) -> list[str]:
     for turn in passage:
         said = turn.said
         label = [said.record_id] if turn.is_hit else []
-        day = _day(said.created_at)
+        day = zone.date(said.created_at)
         if day != shown_day:
             label.append(day)
             shown_day = day
@@ -153,11 +152,11 @@ def _speaker(said: Hit | Candidate) -> str:
     return speaker + (f" {said.status}" + (f", due {said.due_date}" if said.due_date else "") if said.status else "")
 
 
-def message_piece(message: MessageWithImportance) -> Piece:
+def message_piece(message: MessageWithImportance, zone: Zone = UTC_ZONE) -> Piece:
     """Label a recent message with its speaker, id and day."""
     name = f" {as_data(message.name)}" if message.name else ""
     source = _source_note(message.origin, message.role)
-    label = f"{message.role}{name} ({message.record_id}, {_day(message.created_at)}{source}): "
+    label = f"{message.role}{name} ({message.record_id}, {zone.date(message.created_at)}{source}): "
     return _piece(label, message.text, message.tokens)
 
 
@@ -220,15 +219,6 @@ def _quote(name: str) -> str:
     return '"' + as_data(name).replace('"', "'") + '"'
 
 
-def _day(moment_ms: int) -> str:
-    return _date(moment_ms // DAY_MS)
-
-
-@lru_cache(maxsize=1024)
-def _date(day: int) -> str:
-    return to_iso(day * DAY_MS)[:10]
-
-
-def _days(first_ms: int, last_ms: int) -> str:
-    first, last = _day(first_ms), _day(last_ms)
+def _days(first_ms: int, last_ms: int, zone: Zone) -> str:
+    first, last = zone.date(first_ms), zone.date(last_ms)
     return first if first == last else f"{first} to {last}"

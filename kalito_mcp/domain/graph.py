@@ -162,14 +162,15 @@ class GraphPolicy(Policy):
     """How a memory uses its graphs. If not `enabled`, nothing is added to them and nothing is found in them.
 
     A search adds `search_bias_session_first` to the scores of the session's own queries. It returns at most
-    `past_answers`, of queries with a cosine of at least `min_similarity`. A message refers to at most `max_entities`.
+    `past_answers`, of questions with a likeness (`text.questions`) of at least `min_similarity`. A message refers to at
+    most `max_entities`.
     The graph of a finalized session is removed after `keep_sessions_days`; promoted queries and all records stay.
     """
 
     enabled: bool = True
     search_bias_session_first: float = 0.1
     past_answers: int = bounded(3, most=100)
-    min_similarity: float = bounded(0.3, most=1)
+    min_similarity: float = bounded(0.65, most=1)
     max_entities: int = 8
     keep_sessions_days: float = 30.0
 
@@ -185,7 +186,8 @@ class CheckpointPolicy(Policy):
 @dataclass(frozen=True, slots=True)
 class PastAnswer:
     """A similar question asked before, with its answers, best liked first. `up`, `down` and `retry` count the user's
-    feedback on the question or its answers. `record_ids` are the question's."""
+    feedback on the question or its answers. `record_ids` are the question's. `similarity` is how far both ask for the
+    same, in [0, 1]. `session_id` is the session whose graph has it; None for the agent's."""
 
     query_id: str
     query: str
@@ -197,6 +199,7 @@ class PastAnswer:
     up: int = 0
     down: int = 0
     retry: int = 0
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.zone import Zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class SearchRequest:
     """What to find.
 
     `cursor` continues an earlier search with the same query and filters. `explain` asks for the parts of each score
-    and the reasons. Ages and words like "yesterday" are relative to `now_ms`; None means the clock's time.
+    and the reasons. Ages and words like "yesterday" are relative to `now_ms`; None means the clock's time. Days are
+    those of `zone`; None means the memory's.
     """
 
     query: str
@@ -42,6 +44,7 @@ class SearchRequest:
     cursor: str | None = None
     explain: bool = False
     now_ms: int | None = None
+    zone: Zone | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,41 +1,34 @@
 """ISO 8601 in and out. Inside, a moment is an int: milliseconds since 1970-01-01T00:00:00Z. Pure."""
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from typing import Final
 
+from kalito_mcp.domain.zone import DAY_MS, EPOCH, MILLISECOND, NEWEST_MS, OLDEST_MS, UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput
 
-DAY_MS: Final = 86_400_000
+__all__ = ["DAY_MS", "NEWEST_MS", "OLDEST_MS", "from_iso", "last_moment", "to_iso", "zone_of"]
 # The groups are what may follow the hour: minute, second, fraction. The zone is not captured.
 _CLOCK: Final = re.compile(r"\D\d\d(:?\d\d)?(:?\d\d)?([.,]\d+)?(?:Z|[+-][\d:.]+)?$")
 _LENGTHS_MS: Final = (3_600_000, 60_000, 1_000, 1)
 """Length of a time written to the hour, minute, second or fraction."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
-OLDEST_MS: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
-NEWEST_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
-"""The years 1 to 9999: only these moments have an ISO 8601 date."""
-
 
 def to_iso(moment_ms: int) -> str:
     """The moment in UTC, as `2026-03-04T05:06:07.089Z`."""
-    moment = _EPOCH + timedelta(milliseconds=moment_ms)
+    moment = EPOCH + timedelta(milliseconds=moment_ms)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".zfill(24)
 
 
-def from_iso(text: str, field: str = "created_at") -> int:
-    """Parse an ISO 8601 date or date-time into milliseconds since 1970. Without an offset it is UTC.
+def from_iso(text: str, field: str = "created_at", zone: Zone = UTC_ZONE) -> int:
+    """Parse an ISO 8601 date or date-time into milliseconds since 1970. Without an offset it is a time of the zone.
 
     Raises:
         InvalidInput: the text is not ISO 8601, or is outside the years 1 to 9999.
     """
     try:
         moment = datetime.fromisoformat(text.strip())
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        moment_ms = (moment - _EPOCH) // _MILLISECOND
+        moment_ms = zone.moment_ms(moment) if moment.tzinfo is None else (moment - EPOCH) // MILLISECOND
     except (ValueError, OverflowError):
         moment_ms = NEWEST_MS + 1
     # An offset can move a moment of the year 1 or 9999 outside these years.
@@ -47,21 +40,32 @@ def from_iso(text: str, field: str = "created_at") -> int:
     return moment_ms
 
 
-def last_moment(text: str, field: str) -> int:
+def last_moment(text: str, field: str, zone: Zone = UTC_ZONE) -> int:
     """The last millisecond of the day, hour, minute or second that an ISO 8601 text names. A fraction of a second is
-    exact. A week without a day means its Monday.
+    exact. A week without a day means its Monday. Without an offset it is a time of the zone.
 
     Raises:
         InvalidInput: the text is not ISO 8601, or is outside the years 1 to 9999.
     """
-    return min(from_iso(text, field) + _length_ms(text.strip()) - 1, NEWEST_MS)
+    try:
+        return zone.last_ms(date.fromisoformat(text.strip()).toordinal())
+    except ValueError:
+        return min(from_iso(text, field, zone) + _length_ms(text.strip()) - 1, NEWEST_MS)
+
+
+def zone_of(text: str, moment_ms: int, zone: Zone) -> Zone:
+    """The zone of somebody who writes the moment like this: one with the text's offset, or else `zone`.
+
+    `Z` says that the moment is given in UTC, and nothing about where somebody is (RFC 9557). If clocks of `zone` have
+    the text's offset at the moment, it is `zone`, which also knows when clocks are moved.
+    """
+    offset = datetime.fromisoformat(text.strip()).utcoffset()
+    if offset is None or text.strip()[-1:] in "zZ" or offset // MILLISECOND == zone.offset_ms(moment_ms):
+        return zone
+    return Zone(timezone(offset))
 
 
 def _length_ms(text: str) -> int:
-    """The length of the day, hour, minute, second or moment that the text names."""
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        clock = _CLOCK.search(text)
-        return 1 if clock is None else _LENGTHS_MS[sum(part is not None for part in clock.groups())]
-    return DAY_MS
+    """The length of the hour, minute, second or moment that the text names."""
+    clock = _CLOCK.search(text)
+    return 1 if clock is None else _LENGTHS_MS[sum(part is not None for part in clock.groups())]

@@ -1,25 +1,36 @@
 """The graphs that a call means: it names a session, a message or an agent, or nothing."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, KeptFeedback, PastAnswer
-from kalito_mcp.domain.records import MESSAGE_ID_PREFIX
+from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType, Role
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
 from kalito_mcp.orchestrator.observer import Observer
+from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
+from kalito_mcp.orchestrator.past_answers import with_others
 from kalito_mcp.ports.store import Store
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.text.questions import likeness, questions_in
+
+_ASKED: Final = SearchFilters(types=frozenset({RecordType.MESSAGE}), roles=frozenset({Role.USER}))
+_MOST_ASKED: Final = 24
+_MOST_SESSIONS: Final = 8
+"""How many messages that ask the same are looked up, and in how many sessions: each has a graph to load."""
 
 
 class AgentGraphs:
     """Answers calls from the graphs that they mean. In a scope, a session wins over the agent."""
 
-    def __init__(self, store: Store, orchestrators: Orchestrators, observer: Observer) -> None:
+    def __init__(self, store: Store, orchestrators: Orchestrators, observer: Observer, searcher: Searcher) -> None:
         self._store = store
+        self._searcher = searcher
         self._orchestrators = orchestrators
         self._observer = observer
 
@@ -37,7 +48,31 @@ class AgentGraphs:
             return await self._of_project(scope, await agent.past_answers(session.id, query, scope=GraphScope.SESSION))
         agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
         found = await agent.past_answers(session.id if session is not None else None, query)
-        return await self._of_project(scope, found)
+        others = await self._elsewhere(agent, scope, query, None if session is None else session.id)
+        most = self._observer.policy.past_answers
+        return with_others(await self._of_project(scope, found), await self._of_project(scope, others), most)
+
+    async def _elsewhere(
+        self, agent: MemoryOrchestrator, scope: Scope, query: str, current_session_id: str | None
+    ) -> Sequence[PastAnswer]:
+        """The past answers of the agent's other sessions, finalized or not, in which the question was asked."""
+        policy = self._observer.policy
+        if not policy.enabled or not policy.past_answers:
+            return ()
+        of_agent = Scope(scope.owner, agent.agent_id, project=scope.project)
+        page = await self._searcher.search_leniently(of_agent, query, wanted=_MOST_ASKED, filters=_ASKED)
+        alike = [hit for hit in page.hits if questions_in(hit.text)]
+        alike = [hit for hit in alike if likeness(query, hit.text) >= policy.min_similarity]
+        same = [record_id for hit in alike for record_id in hit.same][:_MOST_ASKED]
+        async with self._store.read() as view:
+            again = [await view.conversations.message(of_agent, message_number(one)) for one in same]
+        sessions = dict.fromkeys([*(hit.session_id for hit in alike), *(one.session_id for one in again if one)])
+        asking = [one for one in sessions if one is not None and one != current_session_id][:_MOST_SESSIONS]
+        return [
+            one
+            for session_id in asking
+            for one in await agent.past_answers(session_id, query, scope=GraphScope.SESSION)
+        ]
 
     async def _of_project(self, scope: Scope, answers: Sequence[PastAnswer]) -> Sequence[PastAnswer]:
         """Those of the answers whose records are personal or of the scope's project."""

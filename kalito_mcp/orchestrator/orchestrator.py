@@ -136,7 +136,7 @@ class MemoryOrchestrator:
     ) -> Sequence[PastAnswer]:
         """Similar past questions with their answers and feedback, best first.
 
-        Returns up to `past_answers` queries that have an answer and a similarity of at least `min_similarity`. With a
+        Returns up to `past_answers` queries that have an answer and a likeness of at least `min_similarity`. With a
         `scope`, only those of the session's graph or of the agent's.
         """
         policy = self.config.graph
@@ -145,13 +145,15 @@ class MemoryOrchestrator:
         found: dict[str, PastAnswer] = {}
         async with self._cache.reading(*self._scopes(session_id)) as graphs:
             for graph, hit, ids in self._found(graphs, text, _depth(policy.past_answers)):
-                if hit.similarity < policy.min_similarity or scope not in (None, hit.scope):
+                if scope not in (None, hit.scope):
                     continue
                 # A query asked again stands for its duplicates before it has an answer; theirs is used then.
-                answered = (past_answer(graph, replace(hit, id=node_id)) for node_id in ids)
+                duplicates = (replace(hit, id=node_id) for node_id in ids)
+                answered = (past_answer(graph, text, one, least=policy.min_similarity) for one in duplicates)
                 one = next((one for one in answered if one is not None), None)
                 if one is not None and (one.query_id not in found or found[one.query_id].score < one.score):
-                    found[one.query_id] = one
+                    of_session = session_id if hit.scope is GraphScope.SESSION else None
+                    found[one.query_id] = replace(one, session_id=of_session)
         return sorted(found.values(), key=lambda one: (-one.score, one.query_id))[: policy.past_answers]
 
     async def run_sleep_cycle(

@@ -1,6 +1,7 @@
 """The past answers to a query that a search found. Pure."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.graph import (
@@ -13,6 +14,7 @@ from kalito_mcp.domain.graph import (
     PastAnswer,
 )
 from kalito_mcp.graph.ranking import liking_factor
+from kalito_mcp.text.questions import answers_nothing, likeness, questions_in
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
@@ -20,26 +22,33 @@ if TYPE_CHECKING:
 _MAX_ANSWERS: Final = 3
 
 
-def past_answer(graph: "GraphStore", hit: GraphHit) -> PastAnswer | None:
-    """The query with its answers: best feedback first, then the newest. None if it has no answer.
+def past_answer(graph: "GraphStore", asked: str, hit: GraphHit, *, least: float) -> PastAnswer | None:
+    """The query with its answers: best feedback first, then the newest.
 
-    The score is the query's, adjusted by the feedback on its best answer.
+    None if it is no question, or one whose likeness to what is asked is below `least`, or if no reply to it answers
+    anything. The score is the query's, adjusted by its likeness and by the feedback on its best answer.
     """
     query = graph.node(hit.id)
+    texts = [text for text in (query.text, query.summary) if text and questions_in(text)]
+    similarity = max((likeness(asked, text) for text in texts), default=0.0)
+    if not similarity or similarity < least:
+        return None
     feedback = _feedback(graph, query.id)
     answers: list[GraphNode] = []
     for edge in graph.edges_of(query.id):
         if edge.type is EdgeType.RESPONDED_WITH and edge.from_id == query.id:
-            answers.append(graph.node(edge.to_id))
-            feedback.update(_feedback(graph, edge.to_id))
+            answer = graph.node(edge.to_id)
+            feedback.update(_feedback(graph, answer.id))
+            if not answers_nothing(answer.text or ""):
+                answers.append(answer)
     if not answers:
         return None
     answers.sort(key=lambda node: (-node.weights.feedback, -node.last_access, node.id))
     return PastAnswer(
         query_id=query.id,
         query=query.summary or query.text or "",
-        score=hit.score * liking_factor(answers[0].weights.feedback),
-        similarity=hit.similarity,
+        score=hit.score * similarity * liking_factor(answers[0].weights.feedback),
+        similarity=similarity,
         scope=hit.scope,
         record_ids=query.source_record_ids,
         answers=tuple(
@@ -50,6 +59,22 @@ def past_answer(graph: "GraphStore", hit: GraphHit) -> PastAnswer | None:
         down=feedback[FeedbackLabel.DOWN],
         retry=feedback[FeedbackLabel.RETRY],
     )
+
+
+def with_others(found: Iterable[PastAnswer], others: Iterable[PastAnswer], most: int) -> list[PastAnswer]:
+    """The best of both, at most `most`, best first. Another one that only repeats answers is left out."""
+    kept = list(found)
+    known = {(one.query_id, answer.node_id) for one in kept for answer in one.answers}
+    for one in sorted(others, key=_best_first):
+        answers = {(one.query_id, answer.node_id) for answer in one.answers}
+        if not answers <= known:
+            kept.append(one)
+            known |= answers
+    return sorted(kept, key=_best_first)[:most]
+
+
+def _best_first(one: PastAnswer) -> tuple[float, int, str]:
+    return -one.score, -one.answers[0].given_at, one.query_id
 
 
 def _feedback(graph: "GraphStore", node_id: str) -> Counter[str]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from kalito_mcp.domain.time import to_iso
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.weights import NEGATIVE
 
@@ -81,7 +80,7 @@ def _hyponym(scored: ScoredCandidate) -> str:
 
 
 def _date(scored: ScoredCandidate) -> str:
-    day = to_iso(scored.candidate.created_at)[:10]
+    day = scored.question.zone.date(scored.candidate.created_at)
     return f"said on {day}, in or near the time you named" if scored.is_of_named_time else ""
 
 

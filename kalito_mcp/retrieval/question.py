@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.retrieval.hyponyms import hyponyms
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
@@ -65,7 +66,8 @@ class Question:
     terms that it is looked up as, itself first. `credit` is how much a corrected form counts, 1 if absent. `hyponyms`
     are those of the terms that name a kind. `spans` are the times that the query names; the words for them are not
     among the terms, unless it asks for nothing else: then whatever was said at that time, or mentions it, answers it
-    (`asks_time_alone`). `language` is the one of its function words (`text.languages`) or of its times.
+    (`asks_time_alone`). `language` is the one of its function words (`text.languages`) or of its times. `zone` is the
+    asker's, whose days are meant.
     """
 
     query: Query
@@ -78,6 +80,7 @@ class Question:
     spans: tuple[Span, ...]
     asks_time_alone: bool = False
     language: str = ENGLISH
+    zone: Zone = UTC_ZONE
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -169,10 +172,10 @@ def is_question(text: str) -> bool:
     return _QUESTION_END.search(text[-8:]) is not None
 
 
-def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Question:
+def parse_question(text: str, *, max_terms: int, now_ms: int | None = None, zone: Zone = UTC_ZONE) -> Question:
     """The query as a question. Without `now_ms`, words like "yesterday" name no date."""
     query = parse_query(text)
-    times = named_times(query.words, now_ms, likely_languages(words(query.words)))
+    times = named_times(query.words, now_ms, likely_languages(words(query.words)), zone)
     asks = _without_kind_of(query.words if times.other is None else times.other.rest)
     language = language_of(words(asks)) if times.other is None else times.other.language
     unasked = function_words(language)
@@ -201,6 +204,7 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None) -> Q
         spans=times.spans,
         asks_time_alone=asks_time_alone,
         language=language,
+        zone=zone,
     )
 
 

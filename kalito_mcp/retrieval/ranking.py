@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate
-from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.retrieval import features
 from kalito_mcp.retrieval.filtering import named
+from kalito_mcp.retrieval.local_days import local_days
 from kalito_mcp.retrieval.matches import Matches
 from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.question import Question, is_question
@@ -162,9 +162,9 @@ class Ranker:
             found["speaker"] = is_by_named.astype(float)
             found["hyponym"] = found["hyponym"] * (is_by_named | self._names_speakers())
         if self._question.dates:
-            days, of_day = np.unique(records.created_at[places] // DAY_MS, return_inverse=True)
+            days, of_day = np.unique(local_days(self._question.zone, records.created_at[places]), return_inverse=True)
             dates = self._question.dates
-            found["date"] = np.array([date_match(dates, int(day) * DAY_MS) for day in days])[of_day]
+            found["date"] = np.array([date_match(dates, int(day)) for day in days])[of_day]
         if not self._question.asks_assistant:
             is_unnamed_assistant = (records.roles[places] == _ASSISTANT) & (records.names[places] == _UNNAMED)
             found["assistant"] = is_unnamed_assistant.astype(float)

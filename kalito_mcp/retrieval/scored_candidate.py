@@ -91,4 +91,4 @@ class ScoredCandidate:
     @property
     def is_of_named_time(self) -> bool:
         """Whether it was said in or near the time that the query names. The same year alone is not near."""
-        return date_match(self.question.dates, self.candidate.created_at) >= _NEAR_IN_TIME
+        return date_match(self.question.dates, self.question.zone.day(self.candidate.created_at)) >= _NEAR_IN_TIME

@@ -17,6 +17,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Answer, Candidate, Hit, SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.domain.validation import checked_moment
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, ModelError, damage_note
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
@@ -64,6 +65,7 @@ class Searcher:
         decay: DecayPolicy = DEFAULT_DECAY,
         weights: FeatureWeights = WEIGHTS,
         embedder: Embedder | None = None,
+        zone: Zone = UTC_ZONE,
     ) -> None:
         self._store = store
         self._policy = policy
@@ -71,6 +73,7 @@ class Searcher:
         self._decay = decay
         self._weights = weights
         self._embedder = embedder
+        self._zone = zone
 
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
         """The best k records, best first; ties newest first. `note` says why there are none, or what was not searched.
@@ -86,7 +89,7 @@ class Searcher:
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
-        question = await self._parsed(request.query, now_ms)
+        question = await self._parsed(request.query, now_ms, request.zone or self._zone)
         if not question.terms and not question.spans:
             return SearchPage(hits=(), next_cursor=None)
         vector, note = await self._vector(question.query.words)
@@ -140,9 +143,11 @@ class Searcher:
             return SearchPage(hits=(), next_cursor=None)
         return await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))
 
-    async def _parsed(self, query: str, now_ms: int) -> Question:
+    async def _parsed(self, query: str, now_ms: int, zone: Zone) -> Question:
         """The query as a question. A long one takes milliseconds, so not on the event loop."""
-        parse = partial(parse_question, query[:_MAX_READ_CHARS], max_terms=self._policy.max_terms, now_ms=now_ms)
+        parse = partial(
+            parse_question, query[:_MAX_READ_CHARS], max_terms=self._policy.max_terms, now_ms=now_ms, zone=zone
+        )
         return await anyio.to_thread.run_sync(parse) if len(query) > _LONG_CHARS else parse()
 
     async def _find(

@@ -20,9 +20,12 @@ COMMANDS = (
 
 def imported_by(*arguments: str, database: Path) -> set[str]:
     """The top-level packages that a command has imported when it ends."""
+    environment = clean_environment(KALITO_DATABASE=str(database))
+    # Any variable that is a setting is checked with pydantic.
+    del environment["KALITO_TIME_ZONE"]
     result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "kalito_mcp", *arguments],
-        env=clean_environment(KALITO_DATABASE=str(database)),
+        env=environment,
         capture_output=True,
         text=True,
         check=False,

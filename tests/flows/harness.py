@@ -13,6 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
+from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.server.build import KalitoServer, build_server
@@ -108,15 +109,17 @@ async def served(
     settings: Settings | None = None,
     project: str | None = None,
 ) -> AsyncIterator[Harness]:
-    """Serve a memory, or what one project has of it, to a client of the given era. Yields the connected client."""
+    """Serve a memory, or what one project has of it, to a client of the given era. Yields the connected client. Days
+    are of UTC without `settings`."""
     if _IDLE:
         server, opener = _IDLE.pop()
     else:
         server = build_server(opener := _Opener())
+    chosen = settings or Settings(time=TimePolicy("UTC"))
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[Memory]:
-        async with open_memory(lay_empty_database(database), settings, clock=clock, ids=ids) as memory:
+        async with open_memory(lay_empty_database(database), chosen, clock=clock, ids=ids) as memory:
             yield await memory.in_project(project)
 
     opener.opens = opens

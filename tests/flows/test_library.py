@@ -46,12 +46,12 @@ async def test_a_memory_that_is_cancelled_closes_and_opens_again(tmp_path: Path)
         assert (await memory.session_stats("s")).total_messages == 2
 
 
-async def test_the_current_session_and_the_agents_graph_are_both_searched(tmp_path: Path) -> None:
+async def test_the_current_session_and_the_agents_other_sessions_are_searched(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as memory:
         await recorded(memory, "now")
-        assert await memory.past_answers(AGAIN) == []
-        [past] = await memory.past_answers(AGAIN, current_session_id="now")
-        assert [one.text for one in past.answers] == [TURNS[1].text]
+        for current in (None, "now"):
+            [past] = await memory.past_answers(AGAIN, current_session_id=current)
+            assert [one.text for one in past.answers] == [TURNS[1].text]
         assert await memory.past_answers(AGAIN, current_session_id="now", agent_id="another") == []
 
 

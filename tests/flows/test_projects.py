@@ -84,7 +84,7 @@ def stdio(database: Path, folder: Path) -> StdioServerParameters:
         command=sys.executable,
         args=["-m", "kalito_mcp", "serve"],
         cwd=folder,
-        env=clean_environment(KALITO_DATABASE=str(database)),
+        env=clean_environment(KALITO_DATABASE=str(database), KALITO_PROJECT=""),
     )
 
 

@@ -189,7 +189,7 @@ async def test_who_corrects_a_message_hears_what_else_speaks_of_it(tmp_path: Pat
             "update_memory", record_id="msg_1", changes={"text": "Ella may not eat walnuts."}, expected_revision=1
         )
         assert "still says: Ella: no hazelnuts!" in told
-        assert "Updated with msg_1: summary_" in told
+        assert "Updated with it: summary_" in told
         nothing = await h.text("update_memory", record_id="msg_1", changes={}, expected_revision=2)
         assert nothing == "Nothing to change in msg_1, still at revision 2: Ella may not eat walnuts."
         for version in ({}, {"version": 2}):

@@ -28,10 +28,13 @@ MODERN = {
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """The environment with these variables, but without a memory, a session, settings or coverage."""
+    """The environment with these variables, but without a memory, a session, settings or coverage. Days are of UTC, and
+    the folder that the tests run in is no project."""
     left_out = ("KALITO_", "CLAUDE", "COVERAGE_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    return inherited | {"KALITO_CONFIG": os.devnull} | variables
+    return (
+        inherited | {"KALITO_CONFIG": os.devnull, "KALITO_PROJECT": "personal", "KALITO_TIME_ZONE": "UTC"} | variables
+    )
 
 
 def line(message: Any) -> bytes:

@@ -5,6 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS, from_iso, last_moment, to_iso
+from kalito_mcp.domain.zone import UTC_ZONE
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.text.times.expressions import (
     Span,
@@ -214,7 +215,7 @@ def test_named_stretches_are_in_order_and_within_the_years_1_to_9999(text: str, 
 
 @given(WORDS, MOMENTS, MOMENTS)
 def test_a_match_is_a_share_of_one(text: str, now: int, moment: int) -> None:
-    assert 0.0 <= date_match(named_times(text, now).dates, moment) <= 1.0
+    assert 0.0 <= date_match(named_times(text, now).dates, UTC_ZONE.day(moment)) <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -247,13 +248,13 @@ def test_a_match_is_a_share_of_one(text: str, now: int, moment: int) -> None:
 def test_a_message_fits_a_named_date_by_how_much_it_says_and_how_near_it_is(
     query: str, moment: str, expected: float
 ) -> None:
-    assert date_match(named_times(query).dates, from_iso(moment)) == pytest.approx(expected)
+    assert date_match(named_times(query).dates, UTC_ZONE.day(from_iso(moment))) == pytest.approx(expected)
 
 
 def test_yesterday_has_no_other_years() -> None:
     dates = named_times("what did I say yesterday?", WEDNESDAY).dates
-    assert date_match(dates, from_iso("2023-08-15T12:00:00Z")) == 1.0
-    assert date_match(dates, from_iso("2022-08-15T12:00:00Z")) == 0.0
+    assert date_match(dates, UTC_ZONE.day(from_iso("2023-08-15T12:00:00Z"))) == 1.0
+    assert date_match(dates, UTC_ZONE.day(from_iso("2022-08-15T12:00:00Z"))) == 0.0
     assert not named_times("what did I say yesterday?").dates
 
 
@@ -261,7 +262,7 @@ def test_yesterday_has_no_other_years() -> None:
 def test_the_first_and_the_last_moment_can_be_matched(moment: int) -> None:
     year = to_iso(moment)[:4]
     dates = named_times(f"on {to_iso(moment)[:10]} and in May").dates
-    assert date_match(dates, moment) == 1.0
+    assert date_match(dates, UTC_ZONE.day(moment)) == 1.0
     assert year in {"0001", "9999"}
 
 

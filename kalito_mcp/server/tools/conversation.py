@@ -11,6 +11,7 @@ from kalito_mcp.domain.context import MOST_TOKENS, Include
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Role
 from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.server.memory_handle import MemoryHandle
@@ -59,7 +60,7 @@ class ConversationTools:
         one fact in every context, use create_pin."""
         memory = await self._opened.memory_for(project)
         session = session_id or self._opened.default_session or memory.new_session_id()
-        new = [_new_message(message, place) for place, message in enumerate(messages)]
+        new = [_new_message(message, place, memory.zone) for place, message in enumerate(messages)]
         recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
         await self._subscriptions.session_changed(session)
         ids = recorded.message_ids
@@ -263,7 +264,7 @@ def _graph_lines(finalized: Finalized) -> Iterator[str]:
         report = sleep_report(finalized.sleep)
         yield (
             f"Sleep cycle ({report.trigger}, {report.timestamp}): {plural(report.inspected, 'question')} inspected, "
-            f"{report.freed_capacity} {would}merged away, in {plural(len(finalized.sleep.clusters), 'cluster')}."
+            f"{report.freed_capacity} {would}merged away, in {plural(report.clusters_in_all, 'cluster')}."
         )
         for one in report.clusters:
             yield (
@@ -280,13 +281,13 @@ def _graph_lines(finalized: Finalized) -> Iterator[str]:
         yield f"Snapshot {finalized.snapshot.name} written."
 
 
-def _new_message(message: MessageInput, place: int) -> NewMessage:
+def _new_message(message: MessageInput, place: int, zone: Zone) -> NewMessage:
     moment = message.created_at
     return NewMessage(
         role=Role(message.role),
         text=message.text,
         name=message.name,
-        created_at=None if moment is None else from_iso(moment, f"messages[{place}].created_at"),
+        created_at=None if moment is None else from_iso(moment, f"messages[{place}].created_at", zone),
         model_id=message.model_id,
         token_usage=message.token_usage,
         client_key=message.client_key,
@@ -307,7 +308,7 @@ def _line(summary: ConversationSummary) -> str:
     fields = summary.to_dict()
     author = f"{fields['method']} {summary.model_id}" if summary.model_id else fields["method"]
     return (
-        f"{summary.id} (level {summary.level}, messages {summary.start_seq}-{summary.end_seq}, "
-        f"{summary.start_message_id} to {summary.end_message_id}, by {author}, "
-        f"importance {summary.importance_score}, {fields['created_at']}): {summary.summary}"
+        f"{summary.id} (level {summary.level}, {plural(summary.message_count, 'message')}, "
+        f"{summary.start_seq} to {summary.end_seq}: {summary.start_message_id} to {summary.end_message_id}, "
+        f"by {author}, importance {summary.importance_score}, {fields['created_at']}): {summary.summary}"
     )

@@ -97,6 +97,7 @@ def past_question(past: PastAnswer) -> PastQuestion:
         similarity=round(past.similarity, _DECIMALS),
         score=round(past.score, _DECIMALS),
         source=past.scope.value,
+        session_id=past.session_id,
         up=past.up,
         down=past.down,
         retry=past.retry,
@@ -109,10 +110,11 @@ def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
         yield f"{plural(len(found), 'similar question')} asked before:"
     for past in found:
         shown = past_question(past)
+        place = f" of session {shown.session_id}" if shown.session_id else ""
         liked = f"{past.up} up, {past.down} down, {plural(past.retry, 'retry')}"
         yield (
-            f"{shown.node_id} (in the {shown.source}'s graph, similarity {shown.similarity}, score {shown.score}, "
-            f"{liked}, {_messages(past.record_ids)}): {shown.question}"
+            f"{shown.node_id} (in the {shown.source}'s graph{place}, similarity {shown.similarity}, "
+            f"score {shown.score}, {liked}, {_messages(past.record_ids)}): {shown.question}"
         )
         for one in shown.answers:
             yield (
@@ -138,6 +140,7 @@ def sleep_report(report: SleepCycleReport) -> SleepReport:
             )
             for one in report.clusters[:_SHOWN_CLUSTERS]
         ],
+        clusters_in_all=len(report.clusters),
         timestamp=to_iso(report.timestamp),
     )
 

@@ -19,6 +19,7 @@ from kalito_mcp.safety.escaping import escape_json
 from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
 from kalito_mcp.server.subscriptions import PROFILE_URI, Subscriptions
 from kalito_mcp.server.tools.answers import answer, redaction_lines
+from kalito_mcp.server.tools.derived import SHOWN, Derived, derived_from, excerpt, listed, more, shown
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     ChangedRecords,
@@ -31,8 +32,7 @@ from kalito_mcp.server.tools.shapes import (
 from kalito_mcp.text.plurals import plural
 
 RecordId = Annotated[str, Field(description="As returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
-_SHOWN: Final = 10
-_EXCERPT_CHARS: Final = 80
+_NOT_CONFIRMED: Final = "Nothing was erased: the user did not confirm."
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
 """The fields of a message that its pins and summaries repeat."""
 _TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()
@@ -66,18 +66,18 @@ async def ask_before_erasing(
         if not confirmed:
             raise Conflict("a purge cannot be undone: ask the user first, then call again with confirmed=true")
         return Confirmation(erase=True)
-    shown: list[str] = []
-    for one in found[:_SHOWN]:
+    asked: list[str] = []
+    for one in found[:SHOWN]:
         pins, _ = await memory.derived_from(one.id)
-        shown += [f"- {each.id}: {each.text[:_EXCERPT_CHARS]!r}" for each in (one, *pins)]
-    more = [f"- and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-    return Elicit("\n".join(["Erase this from the memory for good?", *shown, *more]), Confirmation)
+        asked += [f"- {each.id}: {excerpt(each.text)!r}" for each in (one, *pins)]
+    rest = [f"- and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return Elicit("\n".join(["Erase this from the memory for good?", *asked, *rest]), Confirmation)
 
 
 async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRecord]:
     """The records that are not erased yet. Raises RecordNotFound if one does not exist."""
     found: list[MemoryRecord] = []
-    for record_id in record_ids:
+    for record_id in dict.fromkeys(record_ids):
         with suppress(RecordErased):
             found += await memory.records(record_id)
     return found
@@ -129,16 +129,18 @@ class RecordTools:
         await self._notify_sessions(kept)
         project_id = kept[0].project
         place = f" of project {project_id}" if project_id else ""
-        parts = f"{plural(len(ids), 'record')}: {_listed(ids)}"
+        parts = f"{plural(len(ids), 'record')}: {listed(ids)}"
         lines = [f"Remembered {type} {name}{place} ({parts}), revision {kept[0].revision}."]
         redacted = list(kept[0].redacted)
         return answer(
             "\n".join([*lines, *redaction_lines(redacted)]),
             RememberedRecords(
+                type=type,
                 id=name,
                 project=project_id,
                 records=len(ids),
-                record_ids=ids[:_SHOWN],
+                record_ids=shown(ids),
+                more=more(record_ids=ids),
                 revision=kept[0].revision,
                 redacted=redacted or None,
             ),
@@ -167,7 +169,7 @@ class RecordTools:
             record_id, changes, expected_revision=expected_revision, editor=editor_of(context)
         )
         if record.revision == expected_revision:
-            return await self._changed("Nothing to change in", [record], is_changed=False)
+            return await self._changed("Nothing to change", [record], is_changed=False)
         return await self._changed("Updated", [record], has_derived=bool(_REPEATED & set(changes)))
 
     async def forget(
@@ -188,29 +190,39 @@ class RecordTools:
         """Hide records from every context and search. `restore` undoes it, unless they were purged."""
         memory = await self._opened.memory()
         if not purge:
-            for record_id in record_ids:
+            given = list(dict.fromkeys(record_ids))
+            for record_id in given:
                 await memory.records(record_id)
             editor = editor_of(context)
-            forgotten = [one for record_id in record_ids for one in await memory.forget(record_id, editor=editor)]
+            hidden = {one.id: one for record_id in given for one in await memory.forget(record_id, editor=editor)}
+            forgotten, ids = list(hidden.values()), list(hidden)
             await self._notify_sessions(forgotten)
-            ids = [one.id for one in forgotten]
+            derived = await derived_from(memory, forgotten)
             return answer(
-                "\n".join([f"Forgot {_listed(ids)}. `restore` brings them back.", *await self._derived(forgotten)]),
-                ForgottenRecords(forgotten=ids),
+                "\n".join([f"Forgot {listed(ids)}. `restore` brings them back.", *derived.lines()]),
+                ForgottenRecords(
+                    forgotten=shown(ids),
+                    rewritten=shown(derived.rewritten),
+                    more=more(forgotten=ids, rewritten=derived.rewritten, still_says=derived.still_says),
+                    still_says=derived.pins or None,
+                ),
             )
         if not isinstance(confirmation, AcceptedElicitation) or not confirmation.data.erase:
-            return answer("Nothing was erased: the user did not confirm.", ForgottenRecords())
+            return answer(_NOT_CONFIRMED, ForgottenRecords(note=_NOT_CONFIRMED))
         found = await _to_erase(memory, record_ids)
         report = await memory.purge(record_ids)
         await self._notify_sessions(found)
-        lines = [f"Erased for good: {_listed(report.erased)}."]
+        lines = [f"Erased for good: {listed(report.erased)}."]
         if report.rewritten:
-            lines.append(f"Rewritten without the erased text: {_listed(report.rewritten)}.")
+            lines.append(f"Rewritten without the erased text: {listed(report.rewritten)}.")
         lines += [f"Could not clean {place}: {why}" for place, why in report.remaining.items()]
         return answer(
             "\n".join(lines),
             ForgottenRecords(
-                erased=list(report.erased), rewritten=list(report.rewritten), not_reached=dict(report.remaining)
+                erased=shown(report.erased),
+                rewritten=shown(report.rewritten),
+                more=more(erased=report.erased, rewritten=report.rewritten),
+                not_reached=dict(report.remaining),
             ),
         )
 
@@ -236,7 +248,8 @@ class RecordTools:
             before = await memory.record(record_id)
             restored = [await memory.revert(record_id, version, editor=editor_of(context))]
             did, is_changed = f"Restored revision {version} of", restored[0].revision != before.revision
-        return await self._changed(did if is_changed else "Nothing to restore in", restored, is_changed=is_changed)
+        did = did if is_changed else "Nothing to restore"
+        return await self._changed(did, restored, version=version if is_changed else None, is_changed=is_changed)
 
     async def memory_history(
         self,
@@ -255,7 +268,7 @@ class RecordTools:
         if as_of is not None and version is not None:
             raise InvalidInput("send as_of or version, not both")
         if as_of is not None:
-            record = await memory.record_as_of(record_id, last_moment(as_of, "as_of"))
+            record = await memory.record_as_of(record_id, last_moment(as_of, "as_of", memory.zone))
         elif version is not None:
             record = await memory.version(record_id, version)
         else:
@@ -279,27 +292,36 @@ class RecordTools:
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), TaskList(**found))
 
     async def _changed(
-        self, did: str, records: Sequence[MemoryRecord], *, is_changed: bool = True, has_derived: bool = True
+        self,
+        did: str,
+        records: Sequence[MemoryRecord],
+        *,
+        version: int | None = None,
+        is_changed: bool = True,
+        has_derived: bool = True,
     ) -> CallToolResult:
         await self._notify_sessions(records)
         ids = [one.id for one in records]
-        revision = records[0].revision
-        state = "now" if is_changed else "still"
-        text = f"{did} {_listed(ids)}, {state} at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
-        derived = await self._derived(records) if is_changed and has_derived else []
-        redacted = list(records[0].redacted)
-        lines = [text, *redaction_lines(redacted), *derived]
-        return answer("\n".join(lines), ChangedRecords(record_ids=ids, revision=revision, redacted=redacted or None))
-
-    async def _derived(self, records: Sequence[MemoryRecord]) -> list[str]:
-        """Lines that name the summaries that changed with these records, and the pins that did not."""
-        memory, lines = await self._opened.memory(), []
-        for record in records[:_SHOWN]:
-            pins, summaries = await memory.derived_from(record.id)
-            if summaries:
-                lines.append(f"Updated with {record.id}: {_listed([one.id for one in summaries])}.")
-            lines += [f"{pin.id} was made from {record.id} and still says: {pin.text[:_EXCERPT_CHARS]}" for pin in pins]
-        return lines
+        revision, text, redacted = records[0].revision, excerpt(records[0].text), list(records[0].redacted)
+        derived = Derived()
+        if is_changed and has_derived:
+            derived = await derived_from(await self._opened.memory(), records)
+        head = f"{did} {listed(ids)}, now" if is_changed else f"{did} in {listed(ids)}, still"
+        lines = [f"{head} at revision {revision}: {text}", *redaction_lines(redacted), *derived.lines()]
+        return answer(
+            "\n".join(lines),
+            ChangedRecords(
+                record_ids=shown(ids),
+                more=more(record_ids=ids, rewritten=derived.rewritten, still_says=derived.still_says),
+                revision=revision,
+                text=text,
+                version=version,
+                rewritten=shown(derived.rewritten) or None,
+                still_says=derived.pins or None,
+                note=None if is_changed else did,
+                redacted=redacted or None,
+            ),
+        )
 
     async def _notify_sessions(self, records: Sequence[MemoryRecord]) -> None:
         for session_id in sorted({one.session_id for one in records if one.session_id is not None}):
@@ -312,8 +334,3 @@ def editor_of(context: Context[None, Any]) -> Editor:
     """The calling assistant, by the name that its host reports."""
     client = context.session.client_params
     return Editor(EditorType.AGENT, client.client_info.name[:200] if client is not None else None)
-
-
-def _listed(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-    return ", ".join(ids[:_SHOWN]) + more if ids else "nothing"

@@ -10,7 +10,9 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
-from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.time import from_iso, zone_of
+from kalito_mcp.domain.zone import Zone
+from kalito_mcp.domain.zone_names import zone_named
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.graph import past_lines, past_question
@@ -26,7 +28,7 @@ from kalito_mcp.server.tools.shapes import (
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
 
-_CURSOR: Final = re.compile(r"(?P<place>.*)@(?P<now_ms>-?\d{1,15})", re.ASCII | re.DOTALL)
+_CURSOR: Final = re.compile(r"(?P<place>.*)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-]\d\d:\d\d)?", re.ASCII | re.DOTALL)
 _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")
 _DECIMALS: Final = 4
 
@@ -95,9 +97,10 @@ class SearchTools:
         with their ids, dates and scores (near 1: a short text with all words of the query), and past answers to similar
         questions. For the current conversation as a whole, use build_context."""
         memory = await self._opened.memory_for(project)
-        place, started_ms = _parse_cursor(cursor)
+        place, started_ms, zone = _parse_cursor(cursor, memory.zone)
         if now is not None:
-            now_ms = from_iso(now, "now")
+            now_ms = from_iso(now, "now", memory.zone)
+            zone = zone_of(now, now_ms, memory.zone)
         else:
             # Otherwise `7d` would mean another moment on the next page, and the cursor would be another search's.
             now_ms = memory.clock.now_ms() if started_ms is None else started_ms
@@ -108,10 +111,12 @@ class SearchTools:
             tags=frozenset(tags or ()),
             origins=frozenset(map(Origin, origins or ())),
             min_importance=min_importance,
-            since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False),
-            until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True),
+            since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False, zone=zone),
+            until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True, zone=zone),
         )
-        request = SearchRequest(query=query, k=k, filters=filters, cursor=place, explain=explain, now_ms=now_ms)
+        request = SearchRequest(
+            query=query, k=k, filters=filters, cursor=place, explain=explain, now_ms=now_ms, zone=zone
+        )
         page = await memory.search_memory(request, session_id=session_id or None, agent_id=agent_id or None)
         # Past answers are the same on every page, and no filter is about them.
         is_plain = cursor is None and filters == SearchFilters()
@@ -128,7 +133,7 @@ class SearchTools:
         found = SearchResult(
             hits=[_search_hit(hit.to_dict()) for hit in page.hits],
             past_answers=[past_question(one) for one in past],
-            next_cursor=f"{page.next_cursor}@{now_ms}" if page.next_cursor else None,
+            next_cursor=_cursor(page.next_cursor, now_ms, None if zone is memory.zone else zone),
             note=page.note if page.hits else _what_to_try(page.note, filters, session_id),
         )
         more = f" More: cursor {found.next_cursor}" if found.next_cursor else ""
@@ -137,10 +142,19 @@ class SearchTools:
         return answer("\n".join([f"{plural(len(found.hits), 'hit')}.{more}{note}", *lines, *past_lines(past)]), found)
 
 
-def _parse_cursor(cursor: str | None) -> tuple[str | None, int | None]:
-    """The cursor that the search returned, and the moment that its first page counted from, if the cursor has one."""
+def _cursor(place: str | None, now_ms: int, zone: Zone | None) -> str | None:
+    """The search's cursor with the moment that its first page counts from, and the offset that `now` gave, if any."""
+    offset = "" if zone is None else zone.offset(now_ms)
+    return f"{place}@{now_ms}{offset}" if place else None
+
+
+def _parse_cursor(cursor: str | None, zone: Zone) -> tuple[str | None, int | None, Zone]:
+    """The cursor that the search returned, the moment that its first page counted from, if the cursor has one, and the
+    zone of its days: `zone`, unless the cursor has an offset."""
     found = _CURSOR.fullmatch(cursor or "")
-    return (cursor, None) if found is None else (found["place"], int(found["now_ms"]))
+    if found is None:
+        return cursor, None, zone
+    return found["place"], int(found["now_ms"]), zone_named(found["offset"]) if found["offset"] else zone
 
 
 def _what_to_try(note: str | None, filters: SearchFilters, session_id: str | None) -> str:

@@ -1,6 +1,7 @@
 """The shapes of the tools' arguments and answers, as hosts show them to models and check them."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -43,9 +44,20 @@ Redacted = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
 """What was removed before the text was stored."""
 
 
+_UNLISTED: Final = "unlisted"
+More = Annotated[Mapping[str, int] | None, WithJsonSchema({_UNLISTED: True})]
+"""By field, how many of a long list are left out."""
+
+Unlisted = Annotated[str | None, WithJsonSchema({_UNLISTED: True})]
+UnlistedNumber = Annotated[int | None, WithJsonSchema({_UNLISTED: True})]
+Rewritten = Annotated[list[str] | None, WithJsonSchema({_UNLISTED: True})]
+
+
 def _undescribed(schema: dict[str, Any]) -> None:
-    """Drop what only costs every host tokens: the docstring, and defaults of None, which an answer leaves out."""
+    """Drop what only costs every host tokens: the docstring, defaults of None, which an answer leaves out, and fields
+    that explain themselves where they occur."""
     schema.pop("description", None)
+    schema["properties"] = {name: one for name, one in schema["properties"].items() if not one.get(_UNLISTED)}
     for field in schema["properties"].values():
         if "default" in field and field["default"] is None:
             del field["default"]
@@ -183,6 +195,7 @@ class SleepReport(Output):
     inspected: int
     freed_capacity: int
     clusters: Annotated[list[SleepCluster], Field(description="The largest, at most ten.", max_length=10)]
+    clusters_in_all: int
     timestamp: str
 
 
@@ -263,6 +276,7 @@ class PastQuestion(Output):
     similarity: float
     score: float
     source: Literal["session", "agent"]
+    session_id: str | None = None
     up: int
     down: int
     retry: int
@@ -300,19 +314,40 @@ class RememberedRecords(Output):
     """What remember did. A document has a record for each part: `record_ids` are the first ten. `revision` is that of
     the first."""
 
+    type: Unlisted = None
     id: Annotated[str, Field(description="Names all parts of a document.")]
     project: str | None = None
     records: int
     record_ids: list[str]
+    more: More = None
     revision: int
     redacted: Redacted = None
 
 
+class StillSaying(Output):
+    """A pin in somebody's own words, made from a message that was changed or forgotten."""
+
+    record_id: str
+    made_from: str
+    text: str
+
+
+StillSays = Annotated[list[StillSaying] | None, WithJsonSchema({"type": "array"})]
+"""Pins that still say the old words."""
+
+
 class ChangedRecords(Output):
-    """What update_memory or restore did."""
+    """What update_memory or restore did. `record_ids` are the first ten; `revision` and `text` are those of the first.
+    `rewritten` are the summaries that changed with it, `version` is the one that was restored."""
 
     record_ids: list[str]
+    more: More = None
     revision: int
+    text: Unlisted = None
+    version: UnlistedNumber = None
+    rewritten: Rewritten = None
+    still_says: StillSays = None
+    note: Unlisted = None
     redacted: Redacted = None
 
 
@@ -323,11 +358,14 @@ class TaskList(Output):
 
 
 class ForgottenRecords(Output):
-    """What forget did."""
+    """What forget did. Of each list, the first ten."""
 
     forgotten: list[str] = []
     erased: list[str] = []
     rewritten: list[str] = []
+    more: More = None
+    still_says: StillSays = None
+    note: Unlisted = None
     not_reached: Annotated[
         dict[str, str], Field(description="Places that may still contain erased words, and what to do there.")
     ] = {}

@@ -2,8 +2,8 @@
 
 English has a grammar of its own (`grammar`); the languages with a table share another (`other_languages`).
 
-There is no clock: names that depend on now (last week) need an argument, and are left out without it. Everything is
-UTC, weeks begin on Monday, seasons are those of the northern hemisphere.
+There is no clock: names that depend on now (last week) need an argument, and are left out without it. Days are those
+of a time zone, UTC by default. Weeks begin on Monday, seasons are those of the northern hemisphere.
 """
 
 import re
@@ -14,6 +14,7 @@ from functools import cache
 from typing import Final, TypeAlias
 
 from kalito_mcp.domain.time import DAY_MS, NEWEST_MS, OLDEST_MS, from_iso, last_moment
+from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.text.languages import ENGLISH
 from kalito_mcp.text.times.dates import Found
@@ -25,9 +26,6 @@ from kalito_mcp.text.times.vocabulary import (
     COUNTS,
     tokens_of,
 )
-
-_EPOCH_DAY: Final = 719_163
-"""The ordinal of 1970-01-01."""
 
 _MAX_NAMES: Final = 16
 """Only so many names of a query count, so that matching stays cheap."""
@@ -92,12 +90,14 @@ class NamedTimes:
     other: OtherNames | None = None
 
 
-def named_times(text: str, now_ms: int | None = None, languages: Sequence[str] = (ENGLISH,)) -> NamedTimes:
+def named_times(
+    text: str, now_ms: int | None = None, languages: Sequence[str] = (ENGLISH,), zone: Zone = UTC_ZONE
+) -> NamedTimes:
     """The times that a query names in one of these languages. Dates in English words are read in every language.
 
     Without `now_ms`, names that depend on it are left out: May 2023 is found, May and yesterday are not.
     """
-    today = None if now_ms is None else _day(now_ms)
+    today = None if now_ms is None else zone.day(now_ms)
     other = other_names(text, today, languages)
     if other is not None:
         text = other.rest
@@ -108,12 +108,12 @@ def named_times(text: str, now_ms: int | None = None, languages: Sequence[str] =
     written = timeless + [found for found in written_dates(tokens) if found not in timeless]
     if other is not None:
         named, written = other.named + named, other.timeless + written
-    return NamedTimes(_spans(named, today), _dates(list(dict.fromkeys(named + written)), written), other)
+    return NamedTimes(_spans(named, today, zone), _dates(list(dict.fromkeys(named + written)), written), other)
 
 
-def _spans(named: list[Found], today: int | None) -> tuple[Span, ...]:
+def _spans(named: list[Found], today: int | None, zone: Zone) -> tuple[Span, ...]:
     days = (found if isinstance(found, Days) else found.latest(today) if today is not None else None for found in named)
-    return tuple(dict.fromkeys(_span(one) for one in days if one is not None))
+    return tuple(dict.fromkeys(_span(one, zone) for one in days if one is not None))
 
 
 def _dates(named: list[Found], written: list[Found]) -> Dates:
@@ -132,8 +132,8 @@ def _dates(named: list[Found], written: list[Found]) -> Dates:
     )
 
 
-def date_match(dates: Dates, moment_ms: int) -> float:
-    """How well the date of a message fits the dates that a query names, in [0, 1]; 0 if it names none.
+def date_match(dates: Dates, day: int) -> float:
+    """How well the day of a message fits the dates that a query names, in [0, 1]; 0 if it names none.
 
     The best of the named stretches counts, whether or not the year is named. A date within a stretch is worth 1 for a
     day, 0.9 for up to 3 days, 0.8 for up to 10, 0.6 for a month, 0.4 for a season, 0.25 for a year, 0.1 for longer
@@ -141,7 +141,6 @@ def date_match(dates: Dates, moment_ms: int) -> float:
     days later. Before its beginning it is worth 0.4, falling to 0 within 4 days. The month of a named day is worth at
     least 0.25, the year of a named day or month 0.1. The right day or month of a wrong year is worth 0.3 of its value.
     """
-    day = moment_ms // DAY_MS + _EPOCH_DAY
     best = 0.0
     for first, last, worth, is_near_enough in dates.stretches:
         if first <= day <= last:
@@ -158,7 +157,7 @@ def date_match(dates: Dates, moment_ms: int) -> float:
     return best
 
 
-def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool) -> int:
+def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool, zone: Zone = UTC_ZONE) -> int:
     """The first millisecond of the named time, for `since`, or the last one if `is_last`, for `until`.
 
     The text may be ISO 8601 (see `domain.time`), `now`, or `45m`, `12h`, `7d`, `2w` or `7 days`, which is exactly that
@@ -177,18 +176,19 @@ def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool) -> int
         count, unit = length.groups()
         return _within(now_ms - (COUNTS.get(count) or int(count)) * _UNITS_MS[unit[0]])
     try:
-        return last_moment(asked.upper(), field) if is_last else from_iso(asked.upper(), field)
+        return last_moment(asked.upper(), field, zone) if is_last else from_iso(asked.upper(), field, zone)
     except InvalidInput:
         days = None
         if len(asked) <= _MAX_NAME_LENGTH:
-            days = whole_name(text, _day(now_ms)) or whole_name_elsewhere(text, _day(now_ms))
+            today = zone.day(now_ms)
+            days = whole_name(text, today) or whole_name_elsewhere(text, today)
     if days is None:
         raise InvalidInput(
             f"{field}={text[:40]!r} is not a time that can be read; write ISO 8601 like 2026-03-04 or "
             "2026-03-04T05:06:07Z, 45m, 12h, 7d or 2w (that long ago), or words like yesterday, last March, "
             "two weeks ago, Monday or May 2023"
         )
-    span = _span(days)
+    span = _span(days, zone)
     return span.last if is_last else span.first
 
 
@@ -229,12 +229,8 @@ def _nearness(distance: int) -> float:
     return _RIGHT_BEFORE * max(0, _DAYS_BEFORE + 1 + distance) / _DAYS_BEFORE
 
 
-def _day(now_ms: int) -> int:
-    return _within(now_ms) // DAY_MS + _EPOCH_DAY
-
-
-def _span(days: Days) -> Span:
-    return Span((days.first - _EPOCH_DAY) * DAY_MS, (days.last - _EPOCH_DAY + 1) * DAY_MS - 1)
+def _span(days: Days, zone: Zone) -> Span:
+    return Span(zone.first_ms(days.first), zone.last_ms(days.last))
 
 
 def _within(moment_ms: int) -> int:

@@ -1,0 +1,175 @@
+"""Which sentences of a message ask for something, how alike two questions are, and which replies answer nothing. Pure.
+
+A question mark asks in every language. Without one, only English questions and requests for information are known.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Final
+
+from kalito_mcp.text.analysis import query_terms, stem, words
+from kalito_mcp.text.languages import ENGLISH, function_words, language_of
+from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.sentences import split_sentences, without_opener
+from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
+
+_MAX_CHARS: Final = 4_000
+_MAX_QUESTIONS: Final = 8
+_MAX_REPLY_WORDS: Final = 12
+
+_VERB: Final = (
+    "(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must|isn't|aren't|"
+    "wasn't|weren't|don't|doesn't|didn't|hasn't|haven't|hadn't|can't|couldn't|won't|wouldn't|shouldn't)"
+)
+_SUBJECT: Final = (
+    r"(?:i|you|we|they|he|she|there|this|that|these|those|the|my|your|our|their|his|her|its|any\w*|some\w*)"
+)
+_ENDS_AS_QUESTION: Final = re.compile(r"[?？؟;՞][\"'”’»)\]]*\Z")
+_ASKS: Final = lazy(
+    rf"(?:when|where|why|who|whom|how)(?:'s|'re| {_VERB}\b)"
+    rf"|(?:what|which|whose)(?:'s|'re|(?! an? )(?: [\w'-]+){{0,3}}? {_VERB}\b)"
+    r"|how (?:to|many|much|long|far|often|old|big|large|fast|late|early|soon|come)\b"
+    rf"|{_VERB} (?:it(?! now)|{_SUBJECT}) \S"
+    r"|(?:please |can you |could you )?(?:tell me (?!if you|that)|explain\b|describe\b"
+    r"|remind me (?:of|about|what|when|where|who|which|why|how)\b)",
+    re.IGNORECASE,
+)
+
+_NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
+_NAME: Final = re.compile(r"(?<=[^\W_] )[^\W\d_a-zß-öø-ÿ][\w'-]+")
+"""A word with a capital letter after another word: not the first of a sentence."""
+
+_DAYS: Final = frozenset(map(stem, MONTH_NAMES | WEEKDAY_NAMES))
+_NEGATIONS: Final = frozenset("not no never none without neither nor cannot".split())
+_WANTED: Final = {
+    "when": "time",
+    "where": "place",
+    "who": "person",
+    "whom": "person",
+    "whose": "person",
+    "why": "reason",
+}
+_WANTED_BY_TWO: Final = {
+    ("how", "many"): "count",
+    ("how", "much"): "amount",
+    ("how", "long"): "length",
+    ("how", "often"): "times",
+    ("how", "old"): "age",
+    ("how", "far"): "distance",
+    ("how", "come"): "reason",
+    ("what", "time"): "time",
+    ("what", "day"): "time",
+    ("what", "date"): "time",
+    ("which", "day"): "time",
+    ("which", "date"): "time",
+    ("what", "place"): "place",
+    ("which", "place"): "place",
+}
+
+_ACKNOWLEDGING: Final = """absolutely alright appreciate bet bye check cool course done enjoy get glad good goodbye got
+    great hello hi keep kept know look memory mind moment noted note ok okay perfect please pleasure problem recorded
+    remember remembered right saved saving see sorry sounds stored sure thank thanks understood welcome worries
+    notiert verstanden gut klar danke gerne bitte gemerkt ordnung
+    noté compris bien merci entendu accord volontiers
+    anotado entendido gracias vale acuerdo nada perfecto claro
+    annotato capito bene grazie prego certo
+    anotado entendi certo obrigado obrigada
+    genoteerd begrepen dank graag goed prima
+    noterat förstått tack okej bra
+    zanotowane rozumiem dziękuję dobrze jasne
+    записано понял поняла принято хорошо спасибо конечно"""
+_AROUND_IT: Final = """a all am and anything are checking definitely down fine for found happy have hear here i if in
+    indeed information info is it just let like looking made make me message much my need nice no of question so that
+    the there this to too up very want well will with written you your i'll i've i'm that's it's you're we'll don't
+    can't let's sec second
+    alles de rien d' di va d'accord"""
+"""One of the former makes a reply of nothing else an acknowledgement; the latter do not."""
+
+_BARE_ANSWERS: Final = frozenset({"yes", "no", "yeah", "yep"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a question asks for: its content terms, which of them are names, its numbers and named days, the kinds of
+    thing it wants, and whether it denies."""
+
+    terms: frozenset[str]
+    names: frozenset[str]
+    numbers: frozenset[str]
+    wanted: frozenset[str]
+    is_negative: bool
+
+
+def questions_in(text: str) -> Sequence[str]:
+    """The sentences of a text that ask for something, at most eight; none if it only states."""
+    found = [one for one in split_sentences(text[:_MAX_CHARS]) if _asks(one)]
+    return found[:_MAX_QUESTIONS]
+
+
+def likeness(asked: str, past: str) -> float:
+    """How far two questions ask for the same, in [0, 1]: the share of their content terms that both have.
+
+    Of the questions in a text, and the whole text, the most alike count. 0 if they want things of different kinds
+    (when, where), have different names, numbers or days, or only one denies; also if one has no content term, unless
+    the words are equal.
+    """
+    ours, theirs = ({text[:_MAX_CHARS], *questions_in(text)} for text in (asked, past))
+    return max(_alike(one, other) for one in ours for other in theirs)
+
+
+def answers_nothing(text: str) -> bool:
+    """Whether a reply only acknowledges, thanks or promises: `Noted.`, `Sure, I'll keep that in mind.`
+
+    A bare yes or no is an answer.
+    """
+    said = words(text[:_MAX_CHARS])
+    if not said:
+        return not any(letter.isalnum() for letter in text)
+    if len(said) > _MAX_REPLY_WORDS or said[0] in _BARE_ANSWERS:
+        return False
+    acknowledging, around_it = _empty_words()
+    return not acknowledging.isdisjoint(said) and (acknowledging | around_it).issuperset(said)
+
+
+def _asks(sentence: str) -> bool:
+    if _ENDS_AS_QUESTION.search(sentence) is not None:
+        return True
+    return not sentence.endswith("!") and _ASKS().match(without_opener(sentence)) is not None
+
+
+def _alike(one: str, other: str) -> float:
+    ours, theirs = _parsed(one), _parsed(other)
+    if not ours.terms or not theirs.terms:
+        return float(words(one) == words(other))
+    if ours.is_negative != theirs.is_negative:
+        return 0.0
+    if ours.wanted and theirs.wanted and ours.wanted.isdisjoint(theirs.wanted):
+        return 0.0
+    if (ours.numbers - theirs.numbers) and (theirs.numbers - ours.numbers):
+        return 0.0
+    if (ours.names - theirs.terms) and (theirs.names - ours.terms):
+        return 0.0
+    return len(ours.terms & theirs.terms) / len(ours.terms | theirs.terms)
+
+
+@lru_cache(maxsize=1_024)
+def _parsed(question: str) -> _Asked:
+    said = words(question)
+    language = language_of(said)
+    terms = frozenset(query_terms(question, function_words(language), may_be_empty=True))
+    bare = [word.partition("'")[0] for word in said]
+    wanted = {_WANTED_BY_TWO[pair] for pair in pairwise(bare) if pair in _WANTED_BY_TWO}
+    if not wanted and language == ENGLISH:
+        wanted = {_WANTED[word] for word in bare[:3] if word in _WANTED}
+    is_negative = language == ENGLISH and any(word in _NEGATIONS or word.endswith("n't") for word in said)
+    names = frozenset(map(stem, words(" ".join(_NAME.findall(question))))) & terms
+    numbers = frozenset(_NUMBER.findall(question)) | (terms & _DAYS)
+    return _Asked(terms, names, numbers, frozenset(wanted), is_negative)
+
+
+@cache
+def _empty_words() -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(words(_ACKNOWLEDGING)), frozenset(words(_AROUND_IT))
