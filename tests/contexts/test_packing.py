@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
 from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
     PinType,
+    Reach,
     RecordType,
     Role,
     SemanticPin,
@@ -62,18 +64,24 @@ def hit(number: int, text: str) -> Hit:
     return Hit(f"msg_{number}", RecordType.MESSAGE, "s", Role.USER, None, text, 0, 0.5, None, number)
 
 
+def fact(number: int, text: str, tokens: int) -> KnownRecord:
+    return KnownRecord(f"pin_k{number}", RecordType.PIN, Reach.PERSON, text, 0.9, 0, tokens)
+
+
 @given(
     recent=st.lists(TEXTS, max_size=8),
     pins=st.lists(TEXTS, max_size=5),
     summaries=st.lists(TEXTS, max_size=6),
     hits=st.lists(TEXTS, max_size=5),
+    known=st.lists(TEXTS, max_size=6),
+    sure=st.integers(0, 6),
     budget=st.integers(1, 2500),
     counter=st.sampled_from(COUNTERS),
     counted_by=st.sampled_from(COUNTERS),
 )
 @settings(max_examples=80, deadline=None)
 def test_the_text_never_exceeds_the_budget_whoever_counted_its_parts(
-    recent, pins, summaries, hits, budget, counter, counted_by
+    recent, pins, summaries, hits, known, sure, budget, counter, counted_by
 ) -> None:  # type: ignore[no-untyped-def]
     parts = ContextParts(
         "s",
@@ -81,6 +89,8 @@ def test_the_text_never_exceeds_the_budget_whoever_counted_its_parts(
         [pin(i, text, counted_by.count(text)) for i, text in enumerate(pins)],
         [summary(i, text, counted_by.count(text)) for i, text in enumerate(summaries)],
         [hit(900 + i, text) for i, text in enumerate(hits)],
+        known=[fact(i, text, counted_by.count(text)) for i, text in enumerate(known)],
+        sure_known=min(sure, len(known)),
     )
     packer = Packer(counter, ContextPolicy())
     try:
@@ -95,8 +105,19 @@ def test_the_text_never_exceeds_the_budget_whoever_counted_its_parts(
         assert [one.seq for one in context.recent_messages] == list(
             range(len(recent) - len(context.recent_messages) + 1, len(recent) + 1)
         )
-    kept = sum(map(len, (context.recent_messages, context.semantic_pins, context.summaries, context.relevant_messages)))
-    assert kept + sum(context.left_out.values()) == len(recent) + len(pins) + len(summaries) + len(hits)
+    kept = sum(
+        map(
+            len,
+            (
+                context.known,
+                context.recent_messages,
+                context.semantic_pins,
+                context.summaries,
+                context.relevant_messages,
+            ),
+        )
+    )
+    assert kept + sum(context.left_out.values()) == len(recent) + len(pins) + len(summaries) + len(hits) + len(known)
 
 
 def packed(parts: ContextParts, budget: int, policy: ContextPolicy | None = None) -> MemoryContext:
