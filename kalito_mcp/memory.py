@@ -20,6 +20,7 @@ from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
+from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.errors import Conflict
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
@@ -83,6 +84,7 @@ class Memory(RecordVerbs):
         self._owed = owed
         self._editor = editor
         self._eraser = eraser
+        self._forgetter = Forgetter(store, editor, eraser, clock)
         self._historian = historian
         self._usage = usage
         self._vectors = vectors

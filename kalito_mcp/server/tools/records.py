@@ -1,27 +1,23 @@
-"""Tools of single records: remember, update_memory, forget, restore, memory_history."""
+"""Tools of single records: remember, update_memory, restore, memory_history, list_tasks."""
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
-from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
-from mcp.server.mcpserver import Context, Elicit, Resolve
+from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.time import last_moment
-from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
-from kalito_mcp.memory import Memory
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.escaping import escape_json
-from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     ChangedRecords,
-    ForgottenRecords,
     Project,
     RecordHistory,
     RememberedRecords,
@@ -37,50 +33,8 @@ _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage",
 _TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()
 
 
-class Confirmation(BaseModel):
-    """What the user answers before anything is erased."""
-
-    erase: bool = Field(description="Erase for good. This cannot be undone.")
-
-
-async def ask_before_erasing(
-    context: Context[None, Any], record_ids: list[str], purge: bool, confirmed: bool
-) -> Elicit[Confirmation] | Confirmation:
-    """Ask the user before records are erased, if the host can ask.
-
-    Raises:
-        Conflict: the host cannot ask, and `confirmed` is false. RecordNotFound: a record does not exist.
-    """
-    if not purge:
-        return Confirmation(erase=False)
-    memory = await handle_of(context).memory()
-    found = await _to_erase(memory, record_ids)
-    if not found:
-        return Confirmation(erase=True)  # all are erased already; the files are cleaned once more
-    capabilities = context.client_capabilities
-    if capabilities is None or capabilities.elicitation is None:
-        if not confirmed:
-            raise Conflict("a purge cannot be undone: ask the user first, then call again with confirmed=true")
-        return Confirmation(erase=True)
-    shown: list[str] = []
-    for one in found[:_SHOWN]:
-        pins, _ = await memory.derived_from(one.id)
-        shown += [f"- {each.id}: {each.text[:_EXCERPT_CHARS]!r}" for each in (one, *pins)]
-    more = [f"- and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-    return Elicit("\n".join(["Erase this from the memory for good?", *shown, *more]), Confirmation)
-
-
-async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRecord]:
-    """The records that are not erased yet. Raises RecordNotFound if one does not exist."""
-    found: list[MemoryRecord] = []
-    for record_id in record_ids:
-        with suppress(RecordErased):
-            found += await memory.records(record_id)
-    return found
-
-
 class RecordTools:
-    """The tools that add, show, correct, undo and erase records."""
+    """The tools that add, show, correct and bring back records."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
@@ -122,9 +76,9 @@ class RecordTools:
         )
         ids = [one.id for one in kept]
         name = str(kept[0].content.get("document_id", kept[0].id))
-        await self._notify_sessions(kept)
+        await self.notify_sessions(kept)
         lines = [
-            f"Remembered {type} {name} ({plural(len(ids), 'record')}: {_listed(ids)}), revision {kept[0].revision}."
+            f"Remembered {type} {name} ({plural(len(ids), 'record')}: {listed(ids)}), revision {kept[0].revision}."
         ]
         redacted = list(kept[0].redacted)
         return answer(
@@ -154,8 +108,7 @@ class RecordTools:
             ),
         ],
     ) -> Annotated[CallToolResult, ChangedRecords]:
-        """Correct a record. The earlier version stays in its history. Refused if the record was edited after
-        expected_revision."""
+        """Correct a record. Its earlier version stays in its history. Refused if it was edited since."""
         memory = await self._opened.memory()
         record = await memory.update_memory(
             record_id, changes, expected_revision=expected_revision, editor=editor_of(context)
@@ -163,50 +116,6 @@ class RecordTools:
         if record.revision == expected_revision:
             return await self._changed("Nothing to change in", [record], is_changed=False)
         return await self._changed("Updated", [record], has_derived=bool(_REPEATED & set(changes)))
-
-    async def forget(
-        self,
-        context: Context[None, Any],
-        record_ids: Annotated[
-            list[Annotated[str, Field(min_length=1, max_length=100)]],
-            Field(description="As returned: `msg_45`, `pin_…`.", min_length=1, max_length=100),
-        ],
-        confirmation: Annotated[ElicitationResult[Confirmation], Resolve(ask_before_erasing)],
-        purge: Annotated[
-            bool, Field(description="Erase for good, everywhere; only if the user explicitly asks for it.")
-        ] = False,
-        confirmed: Annotated[
-            bool, Field(description="The user has confirmed the purge. Needed if the host cannot ask.")
-        ] = False,
-    ) -> Annotated[CallToolResult, ForgottenRecords]:
-        """Hide records from every context and search. `restore` undoes it, unless they were purged."""
-        memory = await self._opened.memory()
-        if not purge:
-            for record_id in record_ids:
-                await memory.records(record_id)
-            editor = editor_of(context)
-            forgotten = [one for record_id in record_ids for one in await memory.forget(record_id, editor=editor)]
-            await self._notify_sessions(forgotten)
-            ids = [one.id for one in forgotten]
-            return answer(
-                "\n".join([f"Forgot {_listed(ids)}. `restore` brings them back.", *await self._derived(forgotten)]),
-                ForgottenRecords(forgotten=ids),
-            )
-        if not isinstance(confirmation, AcceptedElicitation) or not confirmation.data.erase:
-            return answer("Nothing was erased: the user did not confirm.", ForgottenRecords())
-        found = await _to_erase(memory, record_ids)
-        report = await memory.purge(record_ids)
-        await self._notify_sessions(found)
-        lines = [f"Erased for good: {_listed(report.erased)}."]
-        if report.rewritten:
-            lines.append(f"Rewritten without the erased text: {_listed(report.rewritten)}.")
-        lines += [f"Could not clean {place}: {why}" for place, why in report.remaining.items()]
-        return answer(
-            "\n".join(lines),
-            ForgottenRecords(
-                erased=list(report.erased), rewritten=list(report.rewritten), not_reached=dict(report.remaining)
-            ),
-        )
 
     async def restore(
         self,
@@ -275,27 +184,28 @@ class RecordTools:
     async def _changed(
         self, did: str, records: Sequence[MemoryRecord], *, is_changed: bool = True, has_derived: bool = True
     ) -> CallToolResult:
-        await self._notify_sessions(records)
+        await self.notify_sessions(records)
         ids = [one.id for one in records]
         revision = records[0].revision
         state = "now" if is_changed else "still"
-        text = f"{did} {_listed(ids)}, {state} at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
-        derived = await self._derived(records) if is_changed and has_derived else []
+        text = f"{did} {listed(ids)}, {state} at revision {revision}: {records[0].text[:_EXCERPT_CHARS]}"
+        derived = await self.derived_lines(records) if is_changed and has_derived else []
         redacted = list(records[0].redacted)
         lines = [text, *redaction_lines(redacted), *derived]
         return answer("\n".join(lines), ChangedRecords(record_ids=ids, revision=revision, redacted=redacted or None))
 
-    async def _derived(self, records: Sequence[MemoryRecord]) -> list[str]:
+    async def derived_lines(self, records: Sequence[MemoryRecord]) -> list[str]:
         """Lines that name the summaries that changed with these records, and the pins that did not."""
         memory, lines = await self._opened.memory(), []
         for record in records[:_SHOWN]:
             pins, summaries = await memory.derived_from(record.id)
             if summaries:
-                lines.append(f"Updated with {record.id}: {_listed([one.id for one in summaries])}.")
+                lines.append(f"Updated with {record.id}: {listed([one.id for one in summaries])}.")
             lines += [f"{pin.id} was made from {record.id} and still says: {pin.text[:_EXCERPT_CHARS]}" for pin in pins]
         return lines
 
-    async def _notify_sessions(self, records: Sequence[MemoryRecord]) -> None:
+    async def notify_sessions(self, records: Sequence[MemoryRecord]) -> None:
+        """Tell the subscribers of the records' sessions."""
         for session_id in sorted({one.session_id for one in records if one.session_id is not None}):
             await self._subscriptions.session_changed(session_id)
 
@@ -306,6 +216,7 @@ def editor_of(context: Context[None, Any]) -> Editor:
     return Editor(EditorType.AGENT, client.client_info.name[:200] if client is not None else None)
 
 
-def _listed(ids: Sequence[str]) -> str:
+def listed(ids: Sequence[str]) -> str:
+    """The first ids, and how many more there are."""
     more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
     return ", ".join(ids[:_SHOWN]) + more if ids else "nothing"

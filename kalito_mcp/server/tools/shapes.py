@@ -38,7 +38,10 @@ def _plainly(kind: str, description: str) -> WithJsonSchema:
     return WithJsonSchema({"type": kind, **items, "description": description})
 
 
-Redacted = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
+Listed = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
+"""Ids, or kinds, without a word on their items."""
+
+Redacted = Listed
 """What was removed before the text was stored."""
 
 
@@ -58,7 +61,7 @@ class Output(BaseModel):
 
 
 class MessageInput(BaseModel):
-    """One message to remember. Unknown keys are refused; camelCase is accepted as well as snake_case."""
+    """One message. camelCase is accepted as well."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -107,6 +110,9 @@ class RecordedMessages(Output):
     message_ids: list[str]
     total_messages: int
     erased_before: int | None = None
+    left_out: int | None = None
+    hidden: Listed = None
+    brought_back: Listed = None
     redacted: Redacted = None
 
 
@@ -320,12 +326,14 @@ class TaskList(Output):
 class ForgottenRecords(Output):
     """What forget did."""
 
-    forgotten: list[str] = []
-    erased: list[str] = []
-    rewritten: list[str] = []
-    not_reached: Annotated[
-        dict[str, str], Field(description="Places that may still contain erased words, and what to do there.")
-    ] = {}
+    found: Listed = None
+    count: int | None = None
+    token: str | None = None
+    forgotten: Listed = []
+    erased: Listed = []
+    rewritten: Listed = []
+    not_reached: Annotated[dict[str, str], WithJsonSchema({"type": "object"})] = {}
+    """Places that may still contain erased words, and what to do there."""
 
 
 class RecordHistory(Output):
