@@ -212,7 +212,7 @@ class MemoryManager:
                 before = await transaction.conversations.pin_by_client_key(session, key) if key else None
                 if before is None:
                     raise Conflict(
-                        "this pin was permanently erased and is not stored again; rephrase it if it should be kept"
+                        "this was forgotten or erased, so it is not pinned again; restore it, or have the user say it"
                     )
                 if before.content != content:
                     raise ClientKeyReused(key or "")

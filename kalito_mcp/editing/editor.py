@@ -22,7 +22,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.editing.cascade import Cascade
-from kalito_mcp.editing.forgotten_notes import ForgottenNotes, repetition_refused
+from kalito_mcp.editing.forgotten_notes import ForgottenNotes
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -30,10 +30,11 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
 from kalito_mcp.records.recorder import read_aside
-from kalito_mcp.records.repetitions import scope_of_session
+from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.schemas import checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
+from kalito_mcp.text.plurals import plural
 
 _REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
 
@@ -93,7 +94,8 @@ class RecordEditor:
         size = len(str(content["text"]))
         drafts = await read_aside(size, lambda: self._drafts(record_type, content, editor, origin, now_ms))
         records = await self._add(scope, record_type, drafts, editor, now_ms)
-        return [replace(one, redacted=redacted) for one in records]
+        left_out = (plural(len(drafts) - len(records), "forgotten part"),) if len(records) < len(drafts) else ()
+        return [replace(one, redacted=(*redacted, *left_out)) for one in records]
 
     async def _add(
         self, scope: Scope, record_type: RecordType, drafts: Sequence[RecordDraft], editor: Editor, now_ms: int

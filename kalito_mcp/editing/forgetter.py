@@ -133,7 +133,12 @@ def _matcher(request: ForgetRequest) -> Matcher:
 
 
 def _matching(page: Sequence[ScannedRecord], is_match: Matcher) -> list[ScannedRecord]:
-    return [one for one in page if is_match(one.text if one.name is None else f"{one.name}: {one.text}")]
+    found = []
+    for one in page:
+        said = one.text if one.name is None else f"{one.name}: {one.text}"
+        if is_match(said) or (one.earlier_texts is not None and is_match(one.earlier_texts)):
+            found.append(one)
+    return found
 
 
 def _is_rewritten(one: ScannedRecord, said: set[tuple[int | None, int | None]]) -> bool:

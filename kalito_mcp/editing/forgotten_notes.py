@@ -13,10 +13,10 @@ from kalito_mcp.domain.memory_records import (
 )
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.errors import Conflict
 from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import RecordReader, RecordWriter
+from kalito_mcp.records.repetitions import repetition_refused
 from kalito_mcp.text.repetition import keys_of, keys_to_forget
 
 
@@ -62,14 +62,6 @@ class ForgottenNotes:
             elif await records.forgotten_values(scope, keys_of(text)):
                 found.add(text)
         return frozenset(found)
-
-
-def repetition_refused() -> Conflict:
-    """The error for a record that only repeats what was forgotten."""
-    return Conflict(
-        "this was forgotten or erased, so it is not stored again. It comes back if the user says it again in a "
-        "recorded message, or by restore"
-    )
 
 
 async def _found_pins(records: RecordReader, record: MemoryRecord) -> list[MemoryRecord]:

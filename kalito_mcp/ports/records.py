@@ -52,6 +52,7 @@ class ScannedRecord:
     id: str
     type: RecordType
     text: str
+    earlier_texts: str | None
     name: str | None
     created_at: int
     session_key: int | None
@@ -109,7 +110,7 @@ class RecordReader(Protocol):
         self, scope: Scope, *, after_key: int, limit: int, has_forgotten: bool = False
     ) -> Sequence[ScannedRecord]:
         """At most `limit` records of the scope's agent and project, in order of their keys, which are greater than
-        `after_key`. Forgotten ones are left out unless `has_forgotten`."""
+        `after_key`. Forgotten ones and the earlier versions of all are left out unless `has_forgotten`."""
 
     async def has_forgotten_values(self) -> bool:
         """Whether anything was forgotten since the memory keeps note of it."""

@@ -12,6 +12,7 @@ from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraf
 from kalito_mcp.domain.records import Origin, Repetition, Role, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import Conflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.records import ForgottenValue, RecordReader, RecordWriter
 from kalito_mcp.text.repetition import keys_of, keys_stated
@@ -67,6 +68,14 @@ class Repetitions:
 def scope_of_session(session: Session) -> Scope:
     """The agent and the project of a session."""
     return Scope(session.owner, session.agent, project=session.project)
+
+
+def repetition_refused() -> Conflict:
+    """The error for a record that repeats what was forgotten."""
+    return Conflict(
+        "this was forgotten or erased, so it is not stored again. It comes back if the user says it again in a "
+        "recorded message, or by restore"
+    )
 
 
 async def _hide(records: RecordWriter, owner: str, message: AppendedMessage, tokens: int, now_ms: int) -> None:

@@ -33,13 +33,15 @@ _ASKS: Final = lazy(
 
 def keys_to_forget(text: str, record_type: RecordType) -> frozenset[str]:
     """The keys by which repetitions of a forgotten record are recognised: of the whole, and of its sentences that name
-    somebody or something. Empty for a text that says too little; a pin never does."""
+    somebody or something. Empty for a text that only asks or says too little; a pin never does."""
     whole = compact(text)
     if record_type is RecordType.PIN:
         return frozenset((whole,)) - _NOTHING
-    if len(whole) < _MIN_CHARS or not (len(words(text)) >= _MIN_WORDS or any(map(str.isdigit, whole))):
+    stated = _stated(text)
+    says_much = len(words(text)) >= _MIN_WORDS or any(map(str.isdigit, whole))
+    if not stated or not says_much or len(whole) < _MIN_CHARS:
         return frozenset()
-    telling = (form for sentence in split_sentences(text[:_MAX_READ]) for form in _forms(sentence) if _is_telling(form))
+    telling = (form for sentence in stated for form in _forms(sentence) if _is_telling(form))
     return frozenset((whole, *map(compact, telling))) - _NOTHING
 
 
@@ -57,8 +59,12 @@ def keys_stated(text: str) -> frozenset[str]:
     """The keys of `keys_of` that the text states. What it asks, or asks to forget, is not stated."""
     if not _ASKS().search(text.lower()):
         return keys_of(text)
-    stated = (sentence for sentence in split_sentences(text[:_MAX_READ]) if not _ASKS().search(sentence.lower()))
-    return frozenset[str]().union(*map(keys_of, stated))
+    return frozenset[str]().union(*map(keys_of, _stated(text)))
+
+
+def _stated(text: str) -> list[str]:
+    """The sentences that neither ask anything nor ask to forget."""
+    return [sentence for sentence in split_sentences(text[:_MAX_READ]) if not _ASKS().search(sentence.lower())]
 
 
 def _keys_within(text: str) -> Iterator[str]:
