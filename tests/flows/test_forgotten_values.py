@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from mcp import Client
+from mcp.types import ElicitResult
 
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.memory_records import Editor, EditorType
@@ -16,11 +18,13 @@ from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Repe
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import Conflict
 from kalito_mcp.memory import Memory
+from kalito_mcp.server.build import build_server
 from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory, reindex
 from tests.flows.harness import served
 from tests.flows.test_erasure import holding
 from tests.scripted import ScriptedClock
+from tests.server import wire
 
 pytestmark = pytest.mark.anyio
 
@@ -287,3 +291,101 @@ async def test_what_names_nothing_or_everything_is_refused_in_words(tmp_path: Pa
         assert "token belongs to" in await host.refusal("forget", record_ids=["msg_1"], token=WRONG)
         assert "ask the user first" not in await host.text("forget", about="lesson 7", purge=True)
         assert (await host.facts("forget", about="lesson 7"))["count"] == 1
+
+
+def test_a_token_of_one_process_is_good_in_the_next(tmp_path: Path) -> None:
+    said = [{"role": "user", "text": one} for one in ("Mia plays the oboe.", "We fly to Miami.")]
+    with wire.served(tmp_path / "memory.db") as host:
+        host.send(wire.call(1, "record_messages", session_id="s", messages=said))
+        assert not host.answer(1)["result"].get("isError")
+        host.send(wire.call(2, "forget", about="Mia", purge=True))
+        preview = host.answer(2)["result"]["structuredContent"]
+        assert preview["found"] == ["msg_1"]
+    with wire.served(tmp_path / "memory.db") as host:
+        host.send(wire.call(1, "forget", about="Mia", purge=True, token=preview["token"]))
+        assert "ask the user first" in host.answer(1)["result"]["content"][0]["text"]
+        host.send(wire.call(2, "forget", about="Mia", token=preview["token"], confirmed=True))
+        assert host.answer(2)["result"]["structuredContent"]["token"] != preview["token"]
+        host.send(wire.call(3, "forget", about="Mia", purge=True, token=preview["token"], confirmed=True))
+        assert host.answer(3)["result"]["structuredContent"]["erased"] == ["msg_1"]
+    assert holding(tmp_path, "oboe") == []
+
+
+@pytest.mark.parametrize("erase", [True, False])
+async def test_the_user_is_asked_before_a_subject_is_erased(tmp_path: Path, era: str, erase: bool) -> None:
+    questions: list[str] = []
+
+    async def person(_context: Any, asked: Any) -> ElicitResult:
+        questions.append(asked.message)
+        return ElicitResult(action="accept", content={"erase": erase})
+
+    server = build_server(lambda: open_memory(tmp_path / "memory.db"))
+    async with Client(server, mode=era, elicitation_callback=person) as client:
+        said = [{"role": "user", "text": "Mia plays the oboe."}]
+        await client.call_tool("record_messages", {"session_id": "s", "messages": said})
+        preview = await client.call_tool("forget", {"about": "Mia", "purge": True})
+        assert preview.structured_content is not None
+        assert questions == []
+        token = preview.structured_content["token"]
+        await client.call_tool("forget", {"about": "Mia", "purge": True, "token": WRONG})
+        assert questions == []
+        done = await client.call_tool("forget", {"about": "Mia", "purge": True, "token": token})
+        assert done.structured_content is not None
+        assert done.structured_content["erased"] == (["msg_1"] if erase else [])
+        assert questions == ["Erase this from the memory for good?\n- msg_1: 'Mia plays the oboe.'"]
+
+
+async def test_the_reply_says_what_became_of_repetitions(tmp_path: Path, era: str) -> None:
+    async with served(tmp_path / "memory.db", era) as host:
+        await host.call("record_messages", session_id="s", messages=[{"role": "user", "text": HOME}])
+        await host.settled()
+        await host.call("forget", record_ids=["msg_1"])
+        said = [
+            {"role": "assistant", "text": HOME},
+            {"role": "user", "text": HOME, "origin": "import"},
+            {"role": "user", "text": HOME, "created_at": "2020-05-01"},
+        ]
+        recorded = await host.facts("record_messages", session_id="s", messages=said)
+        assert (recorded["left_out"], recorded["hidden"], recorded["total_messages"]) == (2, recorded["message_ids"], 0)
+        again = await host.facts("record_messages", session_id="s", messages=[{"role": "user", "text": HOME}])
+        assert again["brought_back"] == again["message_ids"]
+        assert (await host.facts("record_messages", session_id="s", messages=said))["recorded"] == 3
+        assert "said again" not in await host.text("remember", type="note", text=HOME)
+
+
+async def test_a_summary_in_other_words_may_not_repeat_it(tmp_path: Path) -> None:
+    clock = ScriptedClock()
+    async with open_memory(tmp_path / "memory.db", clock=clock) as memory:
+        await forgotten_home(memory, clock)
+        with pytest.raises(Conflict, match="forgotten or erased"):
+            await memory.adopt_summary("first", f"They introduced themselves. {HOME}")
+        assert await memory.adopt_summary("first", "They introduced themselves.")
+
+
+async def test_summaries_of_what_is_about_a_subject_are_rewritten_and_not_forgotten(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        texts = ["Mia plays the oboe.", "We fly to Oslo on May 3.", "The boat is called Nina.", "Mia's brother is Leo."]
+        await memory.record_messages("s", [by_user(one) for one in texts])
+        [summary] = await memory.summarize_session("s")
+        assert "Mia" in summary.summary
+        request = ForgetRequest(about="Mia")
+        preview = await memory.preview_forgetting(request)
+        assert [one.id for one in preview.records] == ["msg_1", "msg_4"]
+        assert preview.token
+        await memory.forget_previewed(request, preview.token)
+        assert "Mia" not in (await memory.record(summary.id)).text
+        assert "Oslo" in (await memory.record(summary.id)).text
+        assert (await memory.preview_forgetting(request)).token is None
+
+
+async def test_a_subject_is_forgotten_in_one_project_and_in_what_is_personal(tmp_path: Path, era: str) -> None:
+    async with served(tmp_path / "memory.db", era) as host:
+        for session, project in (("a", "alpha"), ("b", "beta"), ("c", "personal")):
+            said = [{"role": "user", "text": f"The oboe of {session} is old."}]
+            await host.call("record_messages", session_id=session, project=project, messages=said)
+        for project, found in (
+            ("alpha", ["msg_1", "msg_3"]),
+            ("personal", ["msg_3"]),
+            ("*", ["msg_1", "msg_2", "msg_3"]),
+        ):
+            assert (await host.facts("forget", about="oboe", project=project))["found"] == found
