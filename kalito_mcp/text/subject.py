@@ -34,6 +34,9 @@ class Subject:
     def is_in(self, text: str) -> bool:
         """Whether the text speaks of the subject."""
         if self.names:
+            folded = fold(text)
+            if not all(name in folded for name in self.names):
+                return False  # which is soon seen of most texts
             has_capitals = any(letter.isupper() for letter in text if letter != "I")
             found = {fold(word) for word in _WORD().findall(text) if not has_capitals or word[0].isupper()}
             if not self.names <= found:

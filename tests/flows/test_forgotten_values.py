@@ -90,6 +90,7 @@ async def test_superseding_and_restating_does_not_wash_a_forgotten_value(tmp_pat
         ]
         assert {text for text in await found(memory) if "Trondheim" in text} == set()
         assert "Trondheim" not in (await memory.build_context("second", query="Trondheim")).text
+        assert await memory.past_answers("I live in Trondheim.") == []
 
 
 async def test_a_forgotten_value_outlives_years_sleep_finalizing_reindexing_and_a_restart(tmp_path: Path) -> None:

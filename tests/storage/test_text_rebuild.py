@@ -35,6 +35,7 @@ MESSAGES: Final = 1_100
 BATCH: Final = 250
 NEXT: Final = MESSAGES + 1
 UNDO: Final = """
+DROP TABLE forgotten_values;
 DROP INDEX records_columns; DROP TRIGGER records_columns_changed; DROP INDEX records_sources;
 ALTER TABLE records DROP COLUMN project_key; ALTER TABLE sessions DROP COLUMN project_key;
 ALTER TABLE sessions DROP COLUMN is_placed; DROP TABLE projects;
