@@ -284,7 +284,7 @@ class Memory(RecordVerbs):
         Raises:
             RecordNotFound: no graph has it.
             InvalidInput: the label is not up, down or retry, or the session belongs to another agent.
-            Conflict: the graph is switched off.
+            Conflict: the graph is switched off, or the note repeats what was forgotten.
             SessionNotFound: no such session.
         """
         return await self._graphs.record_feedback(self._scope(session_id, agent_id), target_id, label, note)

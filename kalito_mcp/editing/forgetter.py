@@ -136,7 +136,7 @@ def _matching(page: Sequence[ScannedRecord], is_match: Matcher) -> list[ScannedR
     found = []
     for one in page:
         said = one.text if one.name is None else f"{one.name}: {one.text}"
-        if is_match(said) or (one.earlier_texts is not None and is_match(one.earlier_texts)):
+        if any(is_match(words) for words in (said, one.tags, one.earlier_texts) if words):
             found.append(one)
     return found
 

@@ -57,11 +57,17 @@ class ForgottenNotes:
         found = set[str]()
         for draft in drafts:
             text = str(draft.content["text"])
+            keys = keys_of(text).union(*map(keys_of, _labels(draft)))
             if draft.origin is Origin.USER:
-                await records.bring_back_values(scope, keys_of(text))
-            elif await records.forgotten_values(scope, keys_of(text)):
+                await records.bring_back_values(scope, keys)
+            elif await records.forgotten_values(scope, keys):
                 found.add(text)
         return frozenset(found)
+
+
+def _labels(draft: RecordDraft) -> list[str]:
+    """The other words by which a record is known: its title and its tags."""
+    return [one for one in (draft.content.get("title"), *(draft.content.get("tags") or ())) if one]
 
 
 async def _found_pins(records: RecordReader, record: MemoryRecord) -> list[MemoryRecord]:

@@ -12,7 +12,9 @@ from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.text.repetition import keys_of
 
 
 class AgentGraphs:
@@ -62,6 +64,10 @@ class AgentGraphs:
         session = await self._session_of_feedback(scope, target_id)
         if session is not None:
             await self._observer.observe(scope.of_session(session.id))
+        place = scope if session is None else scope_of_session(session)
+        async with self._store.read() as view:
+            if note is not None and await view.records.forgotten_values(place, keys_of(note)):
+                raise repetition_refused()
         agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
         node_id = await agent.record_feedback(None if session is None else session.id, target_id, label, note)
         return KeptFeedback(node_id, redacted)

@@ -46,13 +46,15 @@ class ForgottenValue:
 
 @dataclass(frozen=True, slots=True)
 class ScannedRecord:
-    """A record as `RecordReader.scan` reads it: its words, its place, and its revision. `end_seq` is a summary's."""
+    """A record as `RecordReader.scan` reads it: its words, its place, and its revision. `earlier_texts` and `tags`
+    are one string each. `end_seq` is a summary's."""
 
     key: int
     id: str
     type: RecordType
     text: str
     earlier_texts: str | None
+    tags: str | None
     name: str | None
     created_at: int
     session_key: int | None

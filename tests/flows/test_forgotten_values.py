@@ -185,6 +185,13 @@ async def test_no_writing_path_goes_around(tmp_path: Path) -> None:
         rooms = " ".join(f"Room {place} has {place} windows." for place in range(200))
         with pytest.raises(Conflict, match="restore"):
             await memory.remember("document", {"source": "a.md", "text": HOME})
+        with pytest.raises(Conflict, match="restore"):
+            await memory.remember("note", {"text": "A short one.", "title": HOME, "tags": ["a"]})
+        answered = [by_user("Where do you live, and why is that?"), by_assistant("In a computer, I think.")]
+        [_, answer_id] = (await memory.record_messages("first", answered)).message_ids
+        with pytest.raises(Conflict, match="restore"):
+            await memory.record_feedback(answer_id, "up", HOME)
+        await memory.record_feedback(answer_id, "up", "Right.")
         parts = await memory.remember("document", {"source": "b.md", "text": f"{rooms}\n\n# Home\n\n{HOME}"})
         assert "Room 0 has" in parts[0].text
         assert "Trondheim" not in " ".join(part.text for part in parts)
@@ -235,6 +242,14 @@ async def test_a_value_of_one_project_is_forgotten_there_and_in_what_is_personal
         other = await memory.in_project(of or "personal")
         recorded = await other.record_messages("second", [by_user(text, origin=Origin.IMPORT)])
         assert recorded.new_count == int(is_known)
+
+
+async def test_tags_and_speakers_are_of_the_subject_too(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages("s", [by_user("I play the oboe.", name="Mia"), by_user("So do I.", name="Leo")])
+        [task] = await memory.remember("task", {"text": "Buy a card.", "tags": ["mia"]})
+        preview = await memory.preview_forgetting(ForgetRequest(about="Mia"))
+        assert [one.id for one in preview.records] == ["msg_1", task.id]
 
 
 async def test_everything_about_a_subject_is_shown_first_and_then_forgotten(tmp_path: Path, era: str) -> None:

@@ -96,7 +96,7 @@ SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
 SELECT_SCANNED: Final = """
 SELECT r.key, coalesce(r.id, 'msg_' || r.key), r.type, r.text, CASE WHEN :has_forgotten AND r.revision > 1 THEN (
         SELECT group_concat(json_extract(e.changes, '$.text'), char(10)) FROM memory_edits e WHERE e.record_key = r.key
-    ) END, r.name, r.created_at, r.session_key, r.seq, r.end_seq,
+    ) END, r.tags, r.name, r.created_at, r.session_key, r.seq, r.end_seq,
     r.revision
 FROM records r
 WHERE r.agent_key = :agent_key AND r.key > :after_key AND r.purged_at IS NULL
