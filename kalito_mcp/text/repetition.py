@@ -24,11 +24,14 @@ _MIN_SENTENCE_WORDS: Final = 4
 _CAPITALISES_NOUNS: Final = "de"
 _NOTHING: Final = frozenset(("",))
 _IDENTIFIER: Final = "id:"
-# Whoever says such a sentence does not want its words to come back.
-_ASKS: Final = lazy(
-    r"\?\W*$|\b(?:forget|delete|erase|remove|purge|unlearn|vergiss|vergessen|lösche?n?|oublie[rz]?|supprime[rz]?|"
-    r"olvid[ae]r?|borra[r]?|dimentica(?:re)?|cancella(?:re)?|esque[cç]a|apague|vergeet|verwijder)\b",
+# Whoever asks for this does not want its words to come back. Linear: no part of it repeats.
+_ASKS_TO_FORGET: Final = lazy(
+    r"(?:^|[,;:–—]\s|\b(?:please|pls|just|you|you to|bitte|por favor|per favore)\s)"
+    r"(?:forget|delete|erase|remove|purge|unlearn|vergiss|vergessen|lösche|löschen|oublie|oubliez|supprime|supprimez|"
+    r"olvida|olvide|borra|borre|dimentica|cancella|esquece|esqueça|apaga|apague|vergeet|verwijder)\b"
 )
+_QUESTION_END: Final = lazy(r"[?？؟][^\w?？؟]*\Z")
+_END_CHARS: Final = 8
 
 
 def keys_to_forget(text: str, record_type: RecordType) -> frozenset[str]:
@@ -37,7 +40,7 @@ def keys_to_forget(text: str, record_type: RecordType) -> frozenset[str]:
     whole = compact(text)
     if record_type is RecordType.PIN:
         return frozenset((whole,)) - _NOTHING
-    stated = _stated(text)
+    stated = [one for one in split_sentences(text[:_MAX_READ]) if not _is_question(one)]
     says_much = len(words(text)) >= _MIN_WORDS or any(map(str.isdigit, whole))
     if not stated or not says_much or len(whole) < _MIN_CHARS:
         return frozenset()
@@ -57,14 +60,13 @@ def keys_of(text: str) -> frozenset[str]:
 
 def keys_stated(text: str) -> frozenset[str]:
     """The keys of `keys_of` that the text states. What it asks, or asks to forget, is not stated."""
-    if not _ASKS().search(text.lower()):
-        return keys_of(text)
-    return frozenset[str]().union(*map(keys_of, _stated(text)))
+    sentences = split_sentences(text[:_MAX_READ])
+    stated = [one for one in sentences if not _is_question(one) and not _ASKS_TO_FORGET().search(one.lower())]
+    return keys_of(text) if stated == sentences else frozenset[str]().union(*map(keys_of, stated))
 
 
-def _stated(text: str) -> list[str]:
-    """The sentences that neither ask anything nor ask to forget."""
-    return [sentence for sentence in split_sentences(text[:_MAX_READ]) if not _ASKS().search(sentence.lower())]
+def _is_question(sentence: str) -> bool:
+    return _QUESTION_END().search(sentence[-_END_CHARS:]) is not None
 
 
 def _keys_within(text: str) -> Iterator[str]:

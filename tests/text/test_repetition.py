@@ -1,10 +1,13 @@
 """A repetition is recognised by its words; short, asking and other sentences are not."""
 
+import time
+
 import pytest
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.text.look_alikes import compact
 from kalito_mcp.text.repetition import key_of_identifier, keys_of, keys_stated, keys_to_forget
+from kalito_mcp.text.subject import parse_subject
 
 MESSAGE = RecordType.MESSAGE
 
@@ -26,7 +29,7 @@ def test_compact_keeps_letters_marks_and_digits_as_they_look(text: str, key: str
 
 
 @pytest.mark.parametrize(
-    "text", ["Ok.", "Thanks!", "Where did we put the red boat in May?", "Please forget Anna Berg."]
+    "text", ["Ok.", "Thanks!", "Where did we put the red boat in May?", "Is Anna Berg here now? Where?"]
 )
 def test_what_says_little_or_asks_is_not_kept_note_of(text: str) -> None:
     assert keys_to_forget(text, MESSAGE) == frozenset()
@@ -56,6 +59,27 @@ def test_what_is_asked_or_to_be_forgotten_is_not_stated() -> None:
     key = key_of_identifier("471-22-9036")
     assert key in keys_stated("My badge is 471229036.")
     assert key in keys_stated("My badge is 471229036. Is that fine?")
-    for text in ("Is it 471229036?", "Please forget 471-22-9036.", "Hi. Delete my badge 471 22 9036. Thanks."):
+    assert key in keys_stated("We delete 471-22-9036 on Mondays.")
+    for text in (
+        "Could you erase 471229036",
+        "Well, forget 471229036!",
+        "Is it 471229036?",
+        "Please forget 471-22-9036.",
+        "Hi. Delete my badge 471 22 9036. Thanks.",
+    ):
         assert key in keys_of(text)
         assert key not in keys_stated(text)
+
+
+@pytest.mark.parametrize(
+    "part", ["? ", "?", "1 ", "1-", "a@", "(1)", "please ", "Oslo. ", "\u0430", "\u200b", "\n", "I' "]
+)
+def test_long_texts_take_linear_time(part: str) -> None:
+    def seconds(length: int) -> float:
+        text = (part * length)[:length] + "x"
+        started = time.process_time()
+        keys_of(text), keys_stated(text), keys_to_forget(text, MESSAGE), parse_subject("Mia oboe").is_in(text)
+        return time.process_time() - started
+
+    seconds(1_000)
+    assert seconds(200_000) < max(20 * seconds(40_000), 2.0)
