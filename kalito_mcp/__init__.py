@@ -16,7 +16,7 @@ from typing import Any
 _NAMES_BY_MODULE = {
     "contexts.manager": "MemoryManager",
     "domain.context": "Include MemoryContext",
-    "domain.erasing": "PurgeReport",
+    "domain.erasing": "ForgetPreview ForgetRequest PurgeReport",
     "domain.finalizing": "FinalizeOptions Finalized Progress",
     "domain.graph": (
         "EdgeType FeedbackLabel GraphConfig GraphEdge GraphHit GraphNode GraphScope GraphStats KeptFeedback "
@@ -25,7 +25,7 @@ _NAMES_BY_MODULE = {
     "domain.memory_records": "Editor EditorType MemoryRecord",
     "domain.records": (
         "ConversationSummary CreatePinRequest CreateSummaryRequest MessageWithImportance NewMessage Origin "
-        "PinType RecordType Role SemanticPin"
+        "PinType RecordType Repetition Role SemanticPin"
     ),
     "domain.search": "Hit SearchFilters SearchPage SearchRequest",
     "domain.sessions": "MemoryStats Session",

@@ -1,6 +1,8 @@
 from kalito_mcp.contexts.manager import MemoryManager as MemoryManager
 from kalito_mcp.domain.context import Include as Include
 from kalito_mcp.domain.context import MemoryContext as MemoryContext
+from kalito_mcp.domain.erasing import ForgetPreview as ForgetPreview
+from kalito_mcp.domain.erasing import ForgetRequest as ForgetRequest
 from kalito_mcp.domain.erasing import PurgeReport as PurgeReport
 from kalito_mcp.domain.finalizing import Finalized as Finalized
 from kalito_mcp.domain.finalizing import FinalizeOptions as FinalizeOptions
@@ -31,6 +33,7 @@ from kalito_mcp.domain.records import NewMessage as NewMessage
 from kalito_mcp.domain.records import Origin as Origin
 from kalito_mcp.domain.records import PinType as PinType
 from kalito_mcp.domain.records import RecordType as RecordType
+from kalito_mcp.domain.records import Repetition as Repetition
 from kalito_mcp.domain.records import Role as Role
 from kalito_mcp.domain.records import SemanticPin as SemanticPin
 from kalito_mcp.domain.search import Hit as Hit

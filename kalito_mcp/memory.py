@@ -21,6 +21,7 @@ from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
+from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
@@ -85,6 +86,7 @@ class Memory(RecordVerbs):
         self._owed = owed
         self._editor = editor
         self._eraser = eraser
+        self._forgetter = Forgetter(store, editor, eraser, clock)
         self._historian = historian
         self._usage = usage
         self._vectors = vectors
@@ -242,7 +244,7 @@ class Memory(RecordVerbs):
         Raises:
             RecordNotFound: no graph has it.
             InvalidInput: the label is not up, down or retry, or the session belongs to another agent.
-            Conflict: the graph is switched off.
+            Conflict: the graph is switched off, or the note repeats what was forgotten.
             SessionNotFound: no such session.
         """
         return await self._graphs.record_feedback(self._scope(session_id, agent_id), target_id, label, note)

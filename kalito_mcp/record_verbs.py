@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kalito_mcp.domain.erasing import PurgeReport
+from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.editing.eraser import Eraser
+from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.editing.kinds import NOTE, as_record
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.pins.automatic import is_found_pin
@@ -21,6 +22,7 @@ class RecordVerbs(ProjectVerbs):
 
     clock: Clock
     _eraser: Eraser
+    _forgetter: Forgetter
     _historian: Historian
     _ids: IdSource
 
@@ -95,6 +97,25 @@ class RecordVerbs(ProjectVerbs):
     async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Hide a record, or all parts of a document, from every context and search. Raises RecordNotFound."""
         return await self._editor.forget(self._scope(None), record_id, editor=editor)
+
+    async def preview_forgetting(self, request: ForgetRequest, *, agent_id: str | None = None) -> ForgetPreview:
+        """What a request would forget or erase, of this project and personal: all records that speak of its subject
+        or have its identifier. A purge includes forgotten ones. Changes nothing.
+
+        Raises:
+            InvalidInput: it names no subject and no identifier, or matches too much.
+        """
+        return await self._forgetter.preview(self._scope(None, agent_id), request)
+
+    async def forget_previewed(
+        self, request: ForgetRequest, token: str, *, agent_id: str | None = None, editor: Editor = PROGRAM
+    ) -> Sequence[MemoryRecord]:
+        """Forget the records of a preview. Raises Conflict if the list is another one by now, and as the preview."""
+        return await self._forgetter.forget(self._scope(None, agent_id), request, token, editor=editor)
+
+    async def purge_previewed(self, request: ForgetRequest, token: str, *, agent_id: str | None = None) -> PurgeReport:
+        """Erase the records of a preview; see `purge`. Raises Conflict if the list is another one by now."""
+        return await self._forgetter.purge(self._scope(None, agent_id), request, token)
 
     async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Undo `forget`. Raises RecordNotFound."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from kalito_mcp.domain.erasing import FoundRecord
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.tasks import TaskStatus
@@ -115,6 +116,11 @@ def derived_lines(record_id: str, pins: Sequence[MemoryRecord], summaries: Seque
         ids = ", ".join(one.id for one in summaries)
         lines.append(f"rewritten: {ids} (`kalito-mcp history ID` shows the earlier text)")
     return lines
+
+
+def found_lines(found: Iterable[FoundRecord]) -> list[str]:
+    """The records of a preview, one a line: id and first words."""
+    return indented([f"{one.id}  {one_line(one.text)}" for one in found])
 
 
 def edit_line(edit: Mapping[str, Any]) -> str:

@@ -16,7 +16,9 @@ import click
 from kalito_mcp.cli.options import settings_of_existing, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
 from kalito_mcp.cli.running import this_person, with_derived, with_memory
+from kalito_mcp.cli.subject import confirmed_token, subject_request, with_subject
 from kalito_mcp.cli.terminal import ask, tell, tell_json
+from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import RecordErased
@@ -84,11 +86,36 @@ def history(database: Path | None, config: Path | None, record_id: str, has_diff
 
 
 @click.command()
-@click.argument("record_ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("record_ids", metavar="[ID]...", nargs=-1)
+@with_subject
 @with_settings
-def forget(database: Path | None, config: Path | None, record_ids: tuple[str, ...]) -> None:
-    """Hide records, or all parts of documents, from every context and search. `restore` brings them back."""
-    _change_all(settings_of_existing(database, config), record_ids, is_forgotten=True)
+def forget(
+    database: Path | None,
+    config: Path | None,
+    record_ids: tuple[str, ...],
+    about: str | None,
+    identifier: str | None,
+    agent_id: str | None,
+    yes: bool,
+) -> None:
+    """Hide records, or all parts of documents, from every context and search. `restore` brings them back.
+
+    Their words do not come back by an import or an assistant that repeats them, only if you say them again.
+    """
+    request = subject_request(record_ids, about, identifier, is_purge=False)
+    settings = settings_of_existing(database, config)
+    if request is None:
+        if not record_ids:
+            raise click.UsageError("give an ID, --about or --identifier")
+        _change_all(settings, record_ids, is_forgotten=True)
+        return
+    token = confirmed_token(settings, request, agent_id, is_agreed=yes)
+    if token is not None:
+        forgotten = with_memory(
+            settings,
+            lambda memory: memory.forget_previewed(request, token, agent_id=agent_id, editor=this_person()),
+        )
+        tell(f"forgot {one.id}" for one in forgotten)
 
 
 @click.command()
@@ -101,14 +128,30 @@ def restore(database: Path | None, config: Path | None, record_ids: tuple[str, .
 
 @click.command()
 @click.argument("record_ids", metavar="[ID]...", nargs=-1)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_subject
 @with_settings
-def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...], yes: bool) -> None:
+def purge(
+    database: Path | None,
+    config: Path | None,
+    record_ids: tuple[str, ...],
+    about: str | None,
+    identifier: str | None,
+    agent_id: str | None,
+    yes: bool,
+) -> None:
     """Erase records for good, with their history and everything that was made from them. This cannot be undone.
 
     Without an ID, no record is erased; the files are cleaned of what was erased earlier.
     """
+    request = subject_request(record_ids, about, identifier, is_purge=True)
     settings = settings_of_existing(database, config)
+    if request is not None:
+        token = confirmed_token(settings, request, agent_id, is_agreed=yes)
+        if token is not None:
+            _tell_erased(
+                with_memory(settings, lambda memory: memory.purge_previewed(request, token, agent_id=agent_id))
+            )
+        return
     given = list(dict.fromkeys(record_ids))
 
     async def found(memory: "Memory") -> list[str]:
@@ -129,7 +172,10 @@ def purge(database: Path | None, config: Path | None, record_ids: tuple[str, ...
     if given and not yes:
         tell(["To be erased for good, with everything that was made from it:", *indented(with_memory(settings, found))])
         ask("Erase this? It cannot be undone.", undone="nothing was erased")
-    report = with_memory(settings, lambda memory: memory.purge(given))
+    _tell_erased(with_memory(settings, lambda memory: memory.purge(given)))
+
+
+def _tell_erased(report: PurgeReport) -> None:
     tell(f"erased {one}" for one in report.erased)
     tell(f"rewritten without the erased text: {one}" for one in report.rewritten)
     tell(f"could not clean {place}: {reason}" for place, reason in report.remaining.items())

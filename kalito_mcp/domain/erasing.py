@@ -25,3 +25,29 @@ class PurgeReport:
             "rewritten": list(self.rewritten),
             "remaining": dict(self.remaining),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """What to forget, or to erase: everything that speaks of a subject, and everything with an identifier."""
+
+    about: str | None = None
+    identifier: str | None = None
+    is_purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """One record of a `ForgetPreview`. `text` is its beginning."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPreview:
+    """What a `ForgetRequest` would forget or erase, oldest first. `token` stands for exactly these records, as they
+    are; None if there are none."""
+
+    records: tuple[FoundRecord, ...]
+    token: str | None

@@ -28,6 +28,18 @@ class RecordType(StrEnum):
     SUMMARY = "summary"
 
 
+class Repetition(StrEnum):
+    """What became of a message that repeats what was forgotten.
+
+    LEFT_OUT: it is not stored. HIDDEN: it is stored as a forgotten record. BROUGHT_BACK: the user said it again, so it
+    is remembered again.
+    """
+
+    LEFT_OUT = "left_out"
+    HIDDEN = "hidden"
+    BROUGHT_BACK = "brought_back"
+
+
 class Origin(StrEnum):
     """Where the words of a record came from, most trusted first."""
 

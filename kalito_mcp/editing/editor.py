@@ -22,6 +22,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.editing.cascade import Cascade
+from kalito_mcp.editing.forgotten_notes import ForgottenNotes
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -29,9 +30,11 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
 from kalito_mcp.records.recorder import read_aside
+from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.schemas import checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
+from kalito_mcp.text.plurals import plural
 
 _REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
 
@@ -57,6 +60,7 @@ class RecordEditor:
         self._counter = counter
         self._clock = clock
         self._ids = ids
+        self._forgotten = ForgottenNotes(clock)
         self._limits = limits
         self._chunking = chunking
 
@@ -90,21 +94,28 @@ class RecordEditor:
         size = len(str(content["text"]))
         drafts = await read_aside(size, lambda: self._drafts(record_type, content, editor, origin, now_ms))
         records = await self._add(scope, record_type, drafts, editor, now_ms)
-        return [replace(one, redacted=redacted) for one in records]
+        left_out = (plural(len(drafts) - len(records), "forgotten part"),) if len(records) < len(drafts) else ()
+        return [replace(one, redacted=(*redacted, *left_out)) for one in records]
 
     async def _add(
         self, scope: Scope, record_type: RecordType, drafts: Sequence[RecordDraft], editor: Editor, now_ms: int
     ) -> Sequence[MemoryRecord]:
         async with self._store.write() as transaction:
+            place = scope
             if scope.session is not None:
                 checked_handle(scope.session, "session_id")
                 session = await transaction.sessions.ensure(scope, now_ms=now_ms)
                 if session.state is not SessionState.OPEN:
                     raise SessionFinalized(session.id, session.state)
+                place = scope_of_session(session)
+            repeated = await self._forgotten.repeated(transaction.records, place, drafts)
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]
-                kept = _without(drafts, await transaction.records.erased_texts(scope, record_type, texts))
+                erased = await transaction.records.erased_texts(scope, record_type, texts)
+                kept = _without(drafts, erased | repeated)
                 return await self._replace_document(transaction, scope, kept, editor, now_ms)
+            if repeated:
+                raise repetition_refused()
             return await transaction.records.add_records(scope, drafts, now_ms=now_ms)
 
     async def update(
@@ -223,7 +234,9 @@ class RecordEditor:
             content = change(record)
             if content == record.content:
                 return record
-            changed = await transaction.records.change(record, self._draft(content, edit_type, editor))
+            edit = self._draft(content, edit_type, editor)
+            await self._forgotten.follow(transaction.records, scope.owner, record, edit)
+            changed = await transaction.records.change(record, edit)
             await self._cascade.apply(transaction, before=record, after=changed)
         return changed
 
@@ -333,15 +346,15 @@ class RecordEditor:
         return kept
 
 
-def _without(drafts: Sequence[RecordDraft], erased: frozenset[str]) -> Sequence[RecordDraft]:
-    """A document's parts, renumbered, without those that were erased for good.
+def _without(drafts: Sequence[RecordDraft], gone: frozenset[str]) -> Sequence[RecordDraft]:
+    """A document's parts, renumbered, without those that were erased for good or repeat what was forgotten.
 
     Raises:
-        Conflict: every part was erased.
+        Conflict: no part is left.
     """
-    left = [draft for draft in drafts if draft.content["text"] not in erased]
+    left = [draft for draft in drafts if draft.content["text"] not in gone]
     if not left:
-        raise Conflict("this document was permanently erased and is not stored again; rephrase it if it should be kept")
+        raise repetition_refused()
     if len(left) == len(drafts):
         return drafts
     return [

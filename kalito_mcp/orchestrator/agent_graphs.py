@@ -15,9 +15,11 @@ from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.past_answers import with_others
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.text.questions import likeness, questions_in
+from kalito_mcp.text.repetition import keys_of
 
 _ASKED: Final = SearchFilters(types=frozenset({RecordType.MESSAGE}), roles=frozenset({Role.USER}))
 _MOST_ASKED: Final = 24
@@ -97,6 +99,10 @@ class AgentGraphs:
         session = await self._session_of_feedback(scope, target_id)
         if session is not None:
             await self._observer.observe(scope.of_session(session.id))
+        place = scope if session is None else scope_of_session(session)
+        async with self._store.read() as view:
+            if note is not None and await view.records.forgotten_values(place, keys_of(note)):
+                raise repetition_refused()
         agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
         node_id = await agent.record_feedback(None if session is None else session.id, target_id, label, note)
         return KeptFeedback(node_id, redacted)

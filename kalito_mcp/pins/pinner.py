@@ -126,13 +126,13 @@ async def _pinned_before(transaction: WriteTransaction, session: Session, draft:
     """The pin that the session has under this client_key.
 
     Raises:
-        Conflict: it has none, so a pin of this text was erased.
+        Conflict: it has none, so this text was forgotten or erased.
         ClientKeyReused: it says something else.
     """
     key = draft.client_key
     before = await transaction.conversations.pin_by_client_key(session, key) if key else None
     if before is None:
-        raise Conflict("this pin was permanently erased and is not stored again; rephrase it if it should be kept")
+        raise Conflict("this was forgotten or erased, so it is not pinned again; restore it, or have the user say it")
     if before.content != draft.content:
         raise ClientKeyReused(key or "")
     return before

@@ -10,6 +10,7 @@ from kalito_mcp.domain.records import (
     Origin,
     PinType,
     Reach,
+    Repetition,
     Role,
     SemanticPin,
     SummaryMethod,
@@ -38,17 +39,21 @@ class MessageDraft:
     client: str | None = None
     details: Mapping[str, Any] | None = None
     """`message_type`, `attachments`, `vision_response_for`, `tags`, `visibility`, `critical`: those that were set."""
+    is_left_out: bool = False
+    """Whether it is not stored, unless it is stored already."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedMessage:
     """Where a draft is stored. `is_new` is False if its `client_key` was recorded before, or if `is_erased`: then an
-    erased message came again, with the same text and the same `client_key` or time."""
+    erased message came again, with the same text and the same `client_key` or time. One that was left out has neither
+    id nor seq: both are 0."""
 
     id: int
     seq: int
     is_new: bool
     is_erased: bool = False
+    repetition: Repetition | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 A record's key is a number. Keys grow with time: a newer record has a greater key. Retrieval relies on it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,6 +35,33 @@ class Unswept:
 
     last: int
     text_keys: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenValue:
+    """When a value was forgotten, and whether its record was erased for good."""
+
+    forgotten_at: int
+    is_erased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedRecord:
+    """A record as `RecordReader.scan` reads it: its words, its place, and its revision. `earlier_texts` and `tags`
+    are one string each. `end_seq` is a summary's."""
+
+    key: int
+    id: str
+    type: RecordType
+    text: str
+    earlier_texts: str | None
+    tags: str | None
+    name: str | None
+    created_at: int
+    session_key: int | None
+    seq: int | None
+    end_seq: int | None
+    revision: int
 
 
 class RecordReader(Protocol):
@@ -86,6 +113,18 @@ class RecordReader(Protocol):
 
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
         """Which of the ids belonged to records that were erased."""
+
+    async def scan(
+        self, scope: Scope, *, after_key: int, limit: int, has_forgotten: bool = False
+    ) -> Sequence[ScannedRecord]:
+        """At most `limit` records of the scope's agent and project, in order of their keys, which are greater than
+        `after_key`. Forgotten ones and the earlier versions of all are left out unless `has_forgotten`."""
+
+    async def has_forgotten_values(self) -> bool:
+        """Whether anything was forgotten since the memory keeps note of it."""
+
+    async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
+        """Which of these keys of `text.repetition` are forgotten for the scope's agent and project."""
 
     async def unswept(self) -> Unswept:
         """The erasures, of all owners, that `Store.sweep` has not finished."""
@@ -139,6 +178,13 @@ class RecordWriter(RecordReader, Protocol):
         Raises:
             RecordNotFound: it was erased before; nothing was written.
         """
+
+    async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
+        """Note that these keys of `text.repetition` are forgotten for the scope's agent and project, both of which
+        exist. `purge` does so by itself."""
+
+    async def bring_back_values(self, scope: Scope, keys: Collection[str]) -> None:
+        """Undo `forget_values`, also that of `purge`."""
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
         """Add to the usage of records, by id. Records that are gone are skipped."""

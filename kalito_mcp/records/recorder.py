@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import anyio.to_thread
 
-from kalito_mcp.domain.records import NewMessage, Origin, RecordType, message_record_id, origin_of_role
+from kalito_mcp.domain.records import NewMessage, Origin, RecordType, Repetition, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_moment, checked_name, checked_text
@@ -20,6 +20,7 @@ from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
+from kalito_mcp.records.repetitions import Repetitions, scope_of_session
 from kalito_mcp.records.schemas import checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -48,8 +49,19 @@ class Recorded:
 
     @property
     def message_ids(self) -> list[str]:
-        """The record ids, in the order of the batch."""
-        return [message_record_id(message.id) for message in self.messages]
+        """The record ids, in the order of the batch, without messages that were left out."""
+        return [
+            message_record_id(message.id) for message in self.messages if message.repetition is not Repetition.LEFT_OUT
+        ]
+
+    def ids_of(self, repetition: Repetition) -> list[str]:
+        """The record ids of the messages of which this became."""
+        return [message_record_id(message.id) for message in self.messages if message.repetition is repetition]
+
+    @property
+    def left_out_count(self) -> int:
+        """The number of messages that were not stored, because they repeat what was forgotten."""
+        return sum(message.repetition is Repetition.LEFT_OUT for message in self.messages)
 
     @property
     def new_count(self) -> int:
@@ -64,7 +76,8 @@ class Recorded:
     @property
     def total_messages(self) -> int:
         """The number of messages in the session now."""
-        return self.session.message_count - self.session.hidden_count + self.new_count
+        hidden_count = self.session.hidden_count + len(self.ids_of(Repetition.HIDDEN))
+        return self.session.message_count - hidden_count + self.new_count
 
 
 class Recorder:
@@ -108,7 +121,10 @@ class Recorder:
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            appended = await transaction.conversations.append_messages(session, drafts, now_ms=now_ms)
+            repetitions = Repetitions(scope_of_session(session))
+            marked = await repetitions.look_for(transaction.records, drafts)
+            appended = await transaction.conversations.append_messages(session, marked, now_ms=now_ms)
+            appended = await repetitions.settle(transaction.records, appended, drafts, now_ms)
         return Recorded(session=session, messages=tuple(appended), redacted=tuple(redacted))
 
     def _drafts(

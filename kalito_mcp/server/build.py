@@ -19,6 +19,7 @@ from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_argum
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.conversation import ConversationTools
+from kalito_mcp.server.tools.forgetting import ForgettingTools
 from kalito_mcp.server.tools.graph import GraphTools
 from kalito_mcp.server.tools.pins import PinTools
 from kalito_mcp.server.tools.records import RecordTools
@@ -145,6 +146,7 @@ def _tools(opened: MemoryHandle, subscriptions: Subscriptions) -> list[Tool]:
     conversation, pins = ConversationTools(opened, subscriptions), PinTools(opened, subscriptions)
     search, graph = SearchTools(opened), GraphTools(opened, subscriptions)
     records = RecordTools(opened, subscriptions)
+    forgetting = ForgettingTools(opened, records)
     writes = {"read_only": False, "destructive": False}
     reads = {"read_only": True, "destructive": False}
     destroys = {"read_only": False, "destructive": True}
@@ -164,7 +166,7 @@ def _tools(opened: MemoryHandle, subscriptions: Subscriptions) -> list[Tool]:
         ),
         _tool(records.remember, "Remember", "note, to-do, task, store a document, reflection", **writes),
         _tool(records.update_memory, "Update a memory", "correct, edit, complete a task", **destroys),
-        _tool(records.forget, "Forget", "delete, erase, remove", **destroys),
+        _tool(forgetting.forget, "Forget", "delete, erase, remove", **destroys),
         _tool(records.restore, "Restore", "undo, bring back, revert", **writes, is_idempotent=True),
         _tool(records.memory_history, "Memory history", "versions, who changed it, one record in full", **reads),
         _tool(records.list_tasks, "List tasks", "to-do, what is due", **reads),

@@ -36,12 +36,14 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import SummaryDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.summaries.summarizer import Summarizer, WrittenSummary
 from kalito_mcp.summaries.window import SummaryWindowPolicy, summary_window
 from kalito_mcp.text.analysis import index_text
+from kalito_mcp.text.repetition import keys_of
 
 
 class SummaryKeeper:
@@ -135,6 +137,10 @@ class SummaryKeeper:
             written = await self._summarizer.summarize(messages, session_model=session.model)
         draft = self._draft_of_messages(messages, written)
         async with self._store.write() as transaction:
+            if text is not None and await transaction.records.forgotten_values(
+                scope_of_session(session), keys_of(text)
+            ):
+                raise repetition_refused()
             # The caller's text stays valid if the messages have changed.
             is_current = text is not None or await _are_unchanged(transaction, session, messages)
             if is_current:
@@ -151,6 +157,7 @@ class SummaryKeeper:
         Raises:
             InvalidInput: the text is blank or too long.
             SessionNotFound, SessionFinalized: the session does not exist, or is closed.
+            Conflict: it repeats what was forgotten.
         """
         while True:
             async with self._store.read() as view:

@@ -12,6 +12,7 @@ from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke
 from tests.cli.test_records import done, refused
+from tests.older_schemas import BACK_TO_9
 
 
 @pytest.fixture
@@ -76,10 +77,7 @@ def test_what_an_older_release_pinned_is_offered_and_made_lasting_by_the_command
 
     anyio.run(fill)
     with closing(sqlite3.connect(older)) as connection, connection:
-        connection.execute("DROP INDEX records_known")
-        connection.execute("ALTER TABLE records DROP COLUMN reach")
-        connection.execute("DELETE FROM migrations WHERE number > 9")
-        connection.execute("PRAGMA user_version = 9")
+        connection.executescript(BACK_TO_9)
     lines = done(invoke, older, "profile").splitlines()
     assert lines[0].startswith("nothing is known yet")
     assert "pinned in a session; make it lasting with: kalito-mcp edit ID --set scope=person" in lines

@@ -171,7 +171,7 @@ def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, databa
         (["edit", "msg_1", "--set", "tags=[]", "--unset", "tags"], 2, "a field is given twice"),
         (["edit", "msg_1", "--text", "x", "--revision", "7"], 1, "and there is no revision 7 yet; nothing was"),
         (["edit", "msg_1", "--text", "x", "--revision", "0"], 2, "0 is not in the range x>=1"),
-        (["forget"], 2, "Missing argument 'ID...'"),
+        (["forget"], 2, "give an ID, --about or --identifier"),
         (["forget", "msg_1", "msg_9"], 1, "no record 'msg_9'"),
         (["restore", "msg_1", "msg_9"], 1, "no record 'msg_9'"),
         (["purge", "msg_1", "msg_9", "--yes"], 1, "no record 'msg_9'"),
@@ -404,3 +404,52 @@ def test_what_a_terminal_would_obey_never_reaches_it(
 def test_looking_at_records_never_imports_the_protocol(database: Path, arguments: list[str]) -> None:
     heavy = {"mcp", "mcp_types", "starlette", "uvicorn"} | (set() if "search" in arguments else {"numpy"})
     assert not imported_by(*arguments, database=database) & heavy
+
+
+def test_everything_about_a_subject_is_shown_before_it_is_forgotten(
+    invoke: Invoke, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    outcome = invoke("forget", "--about", "Oslo", "--database", str(database))
+    assert outcome.code == 130
+    assert outcome.out.startswith("To be forgotten (1):\n  msg_1  We fly to Oslo on May 3.\nForget these? [y/N]: ")
+    assert not shown(invoke, database, "msg_1")["is_deleted"]
+    assert done(invoke, database, "forget", "--about", "Oslo", "--yes") == "forgot msg_1\n"
+    assert shown(invoke, database, "msg_1")["is_deleted"]
+    assert done(invoke, database, "forget", "--about", "Oslo", "--yes") == "nothing matches; nothing was forgotten\n"
+    erased = done(invoke, database, "purge", "--about", "Oslo", "--yes")
+    assert erased.startswith("erased msg_1\nno erased text remains")
+    assert b"fly to Oslo" not in database.read_bytes()
+
+
+def test_an_identifier_is_erased_however_it_is_written_also_from_earlier_versions(
+    invoke: Invoke, database: Path
+) -> None:
+    [task] = remember(database, "task", text="Call 555-010-4567.")
+    [note] = remember(database, "note", text="Ring (555) 010 4567!")
+    [other] = remember(database, "note", text="Ring 555-010-45678!")
+    done(invoke, database, "edit", task, "--text", "Call them.")
+    assert done(invoke, database, "forget", "--identifier", "5550104567", "--yes") == f"forgot {note}\n"
+    told = done(invoke, database, "purge", "--identifier", "5550104567", "--yes")
+    assert {f"erased {task}", f"erased {note}"} < set(told.splitlines())
+    assert shown(invoke, database, other)["text"] == "Ring 555-010-45678!"
+    assert b"010-4567." not in database.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["forget", "msg_1", "--about", "Oslo"], 2, "give IDs, or --about and --identifier, not both"),
+        (["purge", "msg_1", "--identifier", "12-34-56", "--yes"], 2, "not both"),
+        (["forget", "--about", "people", "--yes"], 1, "names no subject; nothing was changed"),
+        (["purge", "--about", "", "--yes"], 1, "names no subject; nothing was changed"),
+        (["forget", "--identifier", "!", "--yes"], 1, "is not one; nothing was changed"),
+        (["forget", "--about", "Oslo"], 1, "nothing was forgotten: there is no terminal to ask on; add --yes"),
+        (["purge", "--about", "Oslo"], 1, "nothing was erased for good: there is no terminal to ask on; add --yes"),
+    ],
+)
+def test_a_subject_that_cannot_be_is_refused_in_words(
+    invoke: Invoke, database: Path, arguments: list[str], code: int, words: str
+) -> None:
+    assert words in refused(invoke, database, *arguments, code=code)
+    assert not shown(invoke, database, "msg_1")["is_deleted"]

@@ -17,12 +17,12 @@ from kalito_mcp.domain.memory_records import (
     versions,
 )
 from kalito_mcp.domain.records import Origin, RecordType, Role, SummaryMethod, Visibility
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
-from kalito_mcp.ports.records import Unswept
+from kalito_mcp.ports.records import ForgottenValue, Unswept
 from kalito_mcp.ports.store import Store
 from tests import drafts
 from tests.contract.conftest import Backend
@@ -766,3 +766,64 @@ async def test_records_as_they_were_written_are_not_damaged(store: Store) -> Non
         await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
     async with store.read() as view:
         assert await view.records.damaged(["msg_1", "msg_2", "doc_unknown"]) == []
+
+
+async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: Store) -> None:
+    await append(store, *(drafts.message(f"Line {n}.") for n in range(5)))
+    await append(store, drafts.message("Elsewhere."), scope=Scope(session="other", agent="ann"))
+    await append(store, drafts.message("In a project."), scope=Scope(session="work", project="harbour"))
+    async with store.write() as transaction:
+        [first, *_] = await transaction.records.scan(Scope(), after_key=0, limit=1)
+        record = await transaction.records.record(Scope(), first.id)
+        assert record is not None
+        await transaction.records.change(record, drafts.edit(record, {"text": "Another line."}))
+        changed = await transaction.records.record(Scope(), first.id)
+        assert changed is not None
+        await transaction.records.change(changed, drafts.edit(changed, FORGET, edit_type=EditType.DELETE))
+    async with store.read() as view:
+
+        async def scanned(scope: Scope, **asked: bool) -> list[str]:
+            found: list[str] = []
+            after_key = 0
+            while page := await view.records.scan(scope, after_key=after_key, limit=2, **asked):
+                found += [one.text for one in page]
+                after_key = page[-1].key
+            return found
+
+        lines = ["Line 1.", "Line 2.", "Line 3.", "Line 4."]
+        assert await scanned(Scope()) == [*lines, "In a project."]
+        assert await scanned(Scope(project="harbour")) == [*lines, "In a project."]
+        assert await scanned(Scope(project="quay")) == await scanned(Scope(project=PERSONAL)) == lines
+        assert await scanned(Scope(agent="ann")) == ["Elsewhere."]
+        assert await scanned(Scope(agent="bob")) == []
+        assert await scanned(Scope(), has_forgotten=True) == ["Another line.", *lines, "In a project."]
+        [whole, *_] = await view.records.scan(Scope(), after_key=0, limit=1, has_forgotten=True)
+        assert (whole.earlier_texts, whole.revision) == ("Line 0.", 3)
+
+
+async def test_forgotten_values_are_of_an_agent_and_a_project_until_they_are_brought_back(store: Store) -> None:
+    await session_of(store)
+    await session_of(store, Scope(session="other", agent="ann"))
+    await session_of(store, Scope(session="work", project="harbour"))
+    harbour, quay, personal = Scope(project="harbour"), Scope(project="quay"), Scope(project=PERSONAL)
+    async with store.write() as transaction:
+        records = transaction.records
+        assert not await records.has_forgotten_values()
+        await records.forget_values(harbour, {"boat"}, now_ms=START_MS)
+        await records.forget_values(Scope(), {"oar"}, now_ms=START_MS)
+        await records.forget_values(Scope(), {"oar"}, now_ms=START_MS + 5, is_erased=True)
+        await records.forget_values(Scope(), {"oar"}, now_ms=START_MS + 9)
+    async with store.read() as view:
+        known = view.records.forgotten_values
+        asked = {"boat", "oar", "sail"}
+        assert await view.records.has_forgotten_values()
+        for scope in (harbour, personal, Scope()):
+            assert set(await known(scope, asked)) == {"boat", "oar"}
+        assert await known(quay, asked) == {"oar": ForgottenValue(START_MS + 9, is_erased=True)}
+        assert await known(Scope(agent="ann"), asked) == await known(Scope(owner="eve"), asked) == {}
+        assert await known(Scope(), ()) == {}
+    async with store.write() as transaction:
+        await transaction.records.bring_back_values(quay, asked)
+        assert set(await transaction.records.forgotten_values(harbour, asked)) == {"boat"}
+        await transaction.records.bring_back_values(personal, asked)
+        assert not await transaction.records.has_forgotten_values()

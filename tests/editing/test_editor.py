@@ -186,7 +186,7 @@ def update(record_id: str, changes: Mapping[str, Any], revision: int = 1) -> Cal
         (remember("task", {"text": 5}), InvalidInput, "text must be a string, not 5"),
         (remember("task", {"text": "\ud800"}), InvalidInput, "text has an unpaired surrogate"),
         (remember("task", {"text": "x" * 1_001}), TextTooLarge, "1,001 characters .* limits.max_text_bytes"),
-        (remember("task", {"text": "Burn the letter."}), Conflict, "was erased for good on .* Put it in other words"),
+        (remember("task", {"text": "Burn the letter."}), Conflict, "was forgotten or erased, .* if the user says it"),
         (remember("task", {"statuss": "pending"}), InvalidInput, "unknown field 'statuss'; did you mean 'status'"),
         (remember("task", {"usage_count": 9}), InvalidInput, "usage_count cannot be set: the memory counts how often"),
         (remember("task", {"caused_by": "task_9"}), RecordNotFound, "no record .task_9. for caused_by"),

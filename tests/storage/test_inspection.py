@@ -227,6 +227,21 @@ def test_a_gap_between_summaries_is_found(copy: Path) -> None:
     assert "home" in failures(copy)["summaries"]
 
 
+@pytest.mark.parametrize(
+    ("row", "check"),
+    [
+        ("NULL, printf('%.32c', 'a'), 99, NULL, 0, 0", "references"),
+        ("NULL, printf('%.32c', 'a'), 1, 99, 0, 0", "references"),
+        ("NULL, 'Trondheim', 1, NULL, 0, 0", "row hashes"),
+        ("NULL, printf('%.32c', 'x'), 1, NULL, 0, 0", "row hashes"),
+        ("NULL, printf('%.32c', 'a'), 1, NULL, 0, 7", "row hashes"),
+    ],
+)
+def test_a_forgotten_value_that_cannot_be_is_found(copy: Path, row: str, check: str) -> None:
+    change(copy, "PRAGMA ignore_check_constraints = ON", f"INSERT INTO forgotten_values VALUES ({row})")
+    assert check in failures(copy)
+
+
 def test_a_record_whose_session_is_gone_is_found(copy: Path) -> None:
     change(copy, "DELETE FROM sessions WHERE id = 'home'")
     assert "references" in failures(copy)

@@ -26,6 +26,7 @@ from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.wiring import open_memory
 from tests import drafts
+from tests.older_schemas import BACK_TO_9
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
@@ -493,10 +494,7 @@ anyio.run(SqliteStore.open, pathlib.Path({str(database)!r}), None, steps)
 
 async def test_pins_of_the_ninth_schema_stay_their_sessions_and_keep_their_hashes(copy: Path) -> None:
     with closing(sqlite3.connect(copy)) as connection, connection:
-        connection.executescript(
-            "DROP INDEX records_known; ALTER TABLE records DROP COLUMN reach;"
-            "DELETE FROM migrations WHERE number > 9; PRAGMA user_version = 9;"
-        )
+        connection.executescript(BACK_TO_9)
     assert [one.check for one in inspect(copy, is_deep=True) if one.verdict is Verdict.FAILED] == []
     before = query(copy, "SELECT key, hash, text, project_key FROM records ORDER BY key")
     assert await open_and_close(copy) == list(range(10, NEXT))

@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 import kalito_mcp.storage.sqlite as package
-from kalito_mcp.storage.sqlite import record_changes, record_rows, records, text_index_check, tombstones
+from kalito_mcp.storage.sqlite import (
+    forgotten_values,
+    record_changes,
+    record_rows,
+    records,
+    text_index_check,
+    tombstones,
+)
 from kalito_mcp.storage.sqlite.conversations import (
     SELECT_KNOWN_CLIENT_KEYS,
     SELECT_LEVEL_END,
@@ -114,6 +121,9 @@ HOT = {
     "removal of a record": record_changes.DELETE_RECORD,
     "change of a record": record_rows.UPDATE_RECORD,
     "tombstones of texts": tombstones.SELECT_TOMBSTONES_OF_TEXTS,
+    "forgotten values": forgotten_values.SELECT_FORGOTTEN,
+    "removal of forgotten values": forgotten_values.DELETE_FORGOTTEN,
+    "scanned records": records.SELECT_SCANNED,
     "count messages": UPDATE_COUNTERS_OF_MESSAGES,
     "count pins": UPDATE_COUNTERS_OF_PINS,
     "count summary": UPDATE_COUNTERS_OF_SUMMARY,

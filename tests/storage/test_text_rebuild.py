@@ -23,6 +23,7 @@ from kalito_mcp.storage.sqlite.schema import migrations
 from kalito_mcp.text.analysis import ANALYSIS_VERSION
 from tests import drafts
 from tests.index_reads import keys_with
+from tests.older_schemas import BACK_TO_9
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
@@ -34,8 +35,7 @@ TRIP: Final = Scope(session="trip")
 MESSAGES: Final = 1_100
 BATCH: Final = 250
 NEXT: Final = MESSAGES + 1
-UNDO: Final = """
-DROP INDEX records_known; ALTER TABLE records DROP COLUMN reach;
+UNDO: Final = f"""{BACK_TO_9}
 DROP INDEX records_columns; DROP TRIGGER records_columns_changed; DROP INDEX records_sources;
 ALTER TABLE records DROP COLUMN project_key; ALTER TABLE sessions DROP COLUMN project_key;
 ALTER TABLE sessions DROP COLUMN is_placed; DROP TABLE projects;

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from kalito_mcp.domain.context import MOST_TOKENS, Include
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
-from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Role
+from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Repetition, Role
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import Conflict, InvalidInput
@@ -65,6 +65,7 @@ class ConversationTools:
         await self._subscriptions.session_changed(session)
         ids = recorded.message_ids
         duplicates = len(ids) - recorded.new_count - recorded.erased_count
+        hidden, brought_back = recorded.ids_of(Repetition.HIDDEN), recorded.ids_of(Repetition.BROUGHT_BACK)
         project_id = recorded.session.project
         place = f" of project {project_id}" if project_id else ""
         text = (
@@ -73,6 +74,12 @@ class ConversationTools:
         )
         if recorded.erased_count:
             text += f". Not stored, because erased before: {recorded.erased_count}"
+        if recorded.left_out_count:
+            text += f". Not stored, because they repeat what was forgotten: {recorded.left_out_count}"
+        if hidden:
+            text += f". Hidden, because they repeat what was forgotten: {', '.join(hidden)}"
+        if brought_back:
+            text += f". Had been forgotten, and is remembered again, as the user said it: {', '.join(brought_back)}"
         return answer(
             ". ".join([text, *redaction_lines(recorded.redacted)]),
             RecordedMessages(
@@ -83,6 +90,9 @@ class ConversationTools:
                 message_ids=ids,
                 total_messages=recorded.total_messages,
                 erased_before=recorded.erased_count or None,
+                left_out=recorded.left_out_count or None,
+                hidden=hidden or None,
+                brought_back=brought_back or None,
                 redacted=list(recorded.redacted) or None,
             ),
         )

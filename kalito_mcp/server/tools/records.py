@@ -1,29 +1,25 @@
-"""Tools of single records: remember, update_memory, forget, restore, memory_history."""
+"""Tools of single records: remember, update_memory, restore, memory_history, list_tasks."""
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
-from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
-from mcp.server.mcpserver import Context, Elicit, Resolve
+from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.time import last_moment
-from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
-from kalito_mcp.memory import Memory
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.escaping import escape_json
-from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.subscriptions import PROFILE_URI, Subscriptions
 from kalito_mcp.server.tools.answers import answer, redaction_lines
-from kalito_mcp.server.tools.derived import SHOWN, Derived, derived_from, excerpt, listed, more, shown
+from kalito_mcp.server.tools.derived import Derived, derived_from, excerpt, listed, more, shown
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     ChangedRecords,
-    ForgottenRecords,
     Project,
     RecordHistory,
     RememberedRecords,
@@ -32,59 +28,14 @@ from kalito_mcp.server.tools.shapes import (
 from kalito_mcp.text.plurals import plural
 
 RecordId = Annotated[str, Field(description="As returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
-_NOT_CONFIRMED: Final = "Nothing was erased: the user did not confirm."
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
 """The fields of a message that its pins and summaries repeat."""
 _TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()
-
-
 _MAY_BE_KNOWN: Final = (RecordType.PIN, RecordType.DOCUMENT)
 
 
-class Confirmation(BaseModel):
-    """What the user answers before anything is erased."""
-
-    erase: bool = Field(description="Erase for good. This cannot be undone.")
-
-
-async def ask_before_erasing(
-    context: Context[None, Any], record_ids: list[str], purge: bool, confirmed: bool
-) -> Elicit[Confirmation] | Confirmation:
-    """Ask the user before records are erased, if the host can ask.
-
-    Raises:
-        Conflict: the host cannot ask, and `confirmed` is false. RecordNotFound: a record does not exist.
-    """
-    if not purge:
-        return Confirmation(erase=False)
-    memory = await handle_of(context).memory()
-    found = await _to_erase(memory, record_ids)
-    if not found:
-        return Confirmation(erase=True)  # all are erased already; the files are cleaned once more
-    capabilities = context.client_capabilities
-    if capabilities is None or capabilities.elicitation is None:
-        if not confirmed:
-            raise Conflict("a purge cannot be undone: ask the user first, then call again with confirmed=true")
-        return Confirmation(erase=True)
-    asked: list[str] = []
-    for one in found[:SHOWN]:
-        pins, _ = await memory.derived_from(one.id)
-        asked += [f"- {each.id}: {excerpt(each.text)!r}" for each in (one, *pins)]
-    rest = [f"- and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return Elicit("\n".join(["Erase this from the memory for good?", *asked, *rest]), Confirmation)
-
-
-async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRecord]:
-    """The records that are not erased yet. Raises RecordNotFound if one does not exist."""
-    found: list[MemoryRecord] = []
-    for record_id in dict.fromkeys(record_ids):
-        with suppress(RecordErased):
-            found += await memory.records(record_id)
-    return found
-
-
 class RecordTools:
-    """The tools that add, show, correct, undo and erase records."""
+    """The tools that add, show, correct and bring back records."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
         self._opened = opened
@@ -126,7 +77,7 @@ class RecordTools:
         )
         ids = [one.id for one in kept]
         name = str(kept[0].content.get("document_id", kept[0].id))
-        await self._notify_sessions(kept)
+        await self.notify_sessions(kept)
         project_id = kept[0].project
         place = f" of project {project_id}" if project_id else ""
         parts = f"{plural(len(ids), 'record')}: {listed(ids)}"
@@ -162,8 +113,7 @@ class RecordTools:
             ),
         ],
     ) -> Annotated[CallToolResult, ChangedRecords]:
-        """Correct a record. The earlier version stays in its history. Refused if the record was edited after
-        expected_revision."""
+        """Correct a record. Its earlier version stays in its history. Refused if it was edited since."""
         memory = await self._opened.memory()
         record = await memory.update_memory(
             record_id, changes, expected_revision=expected_revision, editor=editor_of(context)
@@ -171,60 +121,6 @@ class RecordTools:
         if record.revision == expected_revision:
             return await self._changed("Nothing to change", [record], is_changed=False)
         return await self._changed("Updated", [record], has_derived=bool(_REPEATED & set(changes)))
-
-    async def forget(
-        self,
-        context: Context[None, Any],
-        record_ids: Annotated[
-            list[Annotated[str, Field(min_length=1, max_length=100)]],
-            Field(description="As returned: `msg_45`, `pin_…`.", min_length=1, max_length=100),
-        ],
-        confirmation: Annotated[ElicitationResult[Confirmation], Resolve(ask_before_erasing)],
-        purge: Annotated[
-            bool, Field(description="Erase for good, everywhere; only if the user explicitly asks for it.")
-        ] = False,
-        confirmed: Annotated[
-            bool, Field(description="The user has confirmed the purge. Needed if the host cannot ask.")
-        ] = False,
-    ) -> Annotated[CallToolResult, ForgottenRecords]:
-        """Hide records from every context and search. `restore` undoes it, unless they were purged."""
-        memory = await self._opened.memory()
-        if not purge:
-            given = list(dict.fromkeys(record_ids))
-            for record_id in given:
-                await memory.records(record_id)
-            editor = editor_of(context)
-            hidden = {one.id: one for record_id in given for one in await memory.forget(record_id, editor=editor)}
-            forgotten, ids = list(hidden.values()), list(hidden)
-            await self._notify_sessions(forgotten)
-            derived = await derived_from(memory, forgotten)
-            return answer(
-                "\n".join([f"Forgot {listed(ids)}. `restore` brings them back.", *derived.lines()]),
-                ForgottenRecords(
-                    forgotten=shown(ids),
-                    rewritten=shown(derived.rewritten),
-                    more=more(forgotten=ids, rewritten=derived.rewritten, still_says=derived.still_says),
-                    still_says=derived.pins or None,
-                ),
-            )
-        if not isinstance(confirmation, AcceptedElicitation) or not confirmation.data.erase:
-            return answer(_NOT_CONFIRMED, ForgottenRecords(note=_NOT_CONFIRMED))
-        found = await _to_erase(memory, record_ids)
-        report = await memory.purge(record_ids)
-        await self._notify_sessions(found)
-        lines = [f"Erased for good: {listed(report.erased)}."]
-        if report.rewritten:
-            lines.append(f"Rewritten without the erased text: {listed(report.rewritten)}.")
-        lines += [f"Could not clean {place}: {why}" for place, why in report.remaining.items()]
-        return answer(
-            "\n".join(lines),
-            ForgottenRecords(
-                erased=shown(report.erased),
-                rewritten=shown(report.rewritten),
-                more=more(erased=report.erased, rewritten=report.rewritten),
-                not_reached=dict(report.remaining),
-            ),
-        )
 
     async def restore(
         self,
@@ -300,7 +196,7 @@ class RecordTools:
         is_changed: bool = True,
         has_derived: bool = True,
     ) -> CallToolResult:
-        await self._notify_sessions(records)
+        await self.notify_sessions(records)
         ids = [one.id for one in records]
         revision, text, redacted = records[0].revision, excerpt(records[0].text), list(records[0].redacted)
         derived = Derived()
@@ -323,7 +219,8 @@ class RecordTools:
             ),
         )
 
-    async def _notify_sessions(self, records: Sequence[MemoryRecord]) -> None:
+    async def notify_sessions(self, records: Sequence[MemoryRecord]) -> None:
+        """Tell the subscribers of the records' sessions."""
         for session_id in sorted({one.session_id for one in records if one.session_id is not None}):
             await self._subscriptions.session_changed(session_id)
         if any(one.type in _MAY_BE_KNOWN for one in records):

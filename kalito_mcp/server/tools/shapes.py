@@ -40,7 +40,10 @@ def _plainly(kind: str, description: str) -> WithJsonSchema:
     return WithJsonSchema({"type": kind, **items, "description": description})
 
 
-Redacted = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
+Listed = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
+"""Ids, or kinds, without a word on their items."""
+
+Redacted = Listed
 """What was removed before the text was stored."""
 
 
@@ -71,7 +74,7 @@ class Output(BaseModel):
 
 
 class MessageInput(BaseModel):
-    """One message to remember. Unknown keys are refused; camelCase is accepted as well as snake_case."""
+    """One message. camelCase is accepted as well."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -120,6 +123,9 @@ class RecordedMessages(Output):
     message_ids: list[str]
     total_messages: int
     erased_before: int | None = None
+    left_out: int | None = None
+    hidden: Listed = None
+    brought_back: Listed = None
     redacted: Redacted = None
 
 
@@ -360,15 +366,17 @@ class TaskList(Output):
 class ForgottenRecords(Output):
     """What forget did. Of each list, the first ten."""
 
-    forgotten: list[str] = []
-    erased: list[str] = []
-    rewritten: list[str] = []
+    found: Listed = None
+    count: int | None = None
+    token: str | None = None
+    forgotten: Listed = []
+    erased: Listed = []
+    rewritten: Listed = []
     more: More = None
     still_says: StillSays = None
     note: Unlisted = None
-    not_reached: Annotated[
-        dict[str, str], Field(description="Places that may still contain erased words, and what to do there.")
-    ] = {}
+    not_reached: Annotated[dict[str, str], WithJsonSchema({"type": "object"})] = {}
+    """Places that may still contain erased words, and what to do there."""
 
 
 class RecordHistory(Output):

@@ -9,14 +9,22 @@ from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
     RecordType,
+    Repetition,
     SemanticPin,
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
-from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
+from kalito_mcp.ports.conversations import (
+    AppendedMessage,
+    MessageDraft,
+    PinDraft,
+    SessionView,
+    SummaryDraft,
+)
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
+from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import (
     INSERT_EDIT,
@@ -31,6 +39,7 @@ from kalito_mcp.storage.sqlite.row_hash import real
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 from kalito_mcp.text.analysis import IndexedText
+from kalito_mcp.text.repetition import keys_of
 
 SELECT_VIEW: Final = f"""
 SELECT * FROM (
@@ -186,6 +195,9 @@ class ConversationStatements(ConversationQueries):
             if place in erased:
                 appended.append(erased[place])
                 continue
+            if draft.is_left_out:
+                appended.append(AppendedMessage(id=0, seq=0, is_new=False, repetition=Repetition.LEFT_OUT))
+                continue
             if draft.client_key is not None:
                 known[draft.client_key] = (key, seq, draft.role.value, draft.text)
             new.append((key, seq, draft))
@@ -208,9 +220,13 @@ class ConversationStatements(ConversationQueries):
         erased = await Tombstones(self._connection).texts(
             session.owner, RecordType.PIN, [draft.content for draft in drafts]
         )
+        keys = {draft.id: keys_of(draft.content) for draft in drafts}
+        scope = Scope(session.owner, session.agent, project=session.project)
+        forgotten = await ForgottenValues(self._connection).of(scope, frozenset[str]().union(*keys.values()))
         fresh: list[PinDraft] = []
         for draft in drafts:
-            if draft.client_key not in known and draft.content not in erased:
+            is_gone = draft.content in erased or not keys[draft.id].isdisjoint(forgotten)
+            if draft.client_key not in known and not is_gone:
                 fresh.append(draft)
                 known |= {draft.client_key} if draft.client_key is not None else set()
         if fresh:

@@ -31,6 +31,10 @@ _MOVE_ASIDE: Final = "end the servers listed under `opened by`, move the file as
 
 SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records ORDER BY key"
 SELECT_EDIT_ROWS: Final = f"SELECT e.hash, {EDIT_COLUMNS} FROM memory_edits e ORDER BY e.record_key, e.version"
+SELECT_WRONG_FORGOTTEN_VALUES: Final = """
+SELECT key FROM forgotten_values
+WHERE length(value_hash) <> 32 OR value_hash GLOB '*[^0-9a-f]*' OR is_erased NOT IN (0, 1) OR forgotten_at < 0
+"""
 # A record's edits are numbered without gaps and end with its revision.
 SELECT_WRONG_HISTORIES: Final = """
 SELECT r.key FROM records r LEFT JOIN (
@@ -109,6 +113,7 @@ _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
 _UNSWEPT_SINCE: Final = 6
+_FORGOTTEN_VALUES_SINCE: Final = 12
 _PROJECTS_SINCE: Final = 9
 _REACH_SINCE: Final = 10
 # With these views the same statements inspect the database of an older release.
@@ -301,6 +306,8 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     ]
     if version >= _GRAPHS_SINCE:
         damaged += _damaged_graph_rows(connection)
+    if version >= _FORGOTTEN_VALUES_SINCE:
+        damaged += [f"forgotten value {row[0]}" for row in connection.execute(SELECT_WRONG_FORGOTTEN_VALUES)]
     yield _finding("row hashes", damaged, "no row is damaged", "restore these records from a backup")
     counters = [f"session {row[0]}" for row in connection.execute(SELECT_WRONG_COUNTERS)]
     counters += [f"agent {row[0]}" for row in connection.execute(SELECT_WRONG_AGENT_COUNTERS)]

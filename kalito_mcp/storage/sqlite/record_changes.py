@@ -2,22 +2,31 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kalito_mcp.domain.memory_records import EditDraft, EditType, MemoryRecord, RecordDraft, changed_fields
+from kalito_mcp.domain.memory_records import (
+    EditDraft,
+    EditType,
+    MemoryRecord,
+    RecordDraft,
+    changed_fields,
+    scope_of,
+)
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_PROJECT, PERSONAL, Scope
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, RevisionConflict
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT
+from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, entry_of_row
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
+from kalito_mcp.text.repetition import keys_to_forget
 
 SELECT_OWNER: Final = "SELECT owner FROM agents WHERE key = :agent_key"
 SELECT_STORED: Final = f"SELECT {STORED_COLUMNS} FROM records r WHERE r.key = :key"
@@ -167,8 +176,13 @@ class RecordStatements(RecordQueries):
         before = await self._stored(record, is_revision_checked=False)
         earlier = [edit.before["text"] for edit in await self.edits(record) if edit.before.get("text")]
         owner = await self._owner(before)
+        texts = [before["text"], *earlier]
+        keys = frozenset[str]().union(*(keys_to_forget(text, record.type) for text in texts))
+        await self.forget_values(scope_of(owner, record), keys, now_ms=now_ms, is_erased=True)
         tombstones = Tombstones(self._connection)
-        await tombstones.add(before, [before["text"], *earlier], owner=owner, now_ms=now_ms)
+        # The forgotten value stops a pin from coming back, and the user can bring it back.
+        kept = [record.id] if record.type is RecordType.PIN else texts
+        await tombstones.add(before, kept, owner=owner, now_ms=now_ms)
         await tombstones.owe_sweep(text_keys)
         for effect in await self._all(SELECT_EFFECTS, key=record.key):
             await self._all(UPDATE_RECORD, **rows.hashed({**rows.stored(effect), "caused_by": None}))
@@ -184,6 +198,12 @@ class RecordStatements(RecordQueries):
         else:
             await self._all(DELETE_RECORD, key=record.key)
             await self._update_derived(before, None)
+
+    async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
+        await ForgottenValues(self._connection).add(scope, keys, now_ms=now_ms, is_erased=is_erased)
+
+    async def bring_back_values(self, scope: Scope, keys: Collection[str]) -> None:
+        await ForgottenValues(self._connection).remove(scope, keys)
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
         await self._connection.executemany(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.known import KnownRecord
@@ -10,8 +10,9 @@ from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import RecordNotFound
-from kalito_mcp.ports.records import Tombstone, Unswept
+from kalito_mcp.ports.records import ForgottenValue, ScannedRecord, Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
@@ -103,6 +104,19 @@ SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
     :agent, (SELECT b.id FROM sessions s JOIN agents b ON b.key = s.agent_key
              WHERE s.owner = :owner AND s.id = :session), :default_agent
 )
+"""
+SELECT_SCANNED: Final = """
+SELECT r.key, coalesce(r.id, 'msg_' || r.key), r.type, r.text, CASE WHEN :has_forgotten AND r.revision > 1 THEN (
+        SELECT group_concat(json_extract(e.changes, '$.text'), char(10)) FROM memory_edits e WHERE e.record_key = r.key
+    ) END, r.tags, r.name, r.created_at, r.session_key, r.seq, r.end_seq,
+    r.revision
+FROM records r
+WHERE r.agent_key = :agent_key AND r.key > :after_key AND r.purged_at IS NULL
+    AND (r.deleted_at IS NULL OR :has_forgotten)
+    AND (:project IS NULL OR r.project_key IS NULL OR r.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :project
+    ))
+ORDER BY r.key LIMIT :limit
 """
 _MESSAGE_ID: Final = re.compile(rf"{MESSAGE_ID_PREFIX}([1-9][0-9]{{0,17}})")
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
@@ -206,6 +220,20 @@ class RecordQueries(Queries):
         keys = [key for one in record_ids if (key := message_key(one)) is not None]
         found = await self._all(SELECT_HASHED, keys=json.dumps(keys), ids=json.dumps(list(record_ids)))
         return [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
+
+    async def scan(
+        self, scope: Scope, *, after_key: int, limit: int, has_forgotten: bool = False
+    ) -> Sequence[ScannedRecord]:
+        asked = {"owner": scope.owner, "project": scope.project, "after_key": after_key, "limit": limit}
+        agent_key = await self._agent_key(scope)
+        found = await self._all(SELECT_SCANNED, agent_key=agent_key, has_forgotten=has_forgotten, **asked)
+        return [ScannedRecord(key, record_id, RecordType(kind), *row) for key, record_id, kind, *row in found]
+
+    async def has_forgotten_values(self) -> bool:
+        return not await ForgottenValues(self._connection).is_empty()
+
+    async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
+        return await ForgottenValues(self._connection).of(scope, keys)
 
     async def unswept(self) -> Unswept:
         return await Tombstones(self._connection).unswept()

@@ -52,12 +52,12 @@ class Tombstones:
             "type": row["type"],
             "number": row["key"] if is_message else None,
             "seq": row["seq"] if is_message else None,
-            "client_key_hash": None if client_key is None else _hashed(secret, client_key),
+            "client_key_hash": None if client_key is None else hashed_text(secret, client_key),
             "created_at": row["created_at"],
             "purged_at": now_ms,
         }
         await self._connection.executemany(
-            INSERT_TOMBSTONE, [{**kept, "text_hash": _hashed(secret, text)} for text in dict.fromkeys(texts)]
+            INSERT_TOMBSTONE, [{**kept, "text_hash": hashed_text(secret, text)} for text in dict.fromkeys(texts)]
         )
 
     async def owe_sweep(self, text_keys: Sequence[str]) -> None:
@@ -79,7 +79,7 @@ class Tombstones:
         secret = await self._secret()
         again: dict[int, AppendedMessage] = {}
         for place, draft in enumerate(drafts):
-            client_key = None if draft.client_key is None else _hashed(secret, draft.client_key)
+            client_key = None if draft.client_key is None else hashed_text(secret, draft.client_key)
             for number, seq, client_key_hash, created_at, _ in found.get(draft.text, ()):
                 if (client_key is not None and client_key == client_key_hash) or created_at == draft.created_at:
                     again[place] = AppendedMessage(id=number, seq=seq, is_new=False, is_erased=True)
@@ -105,7 +105,7 @@ class Tombstones:
         if not texts or not await self._connection.execute_fetchall(SELECT_ANY_TOMBSTONE):
             return {}
         secret = await self._secret()
-        asked = {_hashed(secret, text): text for text in texts}
+        asked = {hashed_text(secret, text): text for text in texts}
         rows = await self._connection.execute_fetchall(
             SELECT_TOMBSTONES_OF_TEXTS,
             {"text_hashes": json.dumps(list(asked)), "owner": owner, "type": str(record_type)},
@@ -120,5 +120,6 @@ class Tombstones:
         return bytes(secret)
 
 
-def _hashed(secret: bytes, text: str) -> str:
+def hashed_text(secret: bytes, text: str) -> str:
+    """The keyed hash of a text, 32 hexadecimal digits."""
     return blake2b(text.encode("utf-8", "surrogatepass"), key=secret, digest_size=_HASH_BYTES).hexdigest()

@@ -1,0 +1,58 @@
+"""`--about` and `--identifier` of `forget` and `purge`: what matches is shown first, and the person asked."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kalito_mcp.cli.record_lines import found_lines
+from kalito_mcp.cli.running import with_memory
+from kalito_mcp.cli.terminal import ask, tell
+from kalito_mcp.domain.erasing import ForgetRequest
+
+if TYPE_CHECKING:
+    from kalito_mcp.settings import Settings
+
+
+def with_subject(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --about, --identifier, --agent and --yes."""
+    for option in (
+        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("--agent", "agent_id", metavar="ID", help="Whose memory. Default: `default`."),
+        click.option(
+            "--identifier", metavar="TEXT", help="Everything with this number, key or email, however written."
+        ),
+        click.option("--about", metavar="SUBJECT", help="Everything that speaks of this person, thing or topic."),
+    ):
+        command = option(command)
+    return command
+
+
+def subject_request(
+    record_ids: Sequence[str], about: str | None, identifier: str | None, *, is_purge: bool
+) -> ForgetRequest | None:
+    """The request that the options make; None without them. Raises click.UsageError if there are ids as well."""
+    if about is None and identifier is None:
+        return None
+    if record_ids:
+        raise click.UsageError("give IDs, or --about and --identifier, not both")
+    return ForgetRequest(about, identifier, is_purge=is_purge)
+
+
+def confirmed_token(
+    settings: "Settings", request: ForgetRequest, agent_id: str | None, *, is_agreed: bool
+) -> str | None:
+    """Show what matches, and ask unless `is_agreed`. The token of that list, or None if nothing matches.
+
+    Raises:
+        Conflict: there is no terminal to ask on. click.Abort: the person did not say yes.
+    """
+    preview = with_memory(settings, lambda memory: memory.preview_forgetting(request, agent_id=agent_id))
+    done = "erased for good" if request.is_purge else "forgotten"
+    if preview.token is None:
+        tell([f"nothing matches; nothing was {done}"])
+        return None
+    if not is_agreed:
+        tell([f"To be {done} ({len(preview.records)}):", *found_lines(preview.records)])
+        ask(f"{'Erase' if request.is_purge else 'Forget'} these?", undone=f"nothing was {done}")
+    return preview.token

@@ -1,0 +1,102 @@
+"""What becomes of words that repeat what was forgotten.
+
+The user's own words in a conversation bring it back, if they were said after it was forgotten and state it. Other turns
+of a conversation are stored, but hidden. Everything else is left out, and so is whatever repeats what was erased.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
+from kalito_mcp.domain.records import Origin, Repetition, Role, message_record_id, origin_of_role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import Conflict
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
+from kalito_mcp.ports.records import ForgottenValue, RecordReader, RecordWriter
+from kalito_mcp.text.repetition import keys_of, keys_stated
+
+_IN_CONVERSATION: Final = (Origin.USER, Origin.ASSISTANT, Origin.TOOL)
+
+
+class Repetitions:
+    """The drafts of a batch that repeat what was forgotten, by their places. Empty in a memory that forgot nothing."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._found: dict[int, Repetition] = {}
+        self._stated: dict[int, frozenset[str]] = {}
+
+    async def look_for(self, records: RecordReader, drafts: Sequence[MessageDraft]) -> Sequence[MessageDraft]:
+        """Find them, before they are appended. Returns the drafts, with those marked that are left out."""
+        if not await records.has_forgotten_values():
+            return drafts
+        back = set[str]()
+        marked = list(drafts)
+        for place, draft in enumerate(drafts):
+            forgotten = await records.forgotten_values(self._scope, keys_of(draft.text) - back)
+            if not forgotten:
+                continue
+            stated = keys_stated(draft.text) & forgotten.keys()
+            if stated and _is_live(draft, forgotten):
+                self._found[place], self._stated[place] = Repetition.BROUGHT_BACK, stated
+                back |= stated
+            elif _origin(draft) in _IN_CONVERSATION and not _is_erased(forgotten) and not _is_old(draft, forgotten):
+                self._found[place] = Repetition.HIDDEN
+            else:
+                self._found[place] = Repetition.LEFT_OUT
+                marked[place] = replace(draft, is_left_out=True)
+        return marked
+
+    async def settle(
+        self, records: RecordWriter, appended: Sequence[AppendedMessage], drafts: Sequence[MessageDraft], now_ms: int
+    ) -> Sequence[AppendedMessage]:
+        """Hide and bring back, after they were appended. Returns the appended messages, with what became of them."""
+        settled = list(appended)
+        for place, repetition in self._found.items():
+            if not appended[place].is_new:
+                continue  # left out, or stored already
+            settled[place] = replace(appended[place], repetition=repetition)
+            if repetition is Repetition.BROUGHT_BACK:
+                await records.bring_back_values(self._scope, self._stated[place])
+            else:
+                await _hide(records, self._scope.owner, appended[place], drafts[place].tokens, now_ms)
+        return settled
+
+
+def scope_of_session(session: Session) -> Scope:
+    """The agent and the project of a session."""
+    return Scope(session.owner, session.agent, project=session.project)
+
+
+def repetition_refused() -> Conflict:
+    """The error for a record that repeats what was forgotten."""
+    return Conflict(
+        "this was forgotten or erased, so it is not stored again. It comes back if the user says it again in a "
+        "recorded message, or by restore"
+    )
+
+
+async def _hide(records: RecordWriter, owner: str, message: AppendedMessage, tokens: int, now_ms: int) -> None:
+    record = await records.record(Scope(owner), message_record_id(message.id))
+    assert record is not None  # noqa: S101 - it was appended in this transaction
+    content = with_changes(record.content, {DELETED_AT: now_ms})
+    await records.change(record, EditDraft(EditType.DELETE, SYSTEM_EDITOR, now_ms, content, tokens))
+
+
+def _is_live(draft: MessageDraft, forgotten: Mapping[str, ForgottenValue]) -> bool:
+    """Whether the user says it now, rather than before it was forgotten."""
+    return draft.role is Role.USER and _origin(draft) is Origin.USER and not _is_old(draft, forgotten)
+
+
+def _is_old(draft: MessageDraft, forgotten: Mapping[str, ForgottenValue]) -> bool:
+    return draft.created_at < max(one.forgotten_at for one in forgotten.values())
+
+
+def _is_erased(forgotten: Mapping[str, ForgottenValue]) -> bool:
+    return any(one.is_erased for one in forgotten.values())
+
+
+def _origin(draft: MessageDraft) -> Origin:
+    return draft.origin or origin_of_role(draft.role)

@@ -1,0 +1,91 @@
+"""Finds identifiers in texts however they are written: numbers of people and things, phone numbers, emails, keys. Pure.
+
+`123-45-6789`, `123 45 6789` and `123456789` are one identifier. `ACME-1` is not in `ACME-12`, nor in `ACME-1-2`: a
+part of a longer identifier is another one.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from typing import Final
+
+from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.look_alikes import compact, plain_letters
+
+_RUN: Final = lazy(r"[^\W_]+")
+_TIGHT: Final = lazy(r"[-‐‑‒–—−._@+]{1,2}|[()]")
+_LOOSE: Final = lazy(r"[ \t\u00a0]{1,2}(?:[-–—(][ \t]?)?|\)[ \t\-]")
+_OF_BYTES: Final = lazy(r"[0-9a-f]{2}")
+_MAX_RUNS: Final = 12
+_COUNTRY_CODE: Final = 3
+_COUNT: Final = 2
+
+
+def identifier_key(identifier: str) -> str:
+    """The identifier without separators, in plain letters. Empty if it has neither letters nor digits."""
+    return compact(identifier)
+
+
+def may_contain(text: str, key: str) -> bool:
+    """Whether the characters of the identifier follow one another in the text. Quicker than `identifier_keys`."""
+    return key in compact(text)
+
+
+def identifier_keys(text: str) -> frozenset[str]:
+    """The keys of all that may be an identifier in the text: words, and what has digits or joins words by signs."""
+    return frozenset(_keys(plain_letters(text)))
+
+
+def _keys(plain: str) -> Iterator[str]:
+    for phrase in _phrases(plain):
+        joined = ["".join(runs) for runs in phrase]
+        for runs, one in zip(phrase, joined, strict=True):
+            yield one
+            if all(run.isalpha() for run in runs) and len(runs) > 1:
+                yield from runs  # Oslo-based
+        for before, one in pairwise(joined):
+            if before.isalpha() and _has_digit(one):
+                yield before + one  # ACME 12
+        for is_numbered, group in groupby(joined, key=_has_digit):
+            numbers = list(group)
+            if is_numbered and 1 < len(numbers) <= _MAX_RUNS:
+                yield from _spaced(numbers)
+
+
+def _spaced(numbers: list[str]) -> Iterator[str]:
+    """What numbers with spaces between them may be: all of them, also without a country code or a count beside them."""
+    yield "".join(numbers)
+    if len(numbers) > 2 and len(numbers[0]) <= _COUNTRY_CODE:  # noqa: PLR2004 - two numbers must be left
+        yield "".join(numbers[1:])
+    if len(numbers) > 2 and len(numbers[-1]) <= _COUNT:  # noqa: PLR2004
+        yield "".join(numbers[:-1])
+
+
+def _phrases(plain: str) -> Iterator[list[list[str]]]:
+    """Runs of letters and digits, joined by signs to one identifier, and those with only spaces between them."""
+    phrase: list[list[str]] = []
+    end = 0
+    for match in _RUN().finditer(plain):
+        between, run = plain[end : match.start()], match.group()
+        end = match.end()
+        if phrase and _is_joined(phrase[-1][-1], between, run):
+            phrase[-1].append(run)
+        elif phrase and _LOOSE().fullmatch(between):
+            phrase.append([run])
+        else:
+            if phrase:
+                yield phrase
+            phrase = [[run]]
+    if phrase:
+        yield phrase
+
+
+def _is_joined(before: str, between: str, run: str) -> bool:
+    if between in ("(", ")"):
+        return before.isdigit() and run.isdigit()
+    if between == ":":
+        return all(_OF_BYTES().fullmatch(one) for one in (before, run))
+    return _TIGHT().fullmatch(between) is not None
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))

@@ -1,0 +1,10 @@
+"""SQL that makes a database of an older release from a new one, for tests of what migrations keep."""
+
+from typing import Final
+
+BACK_TO_9: Final = """
+DROP TABLE forgotten_values;
+DROP INDEX records_known; ALTER TABLE records DROP COLUMN reach;
+DELETE FROM migrations WHERE number > 9; PRAGMA user_version = 9;
+"""
+"""Projects, but no pins beyond a session."""

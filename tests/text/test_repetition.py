@@ -1,0 +1,85 @@
+"""A repetition is recognised by its words; short, asking and other sentences are not."""
+
+import time
+
+import pytest
+
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.text.look_alikes import compact
+from kalito_mcp.text.repetition import key_of_identifier, keys_of, keys_stated, keys_to_forget
+from kalito_mcp.text.subject import parse_subject
+
+MESSAGE = RecordType.MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("Straße 5", "strasse5"),
+        ("ＡＢＣ-①", "abc1"),
+        ("Ольга", "oльгa"),
+        ("Café", "cafe"),
+        ("na\u00efve\u200d", "naive"),
+        ("वह 5", "वह5"),
+        ("…!?", ""),
+    ],
+)
+def test_compact_keeps_letters_marks_and_digits_as_they_look(text: str, key: str) -> None:
+    assert compact(text) == key
+
+
+@pytest.mark.parametrize(
+    "text", ["Ok.", "Thanks!", "Where did we put the red boat in May?", "Is Anna Berg here now? Where?"]
+)
+def test_what_says_little_or_asks_is_not_kept_note_of(text: str) -> None:
+    assert keys_to_forget(text, MESSAGE) == frozenset()
+
+
+def test_a_pin_is_a_fact_however_short() -> None:
+    assert keys_to_forget("Boat: Nina", RecordType.PIN) == {"boatnina"}
+
+
+def test_sentences_are_kept_note_of_if_they_name_something() -> None:
+    keys = keys_to_forget("Hi there! My sister lives in Bodø. I hope that this helps you a lot.", MESSAGE)
+    assert keys == {
+        compact("Hi there! My sister lives in Bodø. I hope that this helps you a lot."),
+        "mysisterlivesinbodø",
+    }
+    assert keys.isdisjoint(keys_of("I hope that this helps you a lot."))
+    assert not keys.isdisjoint(keys_of("Well, well. MY SISTER LIVES IN BODØ!"))
+
+
+def test_german_nouns_are_not_taken_for_names() -> None:
+    assert keys_to_forget("Gut. Sag mir einfach, wenn du noch eine Frage hast. Bis bald.", MESSAGE) == {
+        compact("Gut. Sag mir einfach, wenn du noch eine Frage hast. Bis bald.")
+    }
+
+
+def test_what_is_asked_or_to_be_forgotten_is_not_stated() -> None:
+    key = key_of_identifier("471-22-9036")
+    assert key in keys_stated("My badge is 471229036.")
+    assert key in keys_stated("My badge is 471229036. Is that fine?")
+    assert key in keys_stated("We delete 471-22-9036 on Mondays.")
+    for text in (
+        "Could you erase 471229036",
+        "Well, forget 471229036!",
+        "Is it 471229036?",
+        "Please forget 471-22-9036.",
+        "Hi. Delete my badge 471 22 9036. Thanks.",
+    ):
+        assert key in keys_of(text)
+        assert key not in keys_stated(text)
+
+
+@pytest.mark.parametrize(
+    "part", ["? ", "?", "1 ", "1-", "a@", "(1)", "please ", "Oslo. ", "\u0430", "\u200b", "\n", "I' "]
+)
+def test_long_texts_take_linear_time(part: str) -> None:
+    def seconds(length: int) -> float:
+        text = (part * length)[:length] + "x"
+        started = time.process_time()
+        keys_of(text), keys_stated(text), keys_to_forget(text, MESSAGE), parse_subject("Mia oboe").is_in(text)
+        return time.process_time() - started
+
+    seconds(1_000)
+    assert seconds(200_000) < max(20 * seconds(40_000), 2.0)
