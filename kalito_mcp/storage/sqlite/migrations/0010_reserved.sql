@@ -1,0 +1,2 @@
+-- Reserved for the migration before the next one.
+SELECT 1;
