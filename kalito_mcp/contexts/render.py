@@ -101,9 +101,19 @@ def passage_lines(passage: Sequence[Turn], session_id: str | None) -> list[str]:
         place = "" if lines or said.session_id in (session_id, None) else f" in session {_quote(said.session_id or '')}"
         if said.project is not None and not lines:
             place += f" of project {_quote(said.project)}"
+        if isinstance(said, Hit):
+            label += _currency(said)
         label.append(_speaker(said) + place + _source_note(said.origin, said.role))
         lines.append(f"{'  ' if lines else '- '}{', '.join(label)}: {as_data(turn.text)}")
     return lines
+
+
+def _currency(hit: Hit) -> list[str]:
+    """Say until when the hit was true, or which parts of it are not any more."""
+    if hit.valid_until is not None:
+        return [f"until {_day(hit.valid_until)}, now {hit.superseded_by}"]
+    parts = [f"until {_day(one.until)} {_quote(' '.join(one.text.split()))}" for one in hit.outdated]
+    return parts + ([f"conflicts with {hit.conflicts_with}"] if hit.conflicts_with else [])
 
 
 def _speaker(said: Hit | Candidate) -> str:

@@ -54,6 +54,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "visibility": Visibility.CHAT,
     "attachments": [],
     "related_to": [],
+    "supersedes": [],
     "message_type": "text",
 }
 """Values that mean the same as no value, and are not stored."""
@@ -218,6 +219,8 @@ class RecordFields(BaseModel):
     critical: bool = False
     visibility: Annotated[Visibility, _LAX] = Visibility.CHAT
     caused_by: RecordRef | None = None
+    supersedes: Annotated[list[RecordRef], Field(max_length=MAX_RELATED), AfterValidator(_distinct)] = []
+    """Records that this one makes outdated."""
 
     @property
     def default_importance(self) -> float:

@@ -93,7 +93,10 @@ class MessageInput(BaseModel):
     ] = None
     details: Annotated[
         dict[str, Any] | None,
-        Field(description="tags, attachments, message_type, critical, visibility (`internal`: not for chat)."),
+        Field(
+            description="tags, attachments, message_type, critical, visibility (`internal`: not for chat), "
+            "supersedes (ids of records that it makes outdated)."
+        ),
     ] = None
 
 
@@ -216,6 +219,14 @@ class AnswerOfHit(Output):
     text: str
 
 
+class OutdatedPart(Output):
+    """A part of a hit's text that is no longer true."""
+
+    text: str
+    until: str
+    superseded_by: str
+
+
 class SearchHit(Output):
     """One found record."""
 
@@ -237,6 +248,10 @@ class SearchHit(Output):
     parts: dict[str, float] | None = None
     why: str | None = None
     answer: AnswerOfHit | None = None
+    valid_until: str | None = None
+    superseded_by: str | None = None
+    outdated: list[OutdatedPart] | None = None
+    conflicts_with: str | None = None
 
 
 class PastAnswerText(Output):
@@ -281,7 +296,8 @@ class SearchResult(Output):
         _plainly(
             "array",
             "record_id, type, session_id, role, name, text, created_at, score, client_key, origin, revision, status, "
-            "due_date, same (ids of records that say the same); with `explain` parts of the score, and why.",
+            "due_date, same (ids of records that say the same), valid_until and superseded_by (no longer true), "
+            "outdated (parts of it), conflicts_with; with `explain` parts of the score, and why.",
         ),
     ]
     past_answers: Annotated[

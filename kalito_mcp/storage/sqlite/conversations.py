@@ -17,6 +17,8 @@ from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SessionView, SummaryDraft
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
+from kalito_mcp.storage.sqlite.fact_rows import source_of_parameters
+from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import (
     INSERT_EDIT,
@@ -275,6 +277,7 @@ class ConversationStatements(ConversationQueries):
         await TextIndexStatements(self._connection).add(
             [index_entry(row[0], agent_key, indexed) for row, indexed in entries]
         )
+        await FactStatements(self._connection).add([source_of_parameters(row, project_key) for row, _ in entries])
 
     async def _count_messages(self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int) -> None:
         models = [draft.model_id for draft in drafts if draft.model_id is not None]

@@ -12,6 +12,8 @@ from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, Revisio
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, UPDATE_AGENT_COUNT
+from kalito_mcp.storage.sqlite.fact_rows import source_of
+from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
@@ -241,6 +243,7 @@ class RecordStatements(RecordQueries):
                 await index.remove(old)
             if new is not None:
                 await index.add([new])
+        await self._update_facts(before, after)
         row = after or before
         assert row is not None  # noqa: S101 - at least one is given
         records = (shown_after is not None) - (shown_before is not None)
@@ -257,6 +260,16 @@ class RecordStatements(RecordQueries):
                 importance=importance if kind == RecordType.MESSAGE else 0.0,
                 session_key=row["session_key"],
             )
+
+    async def _update_facts(self, before: StoredRow | None, after: StoredRow | None) -> None:
+        """Update what the record states."""
+        facts = FactStatements(self._connection)
+        if before is None and after is not None:
+            await facts.add([source_of(after)])
+        elif before is not None and after is None:
+            await facts.remove(before["key"])
+        elif before is not None and after is not None and source_of(before) != source_of(after):
+            await facts.replace([source_of(after)])
 
 
 def _index_entry(row: StoredRow | None) -> IndexEntry | None:
