@@ -58,6 +58,7 @@ class StatedFact:
     are milliseconds since 1970.
     """
 
+    record_key: int
     record_id: str
     subject: str
     attribute: str

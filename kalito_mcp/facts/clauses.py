@@ -5,7 +5,7 @@ text itself. Every expression reads a text once, from left to right.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,24 +25,64 @@ _QUESTION: Final = lazy(
     r"[?？]\s*$|^\s*(?:do|does|did|is|are|was|were|can|could|who|what|where|when|which|why|how)\b.*\byou\b",
     re.IGNORECASE,
 )
-_UNSURE: Final = lazy(
-    r"\b(?:if|unless|whether|would|could|should|might|may(?! \d)|maybe|perhaps|possibly|probably|wish|wishes|"
-    r"hope|hopes|hoping|"
-    r"imagine|suppose|pretend|wonder|wondering|considering|thinking (?:of|about)|plan(?:s|ning)? (?:to|on)|"
-    r"want(?:s|ed)? to|going to|gonna|will|"
-    r"(?:i|we|he|she|they)'ll|i'd|about to|dreamed|dreamt|for example|e\.g|said|says|told|asked|claims?|hypothetically|"
-    r"in case|in the (?:novel|book|movie|film|story|game)|character|once upon|never said|let's say|guess|"
-    r"believe|think)\b",
-    re.IGNORECASE,
+_WORD: Final = lazy(r"[^\W_]+(?:'[a-z]+)?")
+_UNSURE: Final = frozenset(
+    """if unless whether would could should might may maybe perhaps possibly probably wish wishes hope hopes hoping
+    imagine suppose pretend wonder wondering considering gonna will i'll we'll he'll she'll they'll i'd we'd
+    dreamed dreamt said says told asked claim claims hypothetically character guess believe think""".split()
 )
+_UNSURE_PHRASES: Final = (
+    "thinking of",
+    "thinking about",
+    "plan to",
+    "plans to",
+    "planning to",
+    "plan on",
+    "planning on",
+    "want to",
+    "wants to",
+    "wanted to",
+    "going to",
+    "about to",
+    "for example",
+    "e g",
+    "in case",
+    "in the novel",
+    "in the book",
+    "in the movie",
+    "in the film",
+    "in the story",
+    "in the game",
+    "once upon",
+    "let's say",
+)
+_MONTH_OF_MAY: Final = lazy(r"\bmay (?=\d)", re.IGNORECASE)
 _DECIDED: Final = lazy(r"\b(?:decided|agreed|chose|we will (?:use|go)|we'll (?:use|go))\b", re.IGNORECASE)
-_CHANGE: Final = lazy(
-    r"\b(?:now|nowadays|no longer|not any ?more|any ?more|correction|actually|instead|switched|changed|moved|relocated|"
-    r"turns out|misspoke|i meant|as of|from now on|these days|update|meanwhile|these changed|used to|since then|joined|"
-    r"quit|left|became|recently|just|started|stopped|new|converted|upgraded|downgraded|replaced|renamed|rescheduled|"
-    r"postponed|shifted|resigned|retired|got|starting|this year|last (?:week|month|year|quarter|spring|summer|autumn|"
-    r"fall|winter)|decided|anew|adopted|sold|promoted|updated)\b",
-    re.IGNORECASE,
+_CHANGE: Final = frozenset(
+    """now nowadays anymore correction actually instead switched changed moved relocated misspoke update meanwhile
+    joined quit left became recently just started stopped new converted upgraded downgraded replaced renamed
+    rescheduled postponed shifted resigned retired got starting decided adopted sold promoted updated""".split()
+)
+_CHANGE_PHRASES: Final = (
+    "no longer",
+    "any more",
+    "turns out",
+    "i meant",
+    "as of",
+    "from now on",
+    "these days",
+    "used to",
+    "since then",
+    "this year",
+    "last week",
+    "last month",
+    "last year",
+    "last quarter",
+    "last spring",
+    "last summer",
+    "last autumn",
+    "last fall",
+    "last winter",
 )
 _LEAD: Final = lazy(
     r"\s*(?:(?:correction|update|edit|note|fyi|btw|ok|okay|so|well|and|but|also|oh|hey|hi|hello|yes|no|yeah|actually|"
@@ -118,16 +158,30 @@ def sentences(masked: str) -> Iterator[tuple[int, str]]:
 
 def is_change(sentence: str) -> bool:
     """Whether its words say that something changed."""
-    return _CHANGE().search(sentence) is not None
+    return _has(sentence, _CHANGE, _CHANGE_PHRASES)
+
+
+def is_unsure(piece: str) -> bool:
+    """Whether its words say that it is wished, planned, supposed or told by somebody else."""
+    return _has(_MONTH_OF_MAY().sub("", piece), _UNSURE, _UNSURE_PHRASES) and not _DECIDED().search(piece)
+
+
+def _has(text: str, words: frozenset[str], phrases: Sequence[str]) -> bool:
+    """Whether the text has one of the words or phrases."""
+    found = _WORD().findall(text.lower())
+    if not words.isdisjoint(found):
+        return True
+    spaced = f" {' '.join(found)} "
+    return any(f" {phrase} " in spaced for phrase in phrases)
 
 
 def clauses(start: int, sentence: str) -> Iterator[Clause]:
     """The clauses of an English sentence. One without a subject of its own has that of the clause before."""
-    changed = is_change(sentence)
+    changed, may_be_unsure = is_change(sentence), is_unsure(sentence)
     subject = ""
     for first, end in _pieces(sentence):
         piece = sentence[first:end]
-        if len(piece) > _MAX_CLAUSE or (_UNSURE().search(piece) and not _DECIDED().search(piece)):
+        if len(piece) > _MAX_CLAUSE or (may_be_unsure and is_unsure(piece)):
             subject = ""
             continue
         lead = _LEAD().match(piece)

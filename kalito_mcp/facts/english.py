@@ -212,6 +212,7 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
         rf"{_HAVE}(?:resigned|departed|(?:was |got |been )?(?:laid off|fired))(?: (?:from|by) (?P<v>{NAME}))?",
         _of("employer", Polarity.NOT, change=True),
     ),
+    (rf"(?:works?|working|{_BE} working) as (?:an? |the )[\w -]{{2,40}}? (?:at|for|with) {ORG}{END}", _of("employer")),
     (rf"(?:works?|working|{_BE} working) as (?:an? |the )(?P<v>[\w -]{{2,40}}?)(?: at\b|{END})", _of("role")),
     (rf"(?:was |got |been )?promoted to (?P<v>[\w -]{{2,40}}?){END}", _of("role", change=True)),
     (

@@ -76,11 +76,11 @@ _CUES: Final = re.compile(
     r"|现在|目前|不再|搬|更正|其实|改成|新",
     re.IGNORECASE,
 )
-_TELLING: Final = re.compile(
-    r"\b(?:ich|wohn[et]+|lebt|arbeitet|meine?|habite|vis|vit|je|j'ai|travaille|mon|ma|vivo|vive|trabaj[oa]|me|"
-    r"mi|ya|se)\b|我|n'habite",
-    re.IGNORECASE,
+_TELLING: Final = frozenset(
+    """ich wohne wohnt lebe lebt arbeite arbeitet ziehe zog mein meine habite vis vit je j travaille mon ma vivo vive
+    trabajo trabaja mi mudé mudó mudado déménagé gezogen""".split()
 )
+_WORD: Final = re.compile(r"[^\W\d_]+")
 _UNSURE: Final = re.compile(
     r"\b(?:wenn|falls|würde|könnte|vielleicht|möchte|will|si|voudrais|peut-être|aimerais|pourrais|ojalá|quizás?|quiero|"
     r"gustaría|podría)\b|如果|也许|可能|想要?|希望|会搬",
@@ -95,7 +95,8 @@ def _compiled() -> tuple[tuple[re.Pattern[str], _Rule], ...]:
 
 def foreign_statements(start: int, sentence: str, me: str) -> Iterator[Statement]:
     """The statements of a sentence in one of these languages; none if it is in English. One an attribute and place."""
-    if not _TELLING.search(sentence) or _UNSURE.search(sentence):
+    is_likely = "我" in sentence or not _TELLING.isdisjoint(_WORD.findall(sentence.lower()))
+    if not is_likely or _UNSURE.search(sentence):
         return
     has_cue = _CUES.search(sentence) is not None
     for clause in re.finditer(r"[^,;，；]+", sentence):

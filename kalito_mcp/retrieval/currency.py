@@ -43,7 +43,7 @@ class Currency:
 
     def labelled(self, hit: Hit) -> Hit:
         """The hit with what is outdated of it."""
-        ended = [one for one in self.facts.get(hit.key, ()) if _has_ended(one)]
+        ended = _ended(self.facts.get(hit.key, ()))
         conflict = next((one.conflicts_with for one in self.facts.get(hit.key, ()) if one.conflicts_with), None)
         if not ended:
             return replace(hit, conflicts_with=conflict) if conflict else hit
@@ -137,6 +137,14 @@ def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:
         due_date=candidate.due_date,
         project=None if candidate.project == project else candidate.project,
     )
+
+
+def _ended(facts: Sequence[StatedFact]) -> list[StatedFact]:
+    """What is no longer true. A record that names another as superseded, and states only a part of it otherwise, ends
+    that part."""
+    ended = [one for one in facts if _has_ended(one)]
+    by_part = {one.superseded_by_key for one in ended if one.attribute != ANY}
+    return [one for one in ended if one.attribute != ANY or one.superseded_by_key not in by_part]
 
 
 def _has_ended(fact: StatedFact) -> bool:

@@ -114,7 +114,7 @@ class Searcher:
             checked = [one.record_id for one in page] + [one.record_id for one in answers.values()]
             damaged = await view.records.damaged(checked)
         note = note or found.note
-        if not hits and (found.noise or not offset):
+        if not page and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None
             why = _why_empty(question, found, is_all=is_all)
             note = "; ".join(filter(None, (why, note))) or None

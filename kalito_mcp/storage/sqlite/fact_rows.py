@@ -118,6 +118,7 @@ def fact(row: Sequence[Any]) -> StatedFact:
     key, record_id, subject, attribute, value, polarity, first, last, ordered_at, known_from, *ended = row
     superseded_at, known_until, superseded_by, superseding_id, conflict_key, conflict_id, current_key = ended
     return StatedFact(
+        record_key=key,
         record_id=record_id or message_record_id(key),
         subject=subject,
         attribute=attribute,
@@ -140,6 +141,7 @@ def whole_record(row: Sequence[Any]) -> StatedFact:
     """A row of SELECT_SUPERSEDED as a fact of the record's whole text."""
     key, record_id, length, created_at, known_from, by_key, by_id, ordered_at, known_until = row
     return StatedFact(
+        record_key=key,
         record_id=record_id or message_record_id(key),
         subject=ANY,
         attribute=ANY,
