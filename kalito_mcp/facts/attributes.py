@@ -14,7 +14,7 @@ CERTAIN_PREFIXES: Final = ("favorite ", "day ")
 
 MULTIPLE: Final = frozenset(
     """drink eat smoke like love enjoy hate have own speak play need practice attend take teach study learn read watch
-    use colleague run""".split()
+    use colleague run lead""".split()
 )
 """Attributes with any number of values. Each value is a line of its own, which is true or no longer true."""
 

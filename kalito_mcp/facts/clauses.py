@@ -37,7 +37,6 @@ _UNSURE_PHRASES: Final = (
     "plan to",
     "plans to",
     "planning to",
-    "plan on",
     "planning on",
     "want to",
     "wants to",

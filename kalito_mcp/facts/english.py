@@ -171,7 +171,8 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
         _home("home"),
     ),
     (
-        rf"(?:live|lives|living|{_BE} living) (?P<v>alone|with (?:(?:my|his|her|their|a|an|two|three) )?\w+){END}",
+        rf"(?:live|lives|living|{_BE} living) (?P<v>alone|with (?:(?:my|his|her|their|a|an|two|three) )?\w+)"
+        rf"(?:{END}|(?= in (?-i:[A-Z])))",
         _of("household"),
     ),
     (rf"{_HAVE}(?:moved|relocated) {_TO} {STREET}{END}", _of("address", change=True)),
@@ -273,7 +274,10 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
         rf"on) (?:the )?(?P<v>[\w-]+) (?:plan|tier|subscription)\b",
         _of("plan"),
     ),
-    (rf"(?:{_BE} )?(?:a )?(?:registered|re-registered) (?:as )?(?:an? )?(?P<v>[A-Za-z]+){END}", _of("registration")),
+    (
+        rf"(?:{_BE} )?(?:a )?(?:registered|re-registered) (?:as )?(?:an? )?(?P<v>[A-Za-z]+){END}",
+        _of("registration", change=True),
+    ),
     (
         rf"(?:drives?|leases?|leasing|{_BE} (?:driving|leasing)|started (?:leasing|driving)) (?P<v>(?:an?|"
         rf"my) [\w -]{{2,40}}?){END}",

@@ -110,6 +110,7 @@ VERBS: Final = {
         "learn": "learn learns learning",
         "watch": "watch watches watching",
         "use": "use uses using",
+        "lead": "lead leads leading",
     }.items()
     for form in forms.split()
 }

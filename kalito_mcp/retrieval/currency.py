@@ -140,11 +140,18 @@ def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:
 
 
 def _ended(facts: Sequence[StatedFact]) -> list[StatedFact]:
-    """What is no longer true. A record that names another as superseded, and states only a part of it otherwise, ends
-    that part."""
+    """What is no longer true. A record that names another as superseded, and states a part of it otherwise, ends that
+    part only, if the other states something else that stands."""
     ended = [one for one in facts if _has_ended(one)]
+    if all(_has_ended(one) or _stands_with(one, ended) for one in facts):
+        return ended
     by_part = {one.superseded_by_key for one in ended if one.attribute != ANY}
     return [one for one in ended if one.attribute != ANY or one.superseded_by_key not in by_part]
+
+
+def _stands_with(fact: StatedFact, ended: Sequence[StatedFact]) -> bool:
+    """Whether the statement is in a clause of which another statement has ended."""
+    return any((one.start, one.end) == (fact.start, fact.end) for one in ended)
 
 
 def _has_ended(fact: StatedFact) -> bool:
