@@ -73,7 +73,9 @@ NEGATIONS: Final = lazy(
 )
 NO_MORE: Final = lazy(r",?\s*\b(?:not )?(?:any ?more|any longer)\b", re.IGNORECASE)
 END: Final = (
-    r"(?=$|[.,;:(]| (?:since|from|until|till|with|for|as|in (?:\d{4}|" + MONTH + r")|last|this|next|because|"
+    r"(?=$|[.,;:(]| (?:since|from|until|till|with|for|as|in (?:\d{4}|(?:the )?(?:spring|summer|autumn|fall|winter)|"
+    + MONTH
+    + r")|last|this|next|because|"
     r"after|before|when|where|who|which|that|on \d|at the|every|each|now|anymore|any more|and|but|or|to|permanently|"
     r"again|instead|except|unless|over|under|by|around|during|today|yesterday|ago|strictly|while|so|directly|rather)\b)"
 )

@@ -67,7 +67,7 @@ async def answering(
     past = Currency({}, question).asks_past
     for attribute in asked.attributes:
         line = await view.facts.line(scope, asked.subject, attribute, limit=_LINE)
-        stating = [one for one in line if (one.superseded_by is not None) is past and one.polarity is not Polarity.WAS]
+        stating = [one for one in line if (one.superseded_by is not None) is past and one.polarity is Polarity.IS]
         stating = stating or [one for one in line if one.superseded_by is None]
         if stating:
             return await _as_hits(view, scope, stating[:_ANSWERING], page, request)

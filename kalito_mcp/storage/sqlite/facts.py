@@ -45,7 +45,9 @@ _ON_LINE: Final = (
 _BEFORE: Final = "(ordered_at, record_key, place) < (:ordered_at, :record_key, :place)"
 _STANDS_THEN: Final = "(superseded_by IS NULL OR superseded_at > :ordered_at)"
 SELECT_NEXT_PLACE: Final = "SELECT coalesce(max(place) + 1, 0) FROM facts WHERE record_key = :record_key"
-SELECT_STANDING: Final = f"SELECT DISTINCT value, polarity FROM facts WHERE {_ON_LINE} AND superseded_by IS NULL"
+SELECT_STANDING: Final = f"""
+SELECT DISTINCT value, polarity FROM facts INDEXED BY facts_standing WHERE {_ON_LINE} AND superseded_by IS NULL
+"""
 SELECT_IS_LATER: Final = f"SELECT 1 FROM facts WHERE {_ON_LINE} AND ordered_at > :ordered_at LIMIT 1"
 SELECT_STANDING_THEN: Final = f"""
 SELECT DISTINCT value, polarity FROM facts WHERE {_ON_LINE} AND ordered_at <= :ordered_at AND {_STANDS_THEN}
@@ -61,11 +63,16 @@ WHERE agent_key = :agent_key AND project_key = :project_key AND subject = :subje
     AND superseded_by IS NULL AND polarity = 'is'
 """
 UPDATE_SUPERSEDED: Final = f"""
+UPDATE facts INDEXED BY facts_standing SET superseded_by = :record_key, superseded_at = :ordered_at
+WHERE {_ON_LINE} AND value = :old_value AND polarity = :old_polarity AND superseded_by IS NULL AND {_BEFORE}
+"""
+# What stood until later than that.
+UPDATE_SUPERSEDED_EARLIER: Final = f"""
 UPDATE facts SET superseded_by = :record_key, superseded_at = :ordered_at
-WHERE {_ON_LINE} AND value = :old_value AND polarity = :old_polarity AND {_BEFORE} AND {_STANDS_THEN}
+WHERE {_ON_LINE} AND value = :old_value AND polarity = :old_polarity AND superseded_at > :ordered_at AND {_BEFORE}
 """
 UPDATE_CONFLICTS: Final = f"""
-UPDATE facts SET conflict_key = :record_key
+UPDATE facts INDEXED BY facts_standing SET conflict_key = :record_key
 WHERE {_ON_LINE} AND value = :old_value AND polarity = :old_polarity AND {_BEFORE} AND superseded_by IS NULL
     AND conflict_key IS NULL AND record_key <> :record_key
 """
@@ -322,17 +329,21 @@ def _place_in_line(connection: sqlite3.Connection, source: Source, row: dict[str
     standing = connection.execute(SELECT_STANDING if is_newest else SELECT_STANDING_THEN, row).fetchall()
     [row["place"]] = connection.execute(SELECT_NEXT_PLACE, row).fetchone()
     connection.execute(INSERT_FACT, row)
-    _end_earlier(connection, row, standing)
+    _end_earlier(connection, row, standing, is_newest=is_newest)
     _end_by_later(connection, row)
 
 
-def _end_earlier(connection: sqlite3.Connection, row: Mapping[str, Any], standing: Sequence[tuple[str, str]]) -> None:
+def _end_earlier(
+    connection: sqlite3.Connection, row: Mapping[str, Any], standing: Sequence[tuple[str, str]], *, is_newest: bool
+) -> None:
     newer = row["value"], Polarity(row["polarity"])
     for value, polarity in standing:
         meant = relation(row["attribute"], (value, Polarity(polarity)), newer, is_change=bool(row["is_change"]))
         old = {**row, "old_value": value, "old_polarity": polarity}
         if meant is Relation.SUPERSEDES:
             connection.execute(UPDATE_SUPERSEDED, old)
+            if not is_newest:
+                connection.execute(UPDATE_SUPERSEDED_EARLIER, old)
         elif meant is Relation.CONFLICT:
             connection.execute(UPDATE_CONFLICTS, old)
     if newer == ("no", Polarity.IS) and row["attribute"].startswith("have "):
