@@ -185,7 +185,10 @@ def different_things() -> list[str]:
         f"My {kin} now lives in {town}."
         for kin, town in zip(("aunt", "uncle", "niece", "cousin"), _TOWNS, strict=False)
     ]
-    found += [f"Now I like {thing}." for thing in ("opera", "jazz", "ballet", "chess", "poker", "rugby")]
+    found += [
+        f"Now I like {thing}."
+        for thing in ("opera", "jazz", "ballet", "chess", "poker", "rugby", "sudoku", "karaoke", "darts", "fishing")
+    ]
     found += [
         f"The {thing} meeting is now on {day}."
         for thing, day in zip(("budget", "design", "staff", "parents'"), _DAYS, strict=False)

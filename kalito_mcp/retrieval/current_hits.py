@@ -42,10 +42,14 @@ async def newest_first(
     if not facts:
         return list(page), len(page)
     currency = Currency(facts, question)
-    brought_before = {fact.current_key for key in earlier for fact in facts.get(key, ())} - set(earlier)
+    brought_before: set[int | None] = set()
+    if before:
+        brought_before = {fact.current_key for key in earlier for fact in facts.get(key, ())}
+        brought_before = (brought_before | {hit.key for hit in answers}) - set(earlier)
+        answers = []
     own = [*answers, *(hit for hit in page if hit.key not in brought_before)]
     current = await _current(
-        view, scope, own, currency, request, known={*earlier, *(hit.key for hit in (*answers, *page))}
+        view, scope, own, currency, request, known={*earlier, *brought_before, *(hit.key for hit in (*answers, *page))}
     )
     placed = ordered(own, current, currency)[: request.k]
     shown = {hit.key for hit in placed}
@@ -62,7 +66,7 @@ async def answering(
     """The records that state what the question asks for, as hits, without those on the page: what stands, or what stood
     before if it asks for the past."""
     asked = asked_fact(question.query.words)
-    if asked is None or request.cursor is not None:
+    if asked is None:
         return []
     past = Currency({}, question).asks_past
     for attribute in asked.attributes:
@@ -91,7 +95,7 @@ async def _current(
     currency: Currency,
     request: SearchRequest,
     *,
-    known: set[int],
+    known: set[int | None],
 ) -> dict[int, Hit]:
     """The records that superseded the hits and stand themselves, as hits, if the filters admit them."""
     wanted = {key: hit for hit in hits for key in currency.superseding(hit) if key not in known}

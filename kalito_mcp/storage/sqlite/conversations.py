@@ -44,7 +44,10 @@ SELECT * FROM (
 UNION ALL SELECT * FROM (
     SELECT {RECORD_COLUMNS} FROM records r
     WHERE r.session_key = :session_key AND r.type = 'pin' AND r.deleted_at IS NULL
-        AND (r.is_internal = 0 OR :include_internal)
+        AND (r.is_internal = 0 OR :include_internal) AND r.key NOT IN (
+            SELECT f.record_key FROM facts f
+            WHERE f.record_key = r.key GROUP BY f.record_key HAVING min(f.superseded_by IS NOT NULL) = 1
+        ) AND NOT EXISTS (SELECT 1 FROM superseded_records s WHERE s.record_key = r.key)
     ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :pins
 )
 UNION ALL SELECT * FROM (

@@ -18,7 +18,7 @@ STATED_COLUMNS: Final = """
     CASE WHEN f.superseded_by IS NOT NULL THEN coalesce((
         SELECT g.record_key FROM facts g
         WHERE g.agent_key = f.agent_key AND g.project_key = f.project_key AND g.subject = f.subject
-            AND g.attribute = f.attribute AND g.superseded_by IS NULL AND g.polarity = 'is'
+            AND g.attribute = f.attribute AND g.superseded_by IS NULL AND g.polarity = 'is' AND g.is_echo = 0
         ORDER BY g.ordered_at DESC, g.record_key DESC LIMIT 1
     ), f.superseded_by) END
 """
@@ -57,6 +57,18 @@ class Source(NamedTuple):
         if self.type == RecordType.DOCUMENT and len(self.text) > _LONGEST_NOTE:
             return False
         return self.origin in (None, Origin.USER, Origin.ASSISTANT)
+
+    @property
+    def is_echo(self) -> bool:
+        """Whether it is a pin of a message, which states the same: it was said then, and is never the current one."""
+        if self.type != RecordType.PIN or self.attributes is None:
+            return False
+        return json.loads(self.attributes).get("source_message_id") is not None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it was stored when it was said."""
+        return self.recorded_at is None and not self.is_echo
 
 
 _INSERTED: Final = tuple(

@@ -28,15 +28,16 @@ from kalito_mcp.storage.sqlite.records import SELECT_AGENT_KEY, message_key
 
 INSERT_FACT: Final = """
 INSERT INTO facts (record_key, place, agent_key, project_key, session_key, subject, attribute, value, polarity,
-    is_change, first, last, ordered_at, is_live)
+    is_change, first, last, ordered_at, is_live, is_echo)
 VALUES (:record_key, :place, :agent_key, :project_key, :session_key, :subject, :attribute, :value, :polarity,
-    :is_change, :first, :last, :ordered_at, :is_live)
+    :is_change, :first, :last, :ordered_at, :is_live, :is_echo)
 """
 # Within a session, and among records that were stored when they were said, the order is that of the keys.
 SELECT_LATEST_BEFORE: Final = """
 SELECT ordered_at FROM facts
 WHERE agent_key = :agent_key AND project_key = :project_key AND subject = :subject AND attribute = :attribute
-    AND record_key < :record_key AND (session_key = :session_key OR (is_live = 1 AND :is_live = 1))
+    AND record_key < :record_key AND is_echo = 0 AND :is_echo = 0
+    AND (session_key = :session_key OR (is_live = 1 AND :is_live = 1))
 ORDER BY ordered_at DESC LIMIT 1
 """
 _ON_LINE: Final = (
@@ -83,13 +84,13 @@ WHERE agent_key = :agent_key AND project_key = :project_key AND subject = :part 
 """
 SELECT_LATER: Final = f"""
 SELECT record_key, place, value, polarity, is_change, ordered_at FROM facts
-WHERE {_ON_LINE} AND (value <> :value OR polarity <> :polarity)
+WHERE {_ON_LINE} AND (value <> :value OR polarity <> :polarity) AND is_echo = 0
     AND (ordered_at, record_key, place) > (:ordered_at, :record_key, :place)
 ORDER BY ordered_at, record_key, place LIMIT 1000
 """
 SELECT_STANDING_BEFORE: Final = f"""
 SELECT record_key, value, polarity, ordered_at FROM facts
-WHERE {_ON_LINE} AND polarity = 'is' AND superseded_by IS NULL AND {_BEFORE}
+WHERE {_ON_LINE} AND polarity = 'is' AND superseded_by IS NULL AND is_echo = 0 AND {_BEFORE}
 ORDER BY ordered_at DESC, record_key DESC LIMIT 1
 """
 UPDATE_SUPERSEDED_ONE: Final = """
@@ -99,7 +100,7 @@ SELECT_FACTS_OF: Final = "SELECT 1 FROM facts WHERE record_key = :key LIMIT 1"
 DELETE_FACTS: Final = "DELETE FROM facts WHERE record_key = :key"
 SELECT_FREED: Final = """
 SELECT record_key, place, agent_key, project_key, session_key, subject, attribute, value, polarity, is_change, first,
-    last, ordered_at, is_live
+    last, ordered_at, is_live, is_echo
 FROM facts WHERE superseded_by = :key
 """
 UPDATE_FREED: Final = "UPDATE facts SET superseded_by = NULL, superseded_at = NULL WHERE superseded_by = :key"
@@ -133,13 +134,13 @@ SELECT_CURRENT: Final = f"""
 SELECT {STATED_COLUMNS}
 FROM facts f JOIN records r ON r.key = f.record_key LEFT JOIN records n ON n.key = f.superseded_by
     LEFT JOIN records c ON c.key = f.conflict_key
-WHERE {_IN_SCOPE} AND f.superseded_by IS NULL AND f.polarity = 'is' AND f.attribute <> '*'
+WHERE {_IN_SCOPE} AND f.superseded_by IS NULL AND f.polarity = 'is' AND f.is_echo = 0
     AND (:subject IS NULL OR f.subject = :subject)
     AND NOT EXISTS (
         SELECT 1 FROM facts g INDEXED BY facts_lines
         WHERE g.agent_key = f.agent_key AND g.project_key = f.project_key AND g.subject = f.subject
             AND g.attribute = f.attribute AND g.value = f.value AND g.superseded_by IS NULL AND g.polarity = 'is'
-            AND (g.ordered_at, g.record_key) > (f.ordered_at, f.record_key)
+            AND g.is_echo = 0 AND (g.ordered_at, g.record_key) > (f.ordered_at, f.record_key)
     )
 ORDER BY f.subject, f.attribute, f.ordered_at DESC LIMIT :limit
 """
@@ -147,12 +148,13 @@ SELECT_LINE: Final = f"""
 SELECT {STATED_COLUMNS}
 FROM facts f JOIN records r ON r.key = f.record_key LEFT JOIN records n ON n.key = f.superseded_by
     LEFT JOIN records c ON c.key = f.conflict_key
-WHERE {_IN_SCOPE} AND f.subject = :subject AND f.attribute = :attribute
+WHERE {_IN_SCOPE} AND f.subject = :subject AND f.attribute = :attribute AND f.is_echo = 0
 ORDER BY f.ordered_at DESC, f.record_key DESC LIMIT :limit
 """
 SELECT_CONFLICTS: Final = f"""
 SELECT f.record_key, f.place, f.conflict_key FROM facts f
-WHERE {_IN_SCOPE} AND f.conflict_key IS NOT NULL AND f.superseded_by IS NULL ORDER BY f.conflict_key DESC LIMIT :limit
+WHERE {_IN_SCOPE} AND f.conflict_key IS NOT NULL AND f.superseded_by IS NULL AND f.is_echo = 0
+ORDER BY f.conflict_key DESC LIMIT :limit
 """
 SELECT_SOURCES: Final = f"""
 SELECT {SOURCE_COLUMNS} FROM records r WHERE r.key > :done_key AND r.key <= :last_key ORDER BY r.key LIMIT 500
@@ -304,7 +306,8 @@ def _add_statement(connection: sqlite3.Connection, source: Source, statement: St
         "is_change": int(statement.is_change),
         "first": statement.start,
         "last": statement.end,
-        "is_live": int(source.recorded_at is None),
+        "is_live": int(source.is_live),
+        "is_echo": int(source.is_echo),
     }
     if statement.attribute == ANY:
         for [attribute] in connection.execute(SELECT_ATTRIBUTES_OF_VALUE, row).fetchall():
@@ -337,6 +340,8 @@ def _end_earlier(
     connection: sqlite3.Connection, row: Mapping[str, Any], standing: Sequence[tuple[str, str]], *, is_newest: bool
 ) -> None:
     newer = row["value"], Polarity(row["polarity"])
+    if row["is_echo"]:
+        return
     for value, polarity in standing:
         meant = relation(row["attribute"], (value, Polarity(polarity)), newer, is_change=bool(row["is_change"]))
         old = {**row, "old_value": value, "old_polarity": polarity}

@@ -18,6 +18,7 @@ CREATE TABLE facts (
     last INTEGER NOT NULL,
     ordered_at INTEGER NOT NULL,
     is_live INTEGER NOT NULL,
+    is_echo INTEGER NOT NULL,
     superseded_by INTEGER,
     superseded_at INTEGER,
     conflict_key INTEGER,
