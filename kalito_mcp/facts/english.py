@@ -30,6 +30,7 @@ from kalito_mcp.facts.vocabulary import (
     plain_day,
     stems,
 )
+from kalito_mcp.text.analysis import stem
 
 YES: Final = "yes"
 NO: Final = "no"
@@ -131,11 +132,17 @@ def _moved_day(found: Match, is_change: bool) -> Iterator[Reading]:
     )
 
 
+_VAGUE: Final = frozenset(map(stem, "time lot thing way day bit one something anything kind people fun idea".split()))
+"""Nouns of which two need not be the same: a good time, a long day."""
+
+
 def _items(found: Match, is_change: bool) -> Iterator[Reading]:
     """Drinks coffee and tea: each is a line of its own."""
     verb = VERBS[found["verb"].lower()]
     for item in re.split(r"\s+(?:and|or)\s+|,\s*", found["v"])[:_MOST_ITEMS]:
-        if head := head_of(item):
+        head = head_of(item)
+        is_doing = " " in item and item.split()[0].endswith("ing")
+        if head and head not in _VAGUE and not is_doing:
             yield Reading(f"{verb} {head}", YES)
 
 

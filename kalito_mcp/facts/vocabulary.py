@@ -128,6 +128,9 @@ _FAVORITE: Final = lazy(
     r"(?:favou?rite|preferred|go-to) (?P<noun>[\w -]{2,30})",
     re.IGNORECASE,
 )
+_INSIDE: Final = lazy(r"\b(?:my|our|the|his|her|their|a|an)\b", re.IGNORECASE)
+"""In front of a named attribute, these begin another phrase: losing my job."""
+
 _LESSON: Final = frozenset("lesson class session practice training course".split())
 
 
@@ -139,7 +142,7 @@ def named_attribute(phrase: str) -> tuple[str, str]:
         noun = stems(favorite["noun"].lower().replace("colour", "color"))
         return favorite["thing"].strip(), f"favorite {noun}"
     found = _SLOT_WORDS().fullmatch(phrase)
-    if not found:
+    if not found or _INSIDE().search(found["thing"]):
         return "", ""
     slot = found["slot"].lower()
     return found["thing"].strip(), ALIASES.get(slot, slot)

@@ -60,6 +60,8 @@ SILENT = [
     "We talked about Porto.",
     "I wish I worked at Globex.",
     "Imagine I live in Porto.",
+    "Losing my job was hard.",
+    "I love having such a good time.",
     "",
     "???",
     "I",

@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import anyio.to_thread
+
 from kalito_mcp.domain.facts import ANY, Polarity, Relation, StatedFact, Statement
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import RecordNotFound
@@ -167,6 +169,10 @@ DELETE_ALL_FACTS: Final = "DELETE FROM facts"
 DELETE_ALL_SUPERSEDED: Final = "DELETE FROM superseded_records"
 
 
+_LONG_CHARS: Final = 5_000
+"""Of records that are read for statements in a millisecond."""
+
+
 class FactQueries(Queries):
     """`ports.facts.FactReader`."""
 
@@ -214,8 +220,15 @@ class FactStatements(FactQueries):
         Raises:
             RecordNotFound: one names a record to supersede that its agent and project do not have.
         """
-        new = [(one, stated(one), superseded_ids(one)) for one in sources]
-        stating = [one for one in new if one[1] or one[2]]
+        listed = list(sources)
+
+        def read() -> list[tuple[Source, list[Statement], list[str]]]:
+            new = ((one, stated(one), superseded_ids(one)) for one in listed)
+            return [one for one in new if one[1] or one[2]]
+
+        # A batch takes longer to read than other calls should wait.
+        is_batch = sum(len(one.text) for one in listed) > _LONG_CHARS
+        stating = await anyio.to_thread.run_sync(read) if is_batch else read()
         if stating:
 
             def run(connection: sqlite3.Connection) -> None:
