@@ -38,6 +38,7 @@ UNDO: Final = """
 DROP INDEX records_columns; DROP TRIGGER records_columns_changed; DROP INDEX records_sources;
 ALTER TABLE records DROP COLUMN project_key; ALTER TABLE sessions DROP COLUMN project_key;
 ALTER TABLE sessions DROP COLUMN is_placed; DROP TABLE projects;
+DROP TABLE facts; DROP TABLE superseded_records; DROP TABLE facts_state;
 CREATE UNIQUE INDEX records_sources ON records (agent_key, source, seq) WHERE source IS NOT NULL;
 DROP TABLE record_shapes; DROP TABLE record_changes; DROP TABLE text_rebuild;
 DROP TRIGGER records_columns_removed;
