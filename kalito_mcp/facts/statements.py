@@ -163,13 +163,31 @@ def _named(words: str, predicate: str, me: str) -> Iterator[tuple[str, Reading]]
             yield owner, Reading(attribute, words, is_change="new " in boss_of[0])
         return
     owner_words, attribute = _slot(words)
+    if attribute in _HELD_BY_PERSONS and not found[0].lower().startswith(("is ", "are ", "was ", "were ")):
+        return  # my wife moved to Paris
     end = _VALUE_END().search(said)
     value = (said[: end.start()] if end else said).strip()
     is_value = value and len(value) <= _MAX_VALUE and len(value.split()) <= _MAX_VALUE_WORDS
-    if attribute and is_value and value.split()[0].lower() not in _QUALIFIED:
+    if attribute and is_value and value.split()[0].lower() not in _QUALIFIED and _is_value_of(attribute, value):
         owner = _owner_of_slot(words, owner_words, me)
         if owner:
             yield owner, Reading(attribute, value)
+
+
+def _is_value_of(attribute: str, value: str) -> bool:
+    """Whether it is a value, not a quality: my boss is Hanna, but not my boss is nice."""
+    if attribute in _HELD_BY_PERSONS:
+        return value[0].isupper()
+    is_thing = value[0].isupper() or any(map(str.isdigit, value)) or "@" in value
+    if attribute in ("phone", "email", "age", "address", "home"):
+        return is_thing
+    return is_thing or attribute in _WORDED or attribute.startswith("favorite ") or _ARTICLE().match(value) is not None
+
+
+_WORDED: Final = frozenset(
+    "status diet theme plan language timezone instrument major username nickname name color".split()
+) | {"payment method"}
+"""Attributes whose values are common words."""
 
 
 def _slot(words: str) -> tuple[str, str]:
