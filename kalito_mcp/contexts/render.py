@@ -141,9 +141,19 @@ def _passage_lines(passage: Sequence[Turn], place: str, zone: Zone) -> list[str]
         if day != shown_day:
             label.append(day)
             shown_day = day
+        if isinstance(said, Hit):
+            label += _currency(said, zone)
         label.append(_speaker(said) + ("" if lines else place) + _source_note(said.origin, said.role))
         lines.append(f"{'  ' if lines else '- '}{', '.join(label)}: {as_data(turn.text)}")
     return lines
+
+
+def _currency(hit: Hit, zone: Zone) -> list[str]:
+    """Say until when the hit was true, or which parts of it are not any more."""
+    if hit.valid_until is not None:
+        return [f"until {zone.date(hit.valid_until)}, now {hit.superseded_by}"]
+    parts = [f"until {zone.date(one.until)} {_quote(' '.join(one.text.split()))}" for one in hit.outdated]
+    return parts + ([f"conflicts with {hit.conflicts_with}"] if hit.conflicts_with else [])
 
 
 def _speaker(said: Hit | Candidate) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import Zone
@@ -101,7 +102,9 @@ class Hit:
     both only on request. `same` lists records left out because they say the same. Only messages have a `client_key`
     and a `seq`, and only tasks a `status` and a `due_date`. `answer` is the next turn of a message that asks, if
     somebody else said it and it is no hit itself. `project` is that of a record of
-    another project than the search's."""
+    another project than the search's. `outdated` are the parts of the text that are no longer true. If nothing else is
+    left of it, `valid_until` and `superseded_by` say until when it was true and which record stands now.
+    `conflicts_with` is a record that says otherwise, without saying that anything changed."""
 
     record_id: str
     type: RecordType
@@ -123,6 +126,10 @@ class Hit:
     seq: int | None = None
     answer: Answer | None = None
     project: str | None = None
+    valid_until: int | None = None
+    superseded_by: str | None = None
+    outdated: tuple[Outdated, ...] = ()
+    conflicts_with: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -145,6 +152,10 @@ class Hit:
             "parts": {name: round(part, 4) for name, part in self.parts.items()} or None,
             "why": self.why,
             "answer": self.answer and self.answer.to_dict(),
+            "valid_until": None if self.valid_until is None else to_iso(self.valid_until),
+            "superseded_by": self.superseded_by,
+            "outdated": [one.to_dict() for one in self.outdated] or None,
+            "conflicts_with": self.conflicts_with,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

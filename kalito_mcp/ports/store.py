@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
+from kalito_mcp.ports.facts import FactReader
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter, Swept
 from kalito_mcp.ports.search import SearchReader
@@ -36,6 +37,8 @@ class ReadView(Protocol):
     def records(self) -> RecordReader: ...
     @property
     def vectors(self) -> VectorReader: ...
+    @property
+    def facts(self) -> FactReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -51,6 +54,8 @@ class WriteTransaction(Protocol):
     def records(self) -> RecordWriter: ...
     @property
     def vectors(self) -> VectorWriter: ...
+    @property
+    def facts(self) -> FactReader: ...
 
 
 class Store(Protocol):

@@ -55,6 +55,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "visibility": Visibility.CHAT,
     "attachments": [],
     "related_to": [],
+    "supersedes": [],
     "message_type": "text",
     "scope": Reach.SESSION,
 }
@@ -220,6 +221,8 @@ class RecordFields(BaseModel):
     critical: bool = False
     visibility: Annotated[Visibility, _LAX] = Visibility.CHAT
     caused_by: RecordRef | None = None
+    supersedes: Annotated[list[RecordRef], Field(max_length=MAX_RELATED), AfterValidator(_distinct)] = []
+    """Records that this one makes outdated."""
 
     @property
     def default_importance(self) -> float:

@@ -5,6 +5,7 @@ the query (`answerability`) the page is empty, because nothing is better than no
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,7 @@ from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.answerability import confidence, unmatched_words
 from kalito_mcp.retrieval.collector import Ager, Collector, best_first
+from kalito_mcp.retrieval.current_hits import newest_first
 from kalito_mcp.retrieval.explanation import explain
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -101,19 +103,7 @@ class Searcher:
                 await refuse_mistaken(view, scope)
             hits = found.hits[offset : offset + request.k]
             answers = await self._answers(view, scope, [one.candidate for one in hits])
-            checked = [one.candidate.record_id for one in hits] + [one.record_id for one in answers.values()]
-            damaged = await view.records.damaged(checked)
-        note = note or found.note
-        if not hits and (found.noise or not offset):
-            is_all = request.filters == SearchFilters() and scope.session is None
-            why = _why_empty(question, found, is_all=is_all)
-            note = "; ".join(filter(None, (why, note))) or None
-        if damaged:
-            hits = [one for one in hits if one.candidate.record_id not in damaged]
-            answers = {key: one for key, one in answers.items() if one.record_id not in damaged}
-            note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
-        return SearchPage(
-            hits=tuple(
+            page = [
                 _hit(
                     scored,
                     found.same_ids(scored),
@@ -122,10 +112,24 @@ class Searcher:
                     is_explained=request.explain,
                 )
                 for scored in hits
-            ),
-            next_cursor=f"{offset + request.k}-{fingerprint}" if found.is_enough else None,
-            note=note,
-        )
+            ]
+            page, taken = await newest_first(view, scope, question, page, found.hits[:offset], request)
+            checked = [one.record_id for one in page] + [one.record_id for one in answers.values()]
+            damaged = await view.records.damaged(checked)
+        note = note or found.note
+        if not page and (found.noise or not offset):
+            is_all = request.filters == SearchFilters() and scope.session is None
+            why = _why_empty(question, found, is_all=is_all)
+            note = "; ".join(filter(None, (why, note))) or None
+        if damaged:
+            page = [
+                replace(one, answer=None if one.answer and one.answer.record_id in damaged else one.answer)
+                for one in page
+                if one.record_id not in damaged
+            ]
+            note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
+        more = found.is_enough or taken < len(hits)
+        return SearchPage(hits=tuple(page), next_cursor=f"{offset + taken}-{fingerprint}" if more else None, note=note)
 
     async def _answers(self, view: ReadView, scope: Scope, hits: Sequence[Candidate]) -> Mapping[int, Answer]:
         """The answers to those of the hits that ask, by the hit's key."""

@@ -136,7 +136,7 @@ async def test_two_projects_with_a_document_of_one_source_stay_two(store: Store)
     await said(store, "a", "kite", "/old")
     await noted(store, "old", "/old", source="a.txt")
     await noted(store, "new", "/new", source="a.txt")
-    with pytest.raises(Conflict, match=r"a\.txt"):
+    with pytest.raises(Conflict, match="both projects have a document of one source"):
         async with store.write() as transaction:
             await transaction.records.rename_project("local", "/old", "/new")
     assert await texts(store, "/old") == {"kite", "old"}

@@ -94,6 +94,8 @@ WRONG: Final[list[tuple[RecordType, Mapping[str, Any], str]]] = [
     (DOCUMENT, {"chunk_index": 0, "total_chunks": 0}, "total_chunks must be at least 1"),
     (DOCUMENT, {"chunk_index": "0", "total_chunks": 1}, "chunk_index must be a whole number"),
     (DOCUMENT, {"document_id": "document_1"}, "document_id cannot be set: it depends on how the document was split"),
+    (TASK, {"supersedes": "msg_1"}, "supersedes must be a list"),
+    (TASK, {"supersedes": ["msg_1", "no id"]}, r"supersedes\[1\] must be a record's id"),
     (TASK, {"status": "done"}, "status must be 'pending', 'in_progress', 'completed' or 'failed', not 'done'"),
     (TASK, {"priority": "urgent"}, "priority must be 'low', 'medium', 'high' or 'critical', not 'urgent'"),
     (TASK, {"due_date": "tomorrow"}, "due_date must be an ISO 8601 date or time such as '2026-03-04'"),
@@ -141,7 +143,7 @@ def test_a_change_is_refused_as_a_new_record_is(record_type: RecordType, fields:
 
 def test_every_field_of_every_type_is_refused_somewhere() -> None:
     refused = {(record_type, name) for record_type, fields, _ in WRONG for name in fields}
-    shared = {"text", "importance_score", "tags", "critical", "visibility", "caused_by"}
+    shared = {"text", "importance_score", "tags", "critical", "visibility", "caused_by", "supersedes"}
     for record_type, schema in FIELDS.items():
         for name in set(schema.model_fields) - {"project"}:  # no field of a new record
             assert (TASK if name in shared else record_type, name) in refused, (record_type, name)

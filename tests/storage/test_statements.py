@@ -13,6 +13,7 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import (
+    facts,
     forgotten_values,
     record_changes,
     record_rows,
@@ -67,11 +68,22 @@ from kalito_mcp.storage.sqlite.text_index import DELETE_SHAPE, SELECT_FOR_INDEX
 from kalito_mcp.storage.sqlite.text_rebuild import CREATE_NEW_SHAPES, CREATE_NEW_TERMS
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
-_TABLES = "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|r|s|a|b|c|o|u|g|n|e|f|t"
+_TABLES = (
+    "facts|superseded_records|"
+    "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|r|s|a|b|c|o|u|g|n|e|f|t"
+)
 _TABLE_SCAN = re.compile(rf"^SCAN (?:{_TABLES})\b(?! USING| VIRTUAL)")
 _SCAN_OF_AN_INDEX = re.compile(rf"^SCAN (?:{_TABLES}) USING (?:COVERING )?INDEX (\w+)")
 # Partial: they hold what is owed and nothing else.
 _SMALL_INDEXES = {"sessions_unsummarized", "sessions_unpinned", "sessions_unobserved", "records_uncovered"}
+
+_HOT_FACTS = """
+SELECT_LATEST_BEFORE SELECT_STANDING SELECT_STANDING_THEN SELECT_IS_LATER SELECT_ATTRIBUTES SELECT_ATTRIBUTES_OF_VALUE
+SELECT_NEXT_PLACE
+UPDATE_SUPERSEDED UPDATE_SUPERSEDED_EARLIER UPDATE_CONFLICTS UPDATE_ENDED_SUBJECT SELECT_LATER SELECT_STANDING_BEFORE
+UPDATE_SUPERSEDED_ONE SELECT_FACTS_OF DELETE_FACTS SELECT_FREED UPDATE_FREED UPDATE_SETTLED DELETE_SUPERSEDED
+SELECT_STATED SELECT_SUPERSEDED SELECT_CURRENT SELECT_LINE
+""".split()
 
 HOT = {
     "view": SELECT_VIEW,
@@ -85,6 +97,7 @@ HOT = {
     "removal of a shape": DELETE_SHAPE,
     "keys_with_a_term": SELECT_KEYS,
     "terms of heads": SELECT_TERMS_OF_HEADS,
+    **{f"facts: {name}": getattr(facts, name) for name in _HOT_FACTS},
     "indexed terms": SELECT_INDEXED_TERMS,
     "known client keys": SELECT_KNOWN_CLIENT_KEYS,
     "pin by client key": SELECT_PIN_BY_CLIENT_KEY,

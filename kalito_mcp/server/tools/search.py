@@ -170,6 +170,12 @@ def _search_hit(fields: dict[str, Any]) -> SearchHit:
     return SearchHit(**fields | {"parts": parts and {name: round(share, _DECIMALS) for name, share in parts.items()}})
 
 
+def _currency(hit: SearchHit) -> str:
+    """Until when it was true and what stands now, and what contradicts it."""
+    ended = f", until {hit.valid_until}, superseded by {hit.superseded_by}" if hit.superseded_by else ""
+    return ended + (f", conflicts with {hit.conflicts_with}" if hit.conflicts_with else "")
+
+
 def _lines(hit: SearchHit) -> Sequence[str]:
     """A hit as text, with every fact of its structured form: a line for its answer, one that explains it."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
@@ -182,9 +188,13 @@ def _lines(hit: SearchHit) -> Sequence[str]:
     same = f", said again in {', '.join(hit.same)}" if hit.same else ""
     line = (
         f"{hit.record_id} ({hit.type}{place}, {hit.created_at}, score {hit.score}, revision {hit.revision}{key}"
-        f"{origin}{same}) {who}: {hit.text}"
+        f"{origin}{same}{_currency(hit)}) {who}: {hit.text}"
     )
     lines = [line]
+    if hit.superseded_by is None:
+        lines += [
+            f"  until {part.until}, superseded by {part.superseded_by}: {part.text}" for part in hit.outdated or ()
+        ]
     if hit.answer is not None:
         answering = " ".join(part for part in (hit.answer.role, hit.answer.name) if part)
         lines.append(f"  answered by {answering} ({hit.answer.record_id}): {hit.answer.text}")

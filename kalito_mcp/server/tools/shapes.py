@@ -16,8 +16,7 @@ SessionId = Annotated[
 ]
 AgentId = Annotated[str | None, Field(description="Whose memory; default: `default`.", max_length=200)]
 Project = Annotated[
-    str | None,
-    Field(description="Its folder or name, or `personal`; default: the host's.", max_length=1_000),
+    str | None, Field(description="Its folder or name, or `personal`; default: the host's.", max_length=1_000)
 ]
 ReadProject = Annotated[
     str | None,
@@ -44,8 +43,6 @@ Listed = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
 """Ids, or kinds, without a word on their items."""
 
 Redacted = Listed
-"""What was removed before the text was stored."""
-
 
 _UNLISTED: Final = "unlisted"
 More = Annotated[Mapping[str, int] | None, WithJsonSchema({_UNLISTED: True})]
@@ -109,7 +106,10 @@ class MessageInput(BaseModel):
     ] = None
     details: Annotated[
         dict[str, Any] | None,
-        Field(description="tags, attachments, message_type, critical, visibility (`internal`: not for chat)."),
+        Field(
+            description="tags, attachments, message_type, critical, visibility (`internal`: not for chat), "
+            "supersedes (ids of records that it makes outdated)."
+        ),
     ] = None
 
 
@@ -239,6 +239,14 @@ class AnswerOfHit(Output):
     text: str
 
 
+class OutdatedPart(Output):
+    """A part of a hit's text that is no longer true."""
+
+    text: str
+    until: str
+    superseded_by: str
+
+
 class SearchHit(Output):
     """One found record."""
 
@@ -260,6 +268,10 @@ class SearchHit(Output):
     parts: dict[str, float] | None = None
     why: str | None = None
     answer: AnswerOfHit | None = None
+    valid_until: str | None = None
+    superseded_by: str | None = None
+    outdated: list[OutdatedPart] | None = None
+    conflicts_with: str | None = None
 
 
 class PastAnswerText(Output):
@@ -305,7 +317,8 @@ class SearchResult(Output):
         _plainly(
             "array",
             "record_id, type, session_id, role, name, text, created_at, score, client_key, origin, revision, status, "
-            "due_date, same (ids of records that say the same); with `explain` parts of the score, and why.",
+            "due_date, same (ids of records that say the same), valid_until and superseded_by (no longer true), "
+            "outdated (parts of it), conflicts_with; with `explain` parts of the score, and why.",
         ),
     ]
     past_answers: Annotated[

@@ -24,6 +24,8 @@ from kalito_mcp.ports.conversations import (
 )
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
+from kalito_mcp.storage.sqlite.fact_rows import STANDING, source_of_parameters
+from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import (
@@ -51,7 +53,7 @@ SELECT * FROM (
 UNION ALL SELECT * FROM (
     SELECT {RECORD_COLUMNS} FROM records r
     WHERE r.session_key = :session_key AND r.type = 'pin' AND r.deleted_at IS NULL
-        AND (r.is_internal = 0 OR :include_internal)
+        AND (r.is_internal = 0 OR :include_internal) AND {STANDING}
     ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :pins
 )
 UNION ALL SELECT * FROM (
@@ -291,6 +293,7 @@ class ConversationStatements(ConversationQueries):
         await TextIndexStatements(self._connection).add(
             [index_entry(row[0], agent_key, indexed) for row, indexed in entries]
         )
+        await FactStatements(self._connection).add([source_of_parameters(row) for row, _ in entries])
 
     async def _count_messages(self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int) -> None:
         models = [draft.model_id for draft in drafts if draft.model_id is not None]

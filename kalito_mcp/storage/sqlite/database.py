@@ -22,22 +22,17 @@ import anyio.to_thread
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageDamaged, StorageReadOnly
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import StoragePolicy
-from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
+from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, rebuild_facts
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
-from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
-from kalito_mcp.storage.sqlite.record_changes import RecordStatements
-from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
-from kalito_mcp.storage.sqlite.search import CREATE_VOCABULARY, ColumnCaches, SearchQueries
-from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
+from kalito_mcp.storage.sqlite.search import CREATE_VOCABULARY, ColumnCaches
 from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, leave_open
 from kalito_mcp.storage.sqlite.sweeping import sweep
-from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
-from kalito_mcp.storage.sqlite.text_rebuild import REBUILD_STEP, TextRebuildStatements, rebuild, warn_if_older
+from kalito_mcp.storage.sqlite.text_rebuild import REBUILD_STEP, rebuild, warn_if_older
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
-from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
+from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 EXACT_VECTORS: Final = 100_000
@@ -57,32 +52,6 @@ _WRITER_PRAGMAS: Final = (
     f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
     "PRAGMA wal_autocheckpoint = 1000",
 )
-
-
-class ReadViewOfSqlite:
-    """One read transaction."""
-
-    def __init__(self, connection: aiosqlite.Connection, vectors: VectorCaches, columns: ColumnCaches) -> None:
-        self.sessions = SessionQueries(connection)
-        self.conversations = ConversationQueries(connection)
-        self.search = SearchQueries(connection, columns)
-        self.graphs = GraphQueries(connection)
-        self.records = RecordQueries(connection)
-        self.vectors = VectorQueries(connection, vectors)
-        self.connection = connection
-
-
-class WriteTransactionOfSqlite:
-    """One write transaction."""
-
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self.sessions = SessionStatements(connection)
-        self.conversations = ConversationStatements(connection)
-        self.text = TextIndexStatements(connection)
-        self.text_rebuild = TextRebuildStatements(connection)
-        self.graphs = GraphStatements(connection)
-        self.records = RecordStatements(connection)
-        self.vectors = VectorStatements(connection)
 
 
 class SqliteStore:
@@ -206,6 +175,7 @@ class SqliteStore:
         """Rebuild the text index. Returns how many records it contains. Cut short, it stays as it was until the next
         call, which goes on."""
         await rebuild(self.write, is_forced=True)
+        await rebuild_facts(self.write, is_forced=True)
         async with self.write() as transaction:
             return await transaction.text_rebuild.indexed_count()
 
@@ -341,6 +311,8 @@ class SqliteStore:
         self._writer = writer
         if len(steps) >= REBUILD_STEP:
             await rebuild(self.write)
+        if len(steps) >= FACTS_STEP:
+            await rebuild_facts(self.write)
 
     async def _fall_back_to_reading(self, error: KalitoError) -> None:
         self.warning = f"opened for reading only: {error}"

@@ -19,7 +19,10 @@ from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNot
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT
+from kalito_mcp.storage.sqlite.fact_rows import source_of
+from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
+from kalito_mcp.storage.sqlite.projects import rename_project
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
@@ -69,17 +72,6 @@ WHERE key = coalesce(:number, (SELECT key FROM records WHERE id = :id)) AND purg
 ON CONFLICT (record_key) DO UPDATE SET
     usage_count = usage_count + excluded.usage_count, last_used = max(last_used, excluded.last_used)
 """
-SELECT_PROJECT_KEYS: Final = "SELECT id, key FROM projects WHERE owner = :owner AND id IN (:old, :new)"
-UPDATE_PROJECT_ID: Final = "UPDATE projects SET id = :new WHERE key = :key"
-UPDATE_SESSIONS_OF_PROJECT: Final = """
-UPDATE sessions SET project_key = :new_key, revision = revision + 1 WHERE project_key = :old_key
-"""
-# A record without a session has its project in its hash.
-UPDATE_SESSION_RECORDS_OF_PROJECT: Final = """
-UPDATE records SET project_key = :new_key WHERE project_key = :old_key AND session_key IS NOT NULL
-"""
-SELECT_OWN_RECORDS_OF_PROJECT: Final = f"SELECT {STORED_COLUMNS} FROM records r WHERE r.project_key = :project_key"
-DELETE_PROJECT: Final = "DELETE FROM projects WHERE key = :key"
 DELETE_EDITS: Final = "DELETE FROM memory_edits WHERE record_key = :key"
 DELETE_USAGE: Final = "DELETE FROM record_usage WHERE record_key = :key"
 DELETE_RECORD: Final = "DELETE FROM records WHERE key = :key"
@@ -156,16 +148,10 @@ class RecordStatements(RecordQueries):
             ) from error
 
     async def rename_project(self, owner: str, old: str, new: str) -> None:
-        keys = dict(await self._all(SELECT_PROJECT_KEYS, owner=owner, old=old, new=new))
-        if new not in keys:
-            await self._all(UPDATE_PROJECT_ID, key=keys[old], new=new)
-            return
-        merged = {"old_key": keys[old], "new_key": keys[new]}
-        await self._all(UPDATE_SESSIONS_OF_PROJECT, **merged)
-        await self._all(UPDATE_SESSION_RECORDS_OF_PROJECT, **merged)
-        for row in await self._all(SELECT_OWN_RECORDS_OF_PROJECT, project_key=keys[old]):
-            await self._replace(rows.hashed({**rows.stored(row), "project_key": keys[new]}))
-        await self._all(DELETE_PROJECT, key=keys[old])
+        try:
+            await rename_project(self._connection, owner, old, new)
+        except sqlite3.IntegrityError as error:
+            raise Conflict("both projects have a document of one source; forget or move one of them first") from error
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         await self._stored(record)
@@ -310,6 +296,7 @@ class RecordStatements(RecordQueries):
                 await index.remove(old)
             if new is not None:
                 await index.add([new])
+        await self._update_facts(before, after)
         row = after or before
         assert row is not None  # noqa: S101 - at least one is given
         records = (shown_after is not None) - (shown_before is not None)
@@ -326,6 +313,16 @@ class RecordStatements(RecordQueries):
                 importance=importance if kind == RecordType.MESSAGE else 0.0,
                 session_key=row["session_key"],
             )
+
+    async def _update_facts(self, before: StoredRow | None, after: StoredRow | None) -> None:
+        """Update what the record states."""
+        facts = FactStatements(self._connection)
+        if before is None and after is not None:
+            await facts.add([source_of(after)])
+        elif before is not None and after is None:
+            await facts.remove(before["key"])
+        elif before is not None and after is not None and source_of(before) != source_of(after):
+            await facts.replace([source_of(after)])
 
 
 def _index_entry(row: StoredRow | None) -> IndexEntry | None:

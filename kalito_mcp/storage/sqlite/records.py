@@ -12,6 +12,7 @@ from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ForgottenValue, ScannedRecord, Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite.fact_rows import STANDING
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
@@ -43,12 +44,12 @@ WHERE r.agent_key = :agent_key AND r.type = :type AND r.id IS NOT NULL AND r.del
     ))
 ORDER BY r.key DESC LIMIT :limit
 """
-SELECT_KNOWN: Final = """
+SELECT_KNOWN: Final = f"""
 SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.origin, s.id,
     (SELECT p.id FROM projects p WHERE p.key = r.project_key)
 FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key
 WHERE r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL
-    AND (r.is_internal = 0 OR :include_internal)
+    AND (r.is_internal = 0 OR :include_internal) AND {STANDING}
     AND (:project IS NULL OR r.reach = 'person' OR r.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
     ))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
@@ -149,6 +150,7 @@ class SessionStatements(SessionQueries):
         asked = {"owner": session.owner, "project": project, "key": session.key}
         await self._all(UPDATE_PROJECT_OF_SESSION, **asked)
         await self._all(UPDATE_PROJECT_OF_RECORDS, **asked)
+        await FactStatements(self._connection).move(session.key)
 
     async def _add_project(self, owner: str, project: str | None) -> None:
         if project not in (None, PERSONAL):

@@ -1,0 +1,1 @@
+"""What texts state about things, and which of two statements stands. Pure."""

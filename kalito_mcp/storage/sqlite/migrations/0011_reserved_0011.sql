@@ -1,2 +1,0 @@
--- Reserved for another change.
-SELECT 1;

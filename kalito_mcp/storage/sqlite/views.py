@@ -1,0 +1,43 @@
+"""The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
+
+import aiosqlite
+
+from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
+from kalito_mcp.storage.sqlite.facts import FactQueries, FactStatements
+from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
+from kalito_mcp.storage.sqlite.record_changes import RecordStatements
+from kalito_mcp.storage.sqlite.records import RecordQueries
+from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
+from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
+from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
+from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
+from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
+from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
+
+
+class ReadViewOfSqlite:
+    """One read transaction."""
+
+    def __init__(self, connection: aiosqlite.Connection, vectors: VectorCaches, columns: ColumnCaches) -> None:
+        self.sessions = SessionQueries(connection)
+        self.conversations = ConversationQueries(connection)
+        self.search = SearchQueries(connection, columns)
+        self.graphs = GraphQueries(connection)
+        self.records = RecordQueries(connection)
+        self.facts = FactQueries(connection)
+        self.vectors = VectorQueries(connection, vectors)
+        self.connection = connection
+
+
+class WriteTransactionOfSqlite:
+    """One write transaction."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self.sessions = SessionStatements(connection)
+        self.conversations = ConversationStatements(connection)
+        self.text = TextIndexStatements(connection)
+        self.text_rebuild = TextRebuildStatements(connection)
+        self.graphs = GraphStatements(connection)
+        self.records = RecordStatements(connection)
+        self.facts = FactStatements(connection)
+        self.vectors = VectorStatements(connection)
