@@ -14,6 +14,7 @@ BENCHMARKS: Final = (
     "record",
     "context",
     "evidence",
+    "summaries",
     "search",
     "round_trip",
     "processes",
