@@ -22,7 +22,7 @@ from kalito_mcp.summaries.salience import (
     is_informative,
     score,
 )
-from kalito_mcp.summaries.selection import Candidate, choose, lines, trim
+from kalito_mcp.summaries.selection import Candidate, choose, lines, tighten, trim
 from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
@@ -169,7 +169,7 @@ def _candidates(
     importance: Sequence[float],
     room: int,
 ) -> list[Candidate]:
-    """Score the informative sentences, in order, trimmed to leave room for others."""
+    """Score the informative sentences, in order, without what says little and trimmed to leave room for others."""
     frequency = group_frequency(groups)
     known_names = frozenset(name for group in groups for sentence in group for name in sentence.names)
     addressed = addressed_names(list(dict.fromkeys(name for names in speakers for name in names)), groups)
@@ -187,8 +187,11 @@ def _candidates(
                 continue
             longest = min(limit, room - len(speaker) - 3)
             kept = sentence
-            if len(sentence.text) > longest:
-                kept = extract_features(trim(sentence.text, longest, worth))
+            text = sentence.text if sentence.is_question else tighten(sentence.text, worth)
+            if len(text) > longest:
+                text = trim(text, longest, worth)
+            if text != sentence.text:
+                kept = extract_features(text)
                 # A question without its end is still a question, but the first of several clauses may be a statement.
                 if sentence.is_question and len(clauses(sentence.text)) == 1:
                     kept = replace(kept, is_question=True)

@@ -25,14 +25,14 @@ from kalito_mcp.text.times.vocabulary import MONTH_NAMES, SHORT_MONTHS, WEEKDAY_
 class SaliencePolicy:
     """Points for each feature. A `_cap` limits how often it counts; `cue_cap` limits the points of all cues."""
 
-    term: int = 8
+    term: int = 6
     shared_term: int = 1
     shared_cap: int = 3
-    number: int = 14
+    number: int = 20
     number_cap: int = 3
-    date: int = 14
+    date: int = 20
     date_cap: int = 2
-    name: int = 14
+    name: int = 22
     name_cap: int = 3
     cue_cap: int = 48
     first_person: int = 12
@@ -50,7 +50,8 @@ DEFAULT_SALIENCE: Final = SaliencePolicy()
 
 @dataclass(frozen=True, slots=True)
 class SentenceFeatures:
-    """`folded` has the words in order, `names` the capitalised ones after the first, `numbers` those with a digit."""
+    """`folded` has the words in order, `names` the capitalised ones after the first and identifiers like `parse_date`,
+    `numbers` those with a digit."""
 
     text: str
     folded: tuple[str, ...]
@@ -186,7 +187,7 @@ def extract_features(text: str) -> SentenceFeatures:
     for position, (word, low) in enumerate(zip(words, folded, strict=True)):
         if low in STOPWORDS or low in _CONDITIONAL:
             continue
-        if position and word[0].isupper() and not is_shouted:
+        if (position and word[0].isupper() and not is_shouted) or "_" in word or "@" in word or "://" in word:
             names.append(low)
         if low in FILLER:
             continue
