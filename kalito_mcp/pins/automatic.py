@@ -20,6 +20,7 @@ from kalito_mcp.pins.rules import IMPORTANCE, PinKind, PinRule
 from kalito_mcp.text.code_blocks import FENCE, CodeBlock, code_blocks
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
+from kalito_mcp.text.times.annotation import languages_of, with_dates
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def find_pins(message: MessageWithImportance, policy: AutoPinPolicy = DEFAULT_AU
     if not tried and FENCE not in text:
         return []
     found: dict[str, FoundPin] = {}
-    for pin in _search(text, message.name, tried, policy):
+    for pin in _search(text, message, tried, policy):
         found.setdefault(pin.client_key, pin)
     pins = list(found.values())
     best = sorted(range(len(pins)), key=lambda at: (-pins[at].importance, at))[: policy.max_per_message]
@@ -111,11 +112,13 @@ def _key(folded: str) -> str:
     return f"{AUTO_KEY}{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
 
 
-def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> Iterator[FoundPin]:
+def _search(
+    text: str, message: MessageWithImportance, rules: Sequence[PinRule], policy: AutoPinPolicy
+) -> Iterator[FoundPin]:
     has_code = False
     for prose, block in code_blocks(text):
         for sentence in split_sentences(_without_quoted_lines(prose)) if rules else ():
-            pin = _pin_of(sentence, name, rules, policy)
+            pin = _pin_of(sentence, message, rules, policy)
             if pin:
                 yield pin
         # At most one block per message: an answer with five listings is one thing, shown in parts.
@@ -126,7 +129,9 @@ def _search(text: str, name: str | None, rules: Sequence[PinRule], policy: AutoP
                 yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _code_key(content))
 
 
-def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: AutoPinPolicy) -> FoundPin | None:
+def _pin_of(
+    sentence: str, message: MessageWithImportance, rules: Sequence[PinRule], policy: AutoPinPolicy
+) -> FoundPin | None:
     said = without_request(without_opener(sentence))
     if len(said) < _MIN_SENTENCE or said.endswith(("?", ":")):
         return None
@@ -137,8 +142,9 @@ def _pin_of(sentence: str, name: str | None, rules: Sequence[PinRule], policy: A
             continue
         if _DOUBT().search(plain) or _SECRET().search(plain) or _is_quoted(plain, match.start()):
             return None
-        prefix = f"{' '.join(name.split())}: " if name and name.strip() else ""
-        content = cut(prefix + _from_clause(said, match.start(), policy.max_chars - len(prefix)), policy.max_chars)
+        prefix = f"{' '.join(message.name.split())}: " if message.name and message.name.strip() else ""
+        kept = _from_clause(said, match.start(), policy.max_chars - len(prefix))
+        content = cut(prefix + with_dates(kept, message.created_at, languages_of(kept)), policy.max_chars)
         pin_type = PinType.CONCEPT if rule.kind == PinKind.CONCEPT else PinType.AUTO
         return FoundPin(content, pin_type, IMPORTANCE[rule.kind], pin_key(content))
     return None

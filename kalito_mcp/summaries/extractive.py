@@ -26,12 +26,14 @@ from kalito_mcp.summaries.selection import Candidate, choose, lines, tighten, tr
 from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
+from kalito_mcp.text.times.annotation import languages_of, with_dates
 
 NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
 NOTHING_IN_SIGHT: Final = "What was said here is forgotten or hidden."
 """The summary of a range in which every message is forgotten or hidden."""
 
 _MAX_TOPICS: Final = 5
+_MAX_READ_FOR_LANGUAGE: Final = 120
 _MAX_SPEAKER: Final = 40
 # A longer message is a paste, whose middle is seldom news: only its beginning and end are read.
 _MAX_HEAD_CHARS: Final = 24_000
@@ -53,6 +55,7 @@ _SPOKEN: Final = lazy(rf"([^:]{{1,{_MAX_SPEAKER}}}): (.+)")
 def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: int) -> str:
     """Return a head line with counts and topics, then the best sentences in order of time, a line a turn.
 
+    A time that depends on when it was said has its date behind it: last Friday (2023-08-18).
     The text has at most `max_chars` characters, and a head line if `max_chars` is 40 or more. A question is kept only
     if no sentence of its answer is. Hidden messages do not count. No messages: NOTHING_TO_SUMMARIZE; all of them
     hidden: NOTHING_IN_SIGHT.
@@ -67,8 +70,15 @@ def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: 
     if room < _MIN_ROOM:
         return head
     speakers = [_speaker_label(message) for message in messages]
+    languages = languages_of(" ".join(message.text[:_MAX_READ_FOR_LANGUAGE] for message in messages))
     spoken = [
-        _extract_all(_trusted(split_sentences(_drop_middle(message.text)), message.origin)) for message in messages
+        _extract_all(
+            [
+                with_dates(sentence, message.created_at, languages)
+                for sentence in _trusted(split_sentences(_drop_middle(message.text)), message.origin)
+            ]
+        )
+        for message in messages
     ]
     candidates = _candidates(
         spoken,

@@ -34,7 +34,8 @@ class SummaryPolicy(Policy):
     `_max_tokens` limits a model's answer; all other lengths are characters. `cloud_max_characters` admits the 200
     words that the cloud prompt asks for. The prompt limits keep a long range inside a small context; they count only
     the conversation. Without a model, a summary of messages has at most that ratio of their length, or 240 if that is
-    more, and a summary of summaries `extractive_fold_max_characters` for each of its levels.
+    more, and a summary of summaries `extractive_fold_max_characters`, and `extractive_fold_more_characters` for each
+    further level.
     """
 
     cloud_model: str = "gpt-4.1-mini"
@@ -48,8 +49,9 @@ class SummaryPolicy(Policy):
     local_prompt_characters: int = 6_000
     cloud_prompt_characters: int = 48_000
     extractive_max_characters: int = 800
-    extractive_max_ratio: float = 0.19
-    extractive_fold_max_characters: int = 1_050
+    extractive_max_ratio: float = 0.205
+    extractive_fold_max_characters: int = 900
+    extractive_fold_more_characters: int = 1_100
 
     def extractive_characters(self, messages: Sequence[MessageWithImportance]) -> int:
         """Return the most characters of a summary of these messages without a model."""
@@ -58,8 +60,8 @@ class SummaryPolicy(Policy):
 
     def fold_characters(self, summaries: Sequence[ConversationSummary]) -> int:
         """Return the most characters of a summary of these summaries without a model: more, the higher its level."""
-        level = 1 + max((summary.level for summary in summaries), default=0)
-        return self.extractive_fold_max_characters * level
+        level = max((summary.level for summary in summaries), default=0)
+        return self.extractive_fold_max_characters + self.extractive_fold_more_characters * level
 
     def validation(self, *, is_local: bool) -> ValidationPolicy:
         """Return the limits for the answer of a local or a cloud model."""

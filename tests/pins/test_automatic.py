@@ -31,7 +31,7 @@ def _contents(text: str, role: Role = Role.USER, name: str | None = None) -> lis
         "I'm originally from Sweden.",
         "I work as a nurse in the city hospital.",
         "I have two kids and a dog.",
-        "I lost my job as a banker last week.",
+        "I lost my job as a banker in March.",
         "My dog is called Rex.",
         "Our API runs on port 8080.",
         "The production database is hosted on Hetzner.",
