@@ -15,6 +15,7 @@ BENCHMARKS: Final = (
     "context",
     "evidence",
     "summaries",
+    "pins",
     "search",
     "round_trip",
     "processes",
