@@ -57,10 +57,11 @@ _SECRET_VALUE: Final = lazy(
     re.IGNORECASE,
 )
 _QUOTES: Final = '"“”„«»「」『』'
-# What is only felt or asked now, in a sentence with a date.
+# What is only felt or asked now, in a sentence with a date or a fact.
+_MAY_BE_MOODS: Final = frozenset((PinKind.DATE, PinKind.FACT, PinKind.LIKING))
 _OF_THE_MOMENT: Final = lazy(
     r"\b(?:worried|stuck|overwhelmed|struggling|nervous|anxious|confused|stressed|feeling|celebrat\w+|not sure|unsure|"
-    r"trying to (?:figure|understand|decide))\b",
+    r"trying to (?:figure|understand|decide|schedule|find|fix|debug))\b",
     re.IGNORECASE,
 )
 _BEGINS_WITH_PRONOUN: Final = lazy(
@@ -206,7 +207,7 @@ def _pin_of(
             continue
         if rule.doubt().search(plain) or _SECRET().search(plain) or _is_quoted(plain, match.start()):
             return None
-        if rule.kind == PinKind.DATE and _OF_THE_MOMENT().search(plain):
+        if rule.kind in _MAY_BE_MOODS and _OF_THE_MOMENT().search(plain):
             return None
         prefix = f"{' '.join(message.name.split())}: " if message.name and message.name.strip() else ""
         kept = _without_conjunction(_from_clause(said, match.start(), policy.max_chars - len(prefix)))

@@ -129,7 +129,7 @@ _OWN_DECISIONS: Final = (
     shape(
         PinKind.DECISION,
         r"^let'?s (?:all )?(?:go (?:ahead )?with(?! the flow)|use|stick (?:with|to)|stay with|switch to|"
-        r"move to|migrate to|adopt|drop|rename|postpone|settle on) (?!this\b|that\b|it\b|them\b)\w",
+        r"move to|migrate to|adopt|drop|rename|postpone|settle on) (?!this\b|that\b|these\b|those\b|it\b|them\b)\w",
         words="let's lets",
     ),
 )

@@ -40,12 +40,8 @@ _MAKING: Final = (
     "organizing organising creating opening starting composing knitting refurbishing"
 )
 _GOALS: Final = (
-    r"(?:become|be an?|open|start|buy|write|build|run|learn|study|move to|launch|publish|adopt|win|create|own)"
-)
-_DEEDS: Final = (
-    "adopted bought sold opened launched published founded inherited graduated joined won donated completed finished "
-    "wrote built created designed recorded released hosted organized organised ran volunteered performed painted "
-    "restored renovated signed enrolled started moved visited met married retired"
+    r"(?:become|be an?|open|start(?! with| by| over| from)|buy|write|build|run|move to|launch|publish|adopt|win|create"
+    r"|own)"
 )
 
 HOME: Final[tuple[PinRule, ...]] = (
@@ -184,19 +180,20 @@ LIVES: Final[tuple[PinRule, ...]] = (
         rf"\b(?:i|we)(?:'d| would)? (?:(?:always |really |finally )?want(?:ed)?|plan|'m planning|am planning"
         rf"|hope one day|dream(?:ed)? of) "
         rf"to {_GOALS} (?!it\b|that\b|this\b|them\b|there\b|able\b|part of\b|sure\b|more\b)(?:an?|my|our|the|\w{{4,}})"
-        r"|\b(?:i'm|i am|we're|we are) (?:planning|going) to (?:become|open|buy|adopt|study|retire|get married"
+        r"|\b(?:i'm|i am|we're|we are) (?:planning|going) to (?:become|open|buy|adopt|retire|get married"
         r"|launch|publish|run for)\b"
         r"|\b(?:my|our) (?:biggest |ultimate |big |life |lifelong |long-term |main )?(?:dream|ambition"
         r"|aspiration)(?: job| home)? (?:is|has always been|was) \w"
         r"|\bi(?:'m| am) (?:saving (?:up )?for|training for|applying (?:to|for)|running for|thinking of working)\b \w",
         words="plan planning dream dreamed saving training applying ambition aspiration",
         phrase="anted to ",
-        opening=r"\b(?:want|going|running) (?:to (?:become|be an?|open|start|buy|adopt|learn|study|launch|publish"
+        opening=r"\b(?:want|going|running) (?:to (?:become|be an?|open|start|buy|adopt|launch|publish"
         "|run for|get married|write|own|create|build)|for) ",
     ),
     shape(
         PinKind.FACT,
-        rf"\b(?:i|we)(?:'ve| have)?{LATELY} (?:finished|won|ran|completed|got|made|received|earned|published"
+        rf"\b(?:i|we)(?:'ve| have)?{LATELY} (?:finished|won|ran|completed|got(?= an?\b| my\b| another\b)|made"
+        rf"|received|earned|published"
         rf"|released|recorded|wrote|hosted|organi[sz]ed|started|opened|set up|signed) "
         r"(?:(?:an?|my|our|the|his|her|\d+) )?(?:[\w'-]{1,16} ){0,3}(?:award|prize|tournament|marathon"
         r"|half-marathon|race|championship|"
@@ -247,7 +244,7 @@ LIVES: Final[tuple[PinRule, ...]] = (
         PinKind.FACT,
         rf"\b(?:i|we)(?:'ve| have)?{LATELY} (?:participated in|took part in|attended|went on"
         rf"|signed (?:up )?(?:with )?(?={NAMED})) "
-        rf"(?:(?:an?|our|my|the|this) )?(?:[\w'-]{{1,16}} ){{0,3}}"
+        rf"(?:(?:an?|our|my|the|this) )?(?:[\w'-]{{1,16}} ){{1,3}}"
         rf"(?:trip|cruise|vacation|retreat|honeymoon|tour|hike|conference|workshop|convention|camp|parade|march"
         rf"|event|race|{NAMED})\b"
         r"|\b(?:i|we) (?:were|was) (?:an? )?[\w-]{3,16} for (?:\d{1,2}|two|three|four|five|six|seven|eight|nine"
@@ -260,7 +257,8 @@ LIVES: Final[tuple[PinRule, ...]] = (
     ),
     shape(
         PinKind.LIKING,
-        r"(?:^|[,;:–-] |\b(?:and|but|because|since|so|why|too) )i(?: really| absolutely| always| also| truly"
+        r"(?!.*\b(?:that|this|these|those|here|there)\b)(?:^|[,;:–-] |\b(?:and|but|because|since|so|why"
+        r"|too) )i(?: really| absolutely| always| also| truly"
         r"| totally)? "
         r"(?:love|enjoy|hate|dislike|adore|can't stand|despise) "
         r"(?:to )?(?!it\b|that\b|this\b|these\b|those\b|them\b|their\b|him\b|his\b|her\b|you\b|your\b|how\b|when\b"
