@@ -14,6 +14,8 @@ BENCHMARKS: Final = (
     "record",
     "context",
     "evidence",
+    "summaries",
+    "pins",
     "search",
     "round_trip",
     "processes",

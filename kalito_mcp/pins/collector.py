@@ -3,19 +3,22 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
+from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins
+from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins, is_found_pin, subject_of
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.analysis import index_text
 
 _CHUNK: Final = 500
+_MOST_COMPARED: Final = 500
+"""Only so many of a session's newest pins can become outdated."""
 
 
 class PinCollector:
@@ -45,7 +48,7 @@ class PinCollector:
                     if self._policy.enabled
                     else ()
                 )
-            drafts = self.drafts(messages)
+            drafts = _newest(self.drafts(messages))
             async with self._store.write() as transaction:
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
@@ -57,7 +60,27 @@ class PinCollector:
                     if list(now) != list(messages):
                         continue  # a message was edited or forgotten meanwhile, so its drafts are out of date
                     made += await transaction.conversations.add_pins(session, drafts)
+                    await self._forget_outdated(transaction, session, drafts)
                 await transaction.sessions.set_pinned_seq(session, last)
+
+    async def _forget_outdated(
+        self, transaction: WriteTransaction, session: Session, drafts: Sequence[PinDraft]
+    ) -> None:
+        """Forget the session's older automatic pins about what the drafts say anew: an address, a version."""
+        newer = {subject: draft for draft in drafts if (subject := subject_of(draft.content, draft.pin_type))}
+        if not newer:
+            return
+        scope = Scope(owner=session.owner, session=session.id)
+        kept = {draft.client_key for draft in newer.values()}
+        for pin in await transaction.records.list_records(scope, frozenset({RecordType.PIN}), limit=_MOST_COMPARED):
+            subject = subject_of(pin.text, PinType(str(pin.content["pin_type"]))) if is_found_pin(pin) else ""
+            if subject in newer and pin.client_key not in kept:
+                now_ms = self._clock.now_ms()
+                content = with_changes(pin.content, {DELETED_AT: now_ms})
+                edit = EditDraft(
+                    EditType.DELETE, SYSTEM_EDITOR, now_ms, content, self._counter.count(as_data(pin.text))
+                )
+                await transaction.records.change(pin, edit)
 
     def drafts(self, messages: Sequence[MessageWithImportance]) -> list[PinDraft]:
         """The pins to make from the messages. Where there is no project, the store makes its pins the session's."""
@@ -79,3 +102,13 @@ class PinCollector:
             for message in messages
             for pin in find_pins(message, self._policy)
         ]
+
+
+def _newest(drafts: Sequence[PinDraft]) -> list[PinDraft]:
+    """The drafts without those about something that a later one says anew."""
+    last = {subject_of(draft.content, draft.pin_type): draft.client_key for draft in drafts}
+    return [
+        draft
+        for draft in drafts
+        if not (subject := subject_of(draft.content, draft.pin_type)) or last[subject] == draft.client_key
+    ]

@@ -6,22 +6,23 @@ sentence is read in linear time.
 
 from typing import Final
 
-from kalito_mcp.pins.rules import PinKind, rule_set, shape
+from kalito_mcp.pins.rules import PinKind, shape
 
 
-def _any(words: str) -> str:
+def any_of(words: str) -> str:
+    """A pattern for any of the words."""
     return f"(?:{'|'.join(words.split())})"
 
 
-_NAMED: Final = r"(?-i:[A-Z][\w'.-]{0,40})"
-_LATELY: Final = r"(?: (?:all|both|finally|now|just|also|already|recently|then|mutually))?"
-_RELATIVES: Final = (
+NAMED: Final = r"(?-i:[A-Z][\w'.-]{0,40})"
+LATELY: Final = r"(?: (?:all|both|finally|now|just|also|already|recently|then|mutually))?"
+RELATIVES: Final = (
     "mother father mom dad mum parents sister brother son daughter wife husband partner fiance fiancé fiancee fiancée "
     "girlfriend boyfriend aunt uncle cousin niece nephew grandma grandpa grandmother grandfather granddaughter "
     "grandson stepmother stepfather stepson stepdaughter roommate boss manager landlord neighbor neighbour doctor "
     "dentist therapist dog cat puppy kitten rabbit parrot horse"
 )
-_RELATIVE: Final = _any(_RELATIVES)
+RELATIVE: Final = any_of(RELATIVES)
 _STATE: Final = (
     r"(?:lives?|lived|works?|worked|is (?:called|named|an?|the|from|in|\d|getting married|pregnant|moving|retired)|"
     r"was (?:born|named|diagnosed)|has (?:an?|been|\d|two|three|four)|teaches|studies|studied|moved|passed away|died|"
@@ -52,7 +53,7 @@ _FOODS: Final = "dairy gluten lactose nuts peanuts shellfish eggs alcohol caffei
 _VENTURES: Final = (
     "business store shop studio company startup blog channel podcast restaurant practice band farm bakery gym"
 )
-_PROFESSIONS: Final = (
+PROFESSIONS: Final = (
     "engineer developer teacher nurse doctor student manager designer writer lawyer accountant producer architect "
     "scientist researcher programmer consultant chef artist musician freelancer electrician professor analyst"
 )
@@ -73,13 +74,13 @@ _HEALTH: Final = (
         PinKind.HEALTH,
         r"\b(?:was|were|been|got|is) (?:just |recently )?diagnosed with \w"
         r"|\b(?:i'm|i am|she's|he's|she is|he is) (?:(?:type \d )?diabetic|asthmatic|celiac|coeliac|pregnant)\b"
-        rf"|\b(?:i have|i've got|(?:she|he|{_NAMED}|my {_RELATIVE}) has) (?:type \d )?"
+        rf"|\b(?:i have|i've got|(?:she|he|{NAMED}|my {RELATIVE}) has) (?:type \d )?"
         r"(?:diabetes|asthma|celiac disease|coeliac disease|epilepsy|a pacemaker)\b",
         words="diagnosed diabetic diabetes asthma asthmatic celiac coeliac epilepsy pregnant pacemaker",
     ),
     shape(
         PinKind.HEALTH,
-        rf"\b(?:i|he|she|my {_RELATIVE}|{_NAMED})(?:'m on| am on| is on| (?:\w{{1,12}} )?takes?|"
+        rf"\b(?:i|he|she|my {RELATIVE}|{NAMED})(?:'m on| am on| is on| (?:\w{{1,12}} )?takes?|"
         r" (?:was|is) prescribed)\b.{0,80}\d ?(?:mg|mcg|ml|pills|tablets)\b",
         words="mcg ml pills tablets",
         phrase="mg",
@@ -91,18 +92,18 @@ _IDENTITY: Final = (
         r"\bmy (?:(?:full|last|first|middle|real) )?name(?:'s| is) (?!on\b|in\b|not\b|the\b)\w",
         words="name name's",
     ),
-    shape(PinKind.IDENTITY, rf"^(?:please |just |you can |everyone ){{0,2}}calls? me {_NAMED}", words="call calls"),
+    shape(PinKind.IDENTITY, rf"^(?:please |just |you can |everyone ){{0,2}}calls? me {NAMED}", words="call calls"),
     shape(
         PinKind.IDENTITY,
-        rf"(?-i:\bI(?:'m| am)) {_NAMED}(?: {_NAMED})?(?:, (?:and i'm |and i am )?(?:an?|the) \w|,? from {_NAMED})",
+        rf"(?-i:\bI(?:'m| am)) {NAMED}(?: {NAMED})?(?:, (?:and i'm |and i am )?(?:an?|the) \w|,? from {NAMED})",
         opening=r"I(?:'m| am) [A-Z]",
     ),
 )
 _DECISIONS: Final = (
     shape(
         PinKind.DECISION,
-        rf"\bwe(?:'ve| have)?{_LATELY} (?:decided|agreed|settled|opted) (?:to|on|that|not|against|for|upon|we)\b"
-        rf"|\bwe(?:'ve| have)?{_LATELY} cho(?:se|sen) (?!to (?:believe|think))\w",
+        rf"\bwe(?:'ve| have)?{LATELY} (?:decided|agreed|settled|opted) (?:to|on|that|not|against|for|upon|we)\b"
+        rf"|\bwe(?:'ve| have)?{LATELY} cho(?:se|sen) (?!to (?:believe|think))\w",
         words="decided agreed chose chosen settled opted",
     ),
     shape(
@@ -122,13 +123,13 @@ _DECISIONS: Final = (
 _OWN_DECISIONS: Final = (
     shape(
         PinKind.DECISION,
-        rf"\bi(?:'ve| have)?{_LATELY} (?:decided|opted|settled) (?:to|on|that|not|against|for|upon)\b",
+        rf"\bi(?:'ve| have)?{LATELY} (?:decided|opted|settled) (?:to|on|that|not|against|for|upon)\b",
         words="decided opted settled",
     ),
     shape(
         PinKind.DECISION,
         r"^let'?s (?:all )?(?:go (?:ahead )?with(?! the flow)|use|stick (?:with|to)|stay with|switch to|"
-        r"move to|migrate to|adopt|drop|rename|postpone|choose|pick|settle on) (?!this\b|that\b|it\b|them\b)\w",
+        r"move to|migrate to|adopt|drop|rename|postpone|settle on) (?!this\b|that\b|these\b|those\b|it\b|them\b)\w",
         words="let's lets",
     ),
 )
@@ -141,20 +142,22 @@ _CONTACTS: Final = (
     ),
 )
 _DATES: Final = (
-    shape(PinKind.DATE, rf"\b{_any(_EVENTS)}\b|\bdue (?:on|by|date)\b", words=f"{_EVENTS} due Dr", also=_DATE),
+    shape(PinKind.DATE, rf"\b{any_of(_EVENTS)}\b|\bdue (?:on|by|date)\b", words=f"{_EVENTS} due Dr", also=_DATE),
 )
 _PREFERENCES: Final = (
     shape(
         PinKind.PREFERENCE,
-        rf"\b(?:i|we|my {_RELATIVE}|{_NAMED})(?:'d| would| do)?(?: \w{{1,10}}ly| much| always)? prefers? "
+        rf"\b(?:i|we|my {RELATIVE}|{NAMED})(?:'d| would| do)?(?: \w{{1,10}}ly| much| always)? prefers? "
         r"(?!not to (?:say|talk)|(?:it|that|this)\b)\w",
         words="prefer prefers",
     ),
     shape(
         PinKind.PREFERENCE,
-        rf"^(?:please,? )?(?:always|never) (?:{_any(_WORKING_VERBS)}|make sure)\b(?! up\b| in\b[.!]?$)"
-        r"|^please (?:only|do not|don't) (?!worry|hesitate|tell|forget|be|let|go|stop|give up)\w"
-        rf"|^(?:please )?(?:don't|do not) (?:ever )?{_any(_WORKING_VERBS)} (?!it\b|that\b|this\b|up\b|me\b|yourself)\w"
+        rf"^(?:please,? )?(?:always|never) (?:{any_of(_WORKING_VERBS)}|make sure)\b(?! up\b| in\b[.!]?$)"
+        r"|^please (?:only|do not|don't) (?!worry|hesitate|tell|forget|be|let|go|stop|give up|mix)"
+        r"(?!\w+ (?:it|them|this|that|me|us)\b)\w"
+        rf"|^(?:please )?(?:don't|do not) (?:ever )?{any_of(_WORKING_VERBS)} (?!it\b|that\b|this\b|up\b|me\b"
+        rf"|yourself)\w"
         r"|^(?:please )?avoid (?:using|including|adding|mentioning)\b|^from now on,? \w"
         r"|^(?:please )?(?:remember|note) that (?:i'm|i|we|we're|my|our|the|all|it's)\b",
         words="please Always Never Don't Avoid From Remember Note",
@@ -162,11 +165,11 @@ _PREFERENCES: Final = (
     ),
     shape(
         PinKind.PREFERENCE,
-        rf"\b(?:i'm|i am|(?:my {_RELATIVE}|{_NAMED}) is) (?:an? )?(?:strict )?"
+        rf"\b(?:i'm|i am|(?:my {RELATIVE}|{NAMED}) is) (?:an? )?(?:strict )?"
         r"(?:vegan|vegetarian|pescatarian|left-handed)\b"
         r"|\bi (?:can't|cannot|don't|do not|never|only) (?:eat|drink) "
         r"(?!it\b|that\b|this\b|them\b|much\b|enough\b|to\b)\w"
-        rf"|\bi (?:can't|cannot) have (?:any )?{_any(_FOODS)}\b"
+        rf"|\bi (?:can't|cannot) have (?:any )?{any_of(_FOODS)}\b"
         r"|\bi (?:can't|cannot) stand (?!it\b|that\b|this\b|by\b|when\b|to\b|up\b|the thought)\w",
         words=f"vegan vegetarian pescatarian stand eat drink left-handed {_FOODS}",
     ),
@@ -179,21 +182,21 @@ _PREFERENCES: Final = (
 _FACTS: Final = (
     shape(
         PinKind.FACT,
-        rf"\b(?:my|our) (?:[\w-]{{1,14}} ){{0,2}}{_RELATIVE},? {_NAMED}(?: {_NAMED})?,? "
+        rf"\b(?:my|our) (?:[\w-]{{1,14}} ){{0,2}}{RELATIVE},? {NAMED}(?: {NAMED})?,? "
         rf"(?:(?:who|also|just|now|still) ){{0,2}}{_STATE}"
-        rf"|\b(?:my|our) (?:[\w-]{{1,14}} ){{0,2}}{_RELATIVE}"
-        rf"(?:'s name is| is (?:called|named)| named| called),? {_NAMED}"
+        rf"|\b(?:my|our) (?:[\w-]{{1,14}} ){{0,2}}{RELATIVE}"
+        rf"(?:'s name is| is (?:called|named)| named| called),? {NAMED}"
         r"|\bmy (?:(?:older|younger|big|little|oldest|youngest|elder|late|twin|best) )?"
-        rf"{_RELATIVE} (?:also |just |now |still )?"
+        rf"{RELATIVE} (?:also |just |now |still )?"
         r"(?:lives|works (?:as|at|for|in)|was born|studies|teaches|moved (?:to|from)|passed away|died|turned \d|"
         r"turns \d|is \d|is from|is an? (?!bit|little|lot|great|good|huge|big|real|true|joy|blessing|gem|handful|star)"
         r"[\w-]{3,})\b",
-        words=_RELATIVES,
+        words=RELATIVES,
     ),
     shape(
         PinKind.FACT,
         rf"\b(?:i|we)(?:'ve got| have| got| adopted)(?: just)? (?:an?|two|three|\d) (?:[\w-]{{1,14}} ){{0,3}}"
-        rf"(?:named|called) {_NAMED}"
+        rf"(?:named|called) {NAMED}"
         r"|\bi(?:'ve got| have) (?:an? |one |two |three |four |five |six |\d{1,2} )(?:[\w-]{1,14} ){0,2}"
         r"(?:kids|children|sisters?|brothers?|dogs?|cats?|sons?|daughters?|siblings)\b",
         words="kids children sisters brothers dogs cats sons daughters siblings sister brother son daughter dog cat "
@@ -201,10 +204,10 @@ _FACTS: Final = (
     ),
     shape(
         PinKind.FACT,
-        rf"\b(?:i|we)(?:'ve| have)?{_LATELY} (?:adopted|bought|sold|opened|launched|published|founded|"
+        rf"\b(?:i|we)(?:'ve| have)?{LATELY} (?:adopted|bought|sold|opened|launched|published|founded|"
         r"inherited|enrolled in|signed up for|graduated (?:from|with)|joined|won|donated|passed|completed) "
-        rf"(?:(?:an?|my|our|the|two|three|another) (?!lot|bit|few|door|file|box|call|meeting|time)\w|{_NAMED})"
-        rf"|\bi(?:'ve| have)?{_LATELY} (?:lost|quit|left|started|got|landed) my (?:\w{{1,14}} )?job\b"
+        rf"(?:(?:an?|my|our|the|two|three|another) (?!lot|bit|few|door|file|box|call|meeting|time)\w|{NAMED})"
+        rf"|\bi(?:'ve| have)?{LATELY} (?:lost|quit|left|started|got|landed) my (?:\w{{1,14}} )?job\b"
         r"|\b(?:i|we)(?:'ve| have|'m|'re| am| are)? (?:just |recently |finally )?(?:got |been |was |were )?"
         r"(?:hired|fired|laid off|promoted|engaged|married|divorced)\b"
         r"|\bi started \w{2,14}ing (?:[\w-]{1,14} ){0,3}(?:\w{2,7}|\d{1,2}) (?:years|months) ago\b"
@@ -216,13 +219,14 @@ _FACTS: Final = (
         PinKind.FACT,
         r"\b(?:i'm|i am|we're|we are|i|we)(?:'ve| have)? (?:just |finally |now |recently )?"
         r"(?:started|starting|opened|opening|launched|launching|run|running|own) (?:up )?(?:my|our|an?) (?:own )?"
-        rf"(?:[\w-]{{1,16}} ){{0,2}}{_any(_VENTURES)}\b",
+        rf"(?:[\w-]{{1,16}} ){{0,2}}{any_of(_VENTURES)}\b",
         words=_VENTURES,
     ),
     shape(
         PinKind.FACT,
         r"\b(?:i|we)(?:'ve| have) (?:known|had|worked|played|lived|owned|practiced|run|been (?:\w{3,12}ing|married|"
-        r"together|vegan|vegetarian|sober|an?)) (?!it\b|them\b|this\b|that\b|here\b).{0,60}?\b(?:for|since) "
+        r"together|vegan|vegetarian|sober|an?)) (?!for\b|since\b|(?:on |with |at )?(?:it|them|this|that)\b|them\b"
+        r"|this\b|that\b|here\b).{0,60}?\b(?:for|since) "
         r"(?:(?:about|over|almost|nearly|around|more than|the (?:last|past)) )?"
         r"(?:(?:\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|fifteen|twenty) (?:years|months|decades)"
         r"|(?:19|20)\d\d|i was (?:\d|a kid|a child|young|little))",
@@ -231,27 +235,27 @@ _FACTS: Final = (
     ),
     shape(
         PinKind.FACT,
-        rf"\bnamed (?:him|her|it|them) {_NAMED}|\b(?:his|her|its|their) names? (?:is|are) {_NAMED}"
-        rf"|\b(?:i|we) (?:call|called) (?:him|her|them) {_NAMED}",
+        rf"\bnamed (?:him|her|it|them) {NAMED}|\b(?:his|her|its|their) names? (?:is|are) {NAMED}"
+        rf"|\b(?:i|we) (?:call|called) (?:him|her|them) {NAMED}",
         words="named name names call called",
     ),
     shape(
         PinKind.FACT,
         rf"\b(?:i'm|i am|we're|we are|i'll be|we'll be) "
-        rf"(?:flying|travell?ing|moving|driving|relocating) (?:back )?to (?:the )?{_NAMED}",
+        rf"(?:flying|travell?ing|moving|driving|relocating) (?:back )?to (?:the )?{NAMED}",
         words="flying traveling travelling moving driving relocating",
     ),
     shape(
         PinKind.FACT,
         r"\b(?:i|we)(?: currently| now| still| actually)? (?:live|grew up|was born|was raised) (?:in|at|near|on) "
         r"(?!peace|fear|the moment|a world)\w"
-        rf"|\b(?:i|we)(?:'ve| have)?{_LATELY} moved (?:here |back |away )?(?:to|from|into) (?:the )?{_NAMED}"
-        rf"|\b(?:i'm|i am|we're|we are) (?:currently |now |still )?living (?:in|near) {_NAMED}",
+        rf"|\b(?:i|we)(?:'ve| have)?{LATELY} moved (?:here |back |away )?(?:to|from|into) (?:the )?{NAMED}"
+        rf"|\b(?:i'm|i am|we're|we are) (?:currently |now |still )?living (?:in|near) {NAMED}",
         words="live born grew raised moved living",
     ),
     shape(
         PinKind.FACT,
-        rf"\b(?:i'm|i am|we're|we are) (?:originally )?from {_NAMED}",
+        rf"\b(?:i'm|i am|we're|we are) (?:originally )?from {NAMED}",
         words="originally",
         phrase="m from ",
     ),
@@ -259,24 +263,24 @@ _FACTS: Final = (
         PinKind.FACT,
         r"\bi(?: currently| now| also| still)? work (?:as (?:an?|the)|at|for) "
         r"(?!it\b|that\b|this\b|them\b|my best|home)\w"
-        rf"|\bi(?:'m| am) working (?:as an?|at {_NAMED}|for {_NAMED})\b"
-        rf"|\bi(?:'ve| have)?{_LATELY} (?:started|got|landed|accepted) (?:an?|my|the) (?:new )?job (?:as|at|in|with)\b",
+        rf"|\bi(?:'m| am) working (?:as an?|at {NAMED}|for {NAMED})\b"
+        rf"|\bi(?:'ve| have)?{LATELY} (?:started|got|landed|accepted) (?:an?|my|the) (?:new )?job (?:as|at|in|with)\b",
         words="job",
         opening=r" work(?:ing)? (?:as|at|for) ",
     ),
     shape(
         PinKind.FACT,
-        rf"\bi(?:'m| am) (?:an?|the) (?:[\w/-]{{1,18}} ){{0,4}}{_any(_PROFESSIONS)}\b"
+        rf"\bi(?:'m| am) (?:an?|the) (?:[\w/-]{{1,18}} ){{0,4}}{any_of(PROFESSIONS)}\b"
         r"|\bi(?:'m| am| just turned) \d{1,3} years old\b",
-        words=_PROFESSIONS,
+        words=PROFESSIONS,
         phrase="years old",
     ),
     shape(
         PinKind.TECHNICAL,
-        rf"\b(?:our|my|the) (?:[\w-]{{1,18}} ){{0,3}}{_any(_SYSTEMS)} (?:\w{{1,12}}ly |now )?"
+        rf"\b(?:our|my|the) (?:[\w-]{{1,18}} ){{0,3}}{any_of(_SYSTEMS)} (?:\w{{1,12}}ly |now )?"
         r"(?:(?:runs|listens|lives|sits|is (?:hosted|deployed|running|stored|located|written|built|served|backed)) "
         r"(?:on|at|in|with|under|behind|by|from) (?!it\b|that\b|this\b|time\b|the background\b|me\b)\w"
-        rf"|uses (?:{_NAMED}|`)|is at \S{{0,60}}[/.:\d])",
+        rf"|uses (?:{NAMED}|`)|is at \S{{0,60}}[/.:\d])",
         words=_SYSTEMS,
     ),
     shape(
@@ -287,10 +291,15 @@ _FACTS: Final = (
     shape(
         PinKind.TECHNICAL,
         r"\bwe(?:'re| are)? (?:currently |now |all )?(?:use|using|run on|deploy(?:ing)? (?:to|on|with)|"
-        rf"host(?:ing)? (?:on|with)) (?:an? )?(?:{_NAMED}|`)"
-        rf"|\bi(?:'m| am) using {_NAMED}(?: {_NAMED})? (?:version )?v?\d[\w.]{{0,12}}",
+        rf"host(?:ing)? (?:on|with)) (?:an? )?(?:{NAMED}|`)",
         words="using deploy",
         phrase="e use ",
+    ),
+    shape(
+        PinKind.FACT,
+        rf"\bi(?:'m| am) using (?P<of>{NAMED}(?: {NAMED})?) (?:version )?v?\d[\w.]{{0,12}}",
+        words="using",
+        subject="version",
     ),
 )
 _TERM: Final = (
@@ -319,7 +328,16 @@ _CONCEPTS: Final = (
     ),
 )
 
-USER_RULES: Final = rule_set(
-    (*_HEALTH, *_IDENTITY, *_DECISIONS, *_OWN_DECISIONS, *_CONTACTS, *_DATES, *_PREFERENCES, *_FACTS, *_CONCEPTS)
+RULES: Final = (
+    *_HEALTH,
+    *_IDENTITY,
+    *_DECISIONS,
+    *_OWN_DECISIONS,
+    *_CONTACTS,
+    *_DATES,
+    *_PREFERENCES,
+    *_FACTS,
+    *_CONCEPTS,
 )
-ASSISTANT_RULES: Final = rule_set((*_DECISIONS, *_CONCEPTS))
+"""In order of importance."""
+DECISIONS: Final = _DECISIONS

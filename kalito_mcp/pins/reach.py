@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from kalito_mcp.domain.records import Origin, PinType, Reach
-from kalito_mcp.pins.english import USER_RULES
+from kalito_mcp.pins.rule_sets import USER_RULES
 from kalito_mcp.pins.rules import PinKind
 from kalito_mcp.text.lazy_pattern import lazy
 
@@ -18,7 +18,7 @@ _LONGEST_NOTE: Final = 400
 
 _MAX_READ: Final = 2_000
 _OF_PERSON: Final = frozenset(
-    {PinKind.WISH, PinKind.HEALTH, PinKind.IDENTITY, PinKind.CONTACT, PinKind.PREFERENCE, PinKind.FACT}
+    {PinKind.WISH, PinKind.HEALTH, PinKind.IDENTITY, PinKind.CONTACT, PinKind.PREFERENCE, PinKind.FACT, PinKind.LIKING}
 )
 _OF_PROJECT: Final = frozenset({PinKind.DECISION, PinKind.TECHNICAL, PinKind.CONCEPT})
 _OF_SESSION: Final = frozenset({PinKind.DATE, PinKind.CODE})

@@ -2,7 +2,7 @@
 
 A rule is tried if the message contains one of its words, its phrase or its opening. It applies to a sentence that
 its pattern matches, and its second pattern too if it has one. The first rule that applies decides. The rules
-themselves are in `pins.english`.
+themselves are in `pins.english`, `pins.lives` and `pins.elsewhere`.
 """
 
 import re
@@ -26,6 +26,7 @@ class PinKind(StrEnum):
     WISH = "wish"
     FACT = "fact"
     TECHNICAL = "technical"
+    LIKING = "liking"
     CODE = "code"
     CONCEPT = "concept"
 
@@ -41,9 +42,20 @@ IMPORTANCE: Final[Mapping[PinKind, float]] = {
     PinKind.WISH: 0.7,
     PinKind.FACT: 0.66,
     PinKind.TECHNICAL: 0.66,
+    PinKind.LIKING: 0.6,
     PinKind.CODE: 0.58,
     PinKind.CONCEPT: 0.56,
 }
+
+
+DOUBT: Final = lazy(
+    r"\b(?:if|unless|suppose|supposing|imagine|pretend|hypothetically|might|maybe|perhaps|possibly|probably|could|"
+    r"wish|wished|wonder|wondering|hope|hoping|(?:not|n't) (?:really )?(?:sure|certain)|n't know|thinking (?:of|about)|"
+    r"considering|should (?:i|we)|would (?:i|we|you)|want(?:ed)? to (?:know|ask)|for example|e\.g|joking|"
+    r"kidding|used to be|said|says|told|asked|asks|claims|according to)\b",
+    re.IGNORECASE,
+)
+"""English words of doubt, and of others' words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +68,11 @@ class PinRule:
     opening: Callable[[], re.Pattern[str]] | None
     pattern: Callable[[], re.Pattern[str]]
     also: Callable[[], re.Pattern[str]] | None
+    subject: str
+    """What there is only one of: a newer pin about it replaces the older. The group `of` in the pattern, if there is
+    one, says of what. Empty: there may be many."""
+    doubt: Callable[[], re.Pattern[str]]
+    """A sentence with one of these words is not pinned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +108,15 @@ class RuleSet:
 
 
 def shape(
-    kind: PinKind, pattern: str, *, words: str = "", phrase: str = "", opening: str = "", also: str = ""
+    kind: PinKind,
+    pattern: str,
+    *,
+    words: str = "",
+    phrase: str = "",
+    opening: str = "",
+    also: str = "",
+    subject: str = "",
+    doubt: Callable[[], re.Pattern[str]] = DOUBT,
 ) -> PinRule:
     """A rule. Its words in lower case also match their capitalised forms."""
     forms = tuple(dict.fromkeys(form for word in words.split() for form in (word, word[0].upper() + word[1:])))
@@ -102,6 +127,8 @@ def shape(
         lazy(opening) if opening else None,
         lazy(pattern, re.IGNORECASE),
         lazy(also, re.IGNORECASE) if also else None,
+        subject,
+        doubt,
     )
 
 

@@ -42,6 +42,8 @@ scope `person` if every conversation should know it, or `project`.
 gone, call forget; restore undoes that. memory_history shows who changed what, list_tasks what is to be done.
 - At a good stopping point, call summarize_session with your own summary of the messages that have none yet. When the \
 conversation is over for good, call finalize_session.
+- Automatic summaries and pins only quote. Where the reason or the outcome matters, your own, by \
+summarize_session(summary=...) or create_pin, is better and cheap.
 
 session_id names the conversation. If the host provides one, you can leave it out; otherwise keep the one that \
 record_messages returns and send it with every call.

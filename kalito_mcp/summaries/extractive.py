@@ -22,16 +22,18 @@ from kalito_mcp.summaries.salience import (
     is_informative,
     score,
 )
-from kalito_mcp.summaries.selection import Candidate, choose, lines, trim
+from kalito_mcp.summaries.selection import Candidate, choose, lines, tighten, trim
 from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
+from kalito_mcp.text.times.annotation import languages_of, with_dates
 
 NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
 NOTHING_IN_SIGHT: Final = "What was said here is forgotten or hidden."
 """The summary of a range in which every message is forgotten or hidden."""
 
 _MAX_TOPICS: Final = 5
+_MAX_READ_FOR_LANGUAGE: Final = 120
 _MAX_SPEAKER: Final = 40
 # A longer message is a paste, whose middle is seldom news: only its beginning and end are read.
 _MAX_HEAD_CHARS: Final = 24_000
@@ -53,6 +55,7 @@ _SPOKEN: Final = lazy(rf"([^:]{{1,{_MAX_SPEAKER}}}): (.+)")
 def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: int) -> str:
     """Return a head line with counts and topics, then the best sentences in order of time, a line a turn.
 
+    A time that depends on when it was said has its date behind it: last Friday (2023-08-18).
     The text has at most `max_chars` characters, and a head line if `max_chars` is 40 or more. A question is kept only
     if no sentence of its answer is. Hidden messages do not count. No messages: NOTHING_TO_SUMMARIZE; all of them
     hidden: NOTHING_IN_SIGHT.
@@ -67,8 +70,15 @@ def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: 
     if room < _MIN_ROOM:
         return head
     speakers = [_speaker_label(message) for message in messages]
+    languages = languages_of(" ".join(message.text[:_MAX_READ_FOR_LANGUAGE] for message in messages))
     spoken = [
-        _extract_all(_trusted(split_sentences(_drop_middle(message.text)), message.origin)) for message in messages
+        _extract_all(
+            [
+                with_dates(sentence, message.created_at, languages)
+                for sentence in _trusted(split_sentences(_drop_middle(message.text)), message.origin)
+            ]
+        )
+        for message in messages
     ]
     candidates = _candidates(
         spoken,
@@ -169,7 +179,7 @@ def _candidates(
     importance: Sequence[float],
     room: int,
 ) -> list[Candidate]:
-    """Score the informative sentences, in order, trimmed to leave room for others."""
+    """Score the informative sentences, in order, without what says little and trimmed to leave room for others."""
     frequency = group_frequency(groups)
     known_names = frozenset(name for group in groups for sentence in group for name in sentence.names)
     addressed = addressed_names(list(dict.fromkeys(name for names in speakers for name in names)), groups)
@@ -187,8 +197,11 @@ def _candidates(
                 continue
             longest = min(limit, room - len(speaker) - 3)
             kept = sentence
-            if len(sentence.text) > longest:
-                kept = extract_features(trim(sentence.text, longest, worth))
+            text = sentence.text if sentence.is_question else tighten(sentence.text, worth)
+            if len(text) > longest:
+                text = trim(text, longest, worth)
+            if text != sentence.text:
+                kept = extract_features(text)
                 # A question without its end is still a question, but the first of several clauses may be a statement.
                 if sentence.is_question and len(clauses(sentence.text)) == 1:
                     kept = replace(kept, is_question=True)

@@ -92,13 +92,13 @@ class SummaryRewriter:
                 else one
                 for one in await transaction.conversations.messages(session, first_seq=first, last_seq=last)
             ]
-            return summarize_messages(messages, max_chars=self._policy.extractive_max_characters)
+            return summarize_messages(messages, max_chars=self._policy.extractive_characters(messages))
         parts = [
             replace(one, summary="") if one.id == gone or one.origin.distrust > distrust else one
             for one in await transaction.conversations.summaries(session, level=level - 1, after_seq=first - 1)
             if one.end_seq <= last
         ]
-        return fold_summaries(parts, max_chars=self._policy.extractive_fold_max_characters)
+        return fold_summaries(parts, max_chars=self._policy.fold_characters(parts))
 
 
 async def _summaries_above(transaction: WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:

@@ -17,6 +17,7 @@ from typing import Final
 from kalito_mcp.text.analysis import fold
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import UNSPACED
+from kalito_mcp.text.times.annotation import DATED
 from kalito_mcp.text.times.other_languages import calendar_words
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, SHORT_MONTHS, WEEKDAY_NAMES
 
@@ -25,14 +26,14 @@ from kalito_mcp.text.times.vocabulary import MONTH_NAMES, SHORT_MONTHS, WEEKDAY_
 class SaliencePolicy:
     """Points for each feature. A `_cap` limits how often it counts; `cue_cap` limits the points of all cues."""
 
-    term: int = 8
+    term: int = 6
     shared_term: int = 1
     shared_cap: int = 3
-    number: int = 14
+    number: int = 20
     number_cap: int = 3
-    date: int = 14
+    date: int = 20
     date_cap: int = 2
-    name: int = 14
+    name: int = 22
     name_cap: int = 3
     cue_cap: int = 48
     first_person: int = 12
@@ -50,7 +51,8 @@ DEFAULT_SALIENCE: Final = SaliencePolicy()
 
 @dataclass(frozen=True, slots=True)
 class SentenceFeatures:
-    """`folded` has the words in order, `names` the capitalised ones after the first, `numbers` those with a digit."""
+    """`folded` has the words in order, `names` the capitalised ones after the first and identifiers like `parse_date`,
+    `numbers` those with a digit."""
 
     text: str
     folded: tuple[str, ...]
@@ -69,6 +71,7 @@ _WORD: Final = lazy(rf"[{UNSPACED}]++|[^{_PUNCTUATION}{UNSPACED}]++(?:[-'’._:/
 _UNSPACED: Final = lazy(rf"[{UNSPACED}]")
 _BARE_LABEL: Final = lazy(r"\[(?:[^\[\]\s]{1,20} )?code\]\.?")
 _ANY_DIGIT: Final = lazy(r"\d")
+_DATED: Final = lazy(DATED)
 
 _QUESTION_ENDS: Final = ("?", "？", "؟", '?"', "?”", "?)", "吗。", "か。", "か", "吗", "呢")
 
@@ -175,8 +178,8 @@ _NEGATIONS: Final = frozenset("not no never without nor neither none cannot nich
 
 
 def extract_features(text: str) -> SentenceFeatures:
-    """Fold the words of a sentence, and find its terms, names and numbers."""
-    words = _WORD().findall(text)
+    """Fold the words of a sentence, and find its terms, names and numbers. Dates by `with_dates` do not count."""
+    words = _WORD().findall(_DATED().sub("", text) if "(" in text else text)
     folded = tuple(map(str.casefold, words))
     if "’" in text:
         folded = tuple(word.replace("’", "'") for word in folded)
@@ -186,7 +189,7 @@ def extract_features(text: str) -> SentenceFeatures:
     for position, (word, low) in enumerate(zip(words, folded, strict=True)):
         if low in STOPWORDS or low in _CONDITIONAL:
             continue
-        if position and word[0].isupper() and not is_shouted:
+        if (position and word[0].isupper() and not is_shouted) or "_" in word or "@" in word or "://" in word:
             names.append(low)
         if low in FILLER:
             continue
@@ -303,6 +306,7 @@ def stem(folded: str) -> str:
 
 
 def distinguishing_words(sentence: SentenceFeatures) -> frozenset[str]:
-    """Return the numbers and negations: sentences that differ in these mean different things."""
+    """Return the numbers, added dates and negations: sentences that differ in these mean different things."""
     negations = [word for word in sentence.folded if word in _NEGATIONS or word.endswith("n't")]
-    return frozenset(negations).union(sentence.numbers)
+    dates = _DATED().findall(sentence.text) if "(" in sentence.text else ()
+    return frozenset(negations).union(sentence.numbers, dates)

@@ -15,8 +15,13 @@ from kalito_mcp.text.sentences import ELLIPSIS, clauses, cut
 
 _MAX_POOL: Final = 240
 _MIN_POINTS: Final = 14
+# In a summary of summaries: more than a few words about nobody, at no time.
+_MIN_LASTING_POINTS: Final = 42
 # Characters added to every sentence's length: without them, splinters would have the most points per character.
-_SENTENCE_PRICE: Final = 70
+_SENTENCE_PRICE: Final = 50
+# A clause at the end of a sentence needs as many points to stay: a name and a term more, or a decision.
+_MIN_LAST_CLAUSE: Final = 30
+_MIN_SAVED: Final = 16
 _NEAR_IDENTICAL: Final = 75
 _MIN_COMPARED: Final = 3
 _REDUNDANCY_WEIGHT: Final = 90
@@ -37,6 +42,24 @@ class Candidate:
     sentence: SentenceFeatures
     points: int
     answer_group: int | None = None
+
+
+def tighten(text: str, worth: Callable[[SentenceFeatures], int]) -> str:
+    """Drop the clauses at the end that say little; an ellipsis marks that. Brackets and quotations stay whole."""
+    parts = clauses(text)
+    kept = len(parts)
+    while kept and not _says_much(parts[kept - 1], worth):
+        kept -= 1
+    if kept in {0, len(parts)}:
+        return text
+    shorter = "".join(parts[:kept]).strip(" ,;—–-")
+    is_whole = shorter.count("(") == shorter.count(")") and shorter.count('"') % 2 == 0
+    return shorter + ELLIPSIS if is_whole and len(text) - len(shorter) >= _MIN_SAVED else text
+
+
+def _says_much(clause: str, worth: Callable[[SentenceFeatures], int]) -> bool:
+    found = extract_features(clause)
+    return bool(found.numbers) or worth(found) >= _MIN_LAST_CLAUSE
 
 
 def trim(text: str, max_chars: int, worth: Callable[[SentenceFeatures], int]) -> str:
@@ -69,12 +92,13 @@ def trim(text: str, max_chars: int, worth: Callable[[SentenceFeatures], int]) ->
 def choose(candidates: Sequence[Candidate], room: int, *, share: int | None = None) -> list[Candidate]:
     """Choose candidates, in order, whose lines and line feeds fit into `room` characters.
 
-    With a `share`, every group first gets up to that many characters. Questions with an answer in the range come
+    With a `share`, which a summary of summaries has, every group first gets up to that many characters, and what is
+    said of nobody and nothing in particular is left out. Questions with an answer in the range come
     last, and are kept only if no sentence of the answer is.
     """
     open_ones = [candidate for candidate in candidates if candidate.answer_group is None]
     answered = [candidate for candidate in candidates if candidate.answer_group is not None]
-    chosen = _Choice(room)
+    chosen = _Choice(room, _MIN_POINTS if share is None else _MIN_LASTING_POINTS)
     if share is not None:
         by_group: dict[int, list[Candidate]] = {}
         for candidate in open_ones:
@@ -105,9 +129,10 @@ def lines(kept: Sequence[Candidate]) -> list[str]:
 class _Choice:
     """The candidates kept so far, always in order and within the room."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, least: int) -> None:
         self.kept: list[Candidate] = []
         self._room = room
+        self._least = least
         self._length = 0
         self._group_sizes: dict[int, int] = {}
 
@@ -119,7 +144,7 @@ class _Choice:
         """
         ceiling = self._room if limit is None else min(self._room, self._length + limit)
         taken = {candidate.order for candidate in self.kept}
-        waiting = [c for c in pool if c.points >= _MIN_POINTS and c.order not in taken]
+        waiting = [c for c in pool if c.points >= self._least and c.order not in taken]
         if len(waiting) > _MAX_POOL:
             waiting = sorted(sorted(waiting, key=_own_value, reverse=True)[:_MAX_POOL], key=_order)
         offers = [_Offer(candidate, self._group_sizes.get(candidate.group, 0)) for candidate in waiting]

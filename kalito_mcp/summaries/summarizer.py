@@ -23,6 +23,9 @@ from kalito_mcp.summaries.validation import ValidationPolicy, find_flaw
 
 _log: Final = logging.getLogger("kalito.summaries")
 
+_SHORT: Final = 240
+"""Characters that a summary without a model may have, however short its messages are."""
+
 
 @dataclass(frozen=True, slots=True)
 class SummaryPolicy(Policy):
@@ -30,7 +33,9 @@ class SummaryPolicy(Policy):
 
     `_max_tokens` limits a model's answer; all other lengths are characters. `cloud_max_characters` admits the 200
     words that the cloud prompt asks for. The prompt limits keep a long range inside a small context; they count only
-    the conversation.
+    the conversation. Without a model, a summary of messages has at most that ratio of their length, or 240 if that is
+    more, and a summary of summaries `extractive_fold_max_characters`, and `extractive_fold_more_characters` for each
+    further level.
     """
 
     cloud_model: str = "gpt-4.1-mini"
@@ -44,7 +49,19 @@ class SummaryPolicy(Policy):
     local_prompt_characters: int = 6_000
     cloud_prompt_characters: int = 48_000
     extractive_max_characters: int = 800
-    extractive_fold_max_characters: int = 800
+    extractive_max_ratio: float = 0.205
+    extractive_fold_max_characters: int = 900
+    extractive_fold_more_characters: int = 1_100
+
+    def extractive_characters(self, messages: Sequence[MessageWithImportance]) -> int:
+        """Return the most characters of a summary of these messages without a model."""
+        share = int(self.extractive_max_ratio * sum(len(message.text) for message in messages))
+        return min(self.extractive_max_characters, max(_SHORT, share))
+
+    def fold_characters(self, summaries: Sequence[ConversationSummary]) -> int:
+        """Return the most characters of a summary of these summaries without a model: more, the higher its level."""
+        level = max((summary.level for summary in summaries), default=0)
+        return self.extractive_fold_max_characters + self.extractive_fold_more_characters * level
 
     def validation(self, *, is_local: bool) -> ValidationPolicy:
         """Return the limits for the answer of a local or a cloud model."""
@@ -100,14 +117,14 @@ class Summarizer:
         """
         shown = [message for message in messages if not message.is_hidden]
         if not shown:
-            return _extractive(summarize_messages(messages, max_chars=self._policy.extractive_max_characters))
+            return _extractive(summarize_messages(messages, max_chars=self._policy.extractive_characters(messages)))
         return await self._write(
             session_model,
             local_prompt=LOCAL_SUMMARY,
             cloud_prompt=CLOUD_SUMMARY,
             lines=[f"{message.speaker}: {message.text}" for message in shown],
             sources=[message.text for message in shown],
-            without_model=lambda: summarize_messages(messages, max_chars=self._policy.extractive_max_characters),
+            without_model=lambda: summarize_messages(messages, max_chars=self._policy.extractive_characters(messages)),
         )
 
     async def fold(self, summaries: Sequence[ConversationSummary], *, session_model: str | None) -> WrittenSummary:
@@ -117,14 +134,14 @@ class Summarizer:
         """
         parts = keep_informative(summaries)
         if not parts:
-            return _extractive(fold_summaries(summaries, max_chars=self._policy.extractive_fold_max_characters))
+            return _extractive(fold_summaries(summaries, max_chars=self._policy.fold_characters(summaries)))
         return await self._write(
             session_model,
             local_prompt=SUMMARY_OF_SUMMARIES,
             cloud_prompt=SUMMARY_OF_SUMMARIES,
             lines=[f"Part {place}: {part.summary}" for place, part in enumerate(parts, start=1)],
             sources=[part.summary for part in parts],
-            without_model=lambda: fold_summaries(summaries, max_chars=self._policy.extractive_fold_max_characters),
+            without_model=lambda: fold_summaries(summaries, max_chars=self._policy.fold_characters(summaries)),
         )
 
     async def _write(

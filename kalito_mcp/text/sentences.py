@@ -58,7 +58,7 @@ _OPENER: Final = lazy(
     rf"|(?:(?i:{_GREETINGS})\b(?: [A-Z][\w'’-]{{0,20}})?|(?i:{_INTERJECTIONS})\b)"
     r"(?:\s?[,!.…:;–—]|\s-(?=\s))++\s*"
 )
-_CLAUSE: Final = lazy(r"[,;:]\s+|\s[-–—]{1,2}\s|—|[，；：、،؛]|\s(?=\()|(?<=\))\s")
+_CLAUSE: Final = lazy(r"[,;:]\s+|\s[-–—]{1,2}\s|—|[，；：、،؛]|\s(?=\((?!(?:about )?\d{4}))|(?<=\D\))\s")
 
 _ASKED: Final = r"(?:[,;–—]| -)\s(?:(?:so|and|but|then)\s)?(?:also\s)?"
 _REQUEST: Final = lazy(rf"{_ASKED}(?:can|could|would|will)\s(?:you|someone|somebody)\b", re.IGNORECASE)

@@ -31,7 +31,7 @@ def _contents(text: str, role: Role = Role.USER, name: str | None = None) -> lis
         "I'm originally from Sweden.",
         "I work as a nurse in the city hospital.",
         "I have two kids and a dog.",
-        "I lost my job as a banker last week.",
+        "I lost my job as a banker in March.",
         "My dog is called Rex.",
         "Our API runs on port 8080.",
         "The production database is hosted on Hetzner.",
@@ -102,18 +102,42 @@ def test_preferences_are_pinned(text: str) -> None:
         "WAL stands for write-ahead log.",
     ],
 )
-@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
-def test_definitions_are_pinned_as_concepts(text: str, role: Role) -> None:
-    (pin,) = find_pins(_message(text, role))
+def test_a_user_s_definitions_are_pinned_as_concepts_and_an_assistant_s_lessons_are_not(text: str) -> None:
+    (pin,) = find_pins(_message(text))
     assert (pin.content, pin.pin_type) == (text, PinType.CONCEPT)
+    assert find_pins(_message(text, Role.ASSISTANT)) == []
 
 
-@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
-def test_a_code_block_with_a_definition_is_pinned_by_its_first_lines(role: Role) -> None:
-    text = "Here it is:\n```python\nimport re\n\ndef parse_date(text):\n    return text.strip()\n```\nDone."
-    (pin,) = find_pins(_message(text, role))
+CODE = "```python\nimport re\n\ndef parse_date(text):\n    return text.strip()\n```"
+
+
+@pytest.mark.parametrize(
+    "prose",
+    ["This works: ", "Our final version: ", "Keep this one. ", "It finally works now! "],
+)
+def test_a12_code_that_works_or_is_final_is_pinned_by_its_first_lines(prose: str) -> None:
+    (pin,) = find_pins(_message(f"{prose}\n{CODE}\nDone."))
     assert pin.content == "python: def parse_date(text):\n    return text.strip()"
     assert pin.pin_type is PinType.CODE
+
+
+@pytest.mark.parametrize(
+    ("prose", "role"),
+    [
+        ("Here it is:", Role.USER),
+        ("This works, but it fails for May.", Role.USER),
+        ("Is this the final version?", Role.USER),
+        ("This works, can you help me with the tests?", Role.USER),
+        ("Here is the final version:", Role.ASSISTANT),
+    ],
+)
+def test_a12_code_in_the_making_is_not_pinned(prose: str, role: Role) -> None:
+    assert find_pins(_message(f"{CODE}\n{prose}", role)) == []
+
+
+def test_a12_a_command_that_worked_is_pinned() -> None:
+    assert _contents("This works:\n```sh\nmake migrate ENV=staging\n```") == ["sh: make migrate ENV=staging"]
+    assert _contents("`npm ci --force` fixed it.") == ["`npm ci --force` fixed it."]
 
 
 @pytest.mark.parametrize("code", ["x = 1\nprint(x)", "pip install kalito", "", "# Class of 2020"])
@@ -240,7 +264,7 @@ def test_every_kind_is_less_important_than_a_pin_that_somebody_asked_for() -> No
 
 def test_code_that_differs_in_one_sign_has_another_key() -> None:
     keys = {
-        find_pins(_message(f"```python\ndef same(a, b):{space}return a {sign} b\n```"))[0].client_key
+        find_pins(_message(f"This works:\n```python\ndef same(a, b):{space}return a {sign} b\n```"))[0].client_key
         for sign, space in (("==", "\n    "), ("!=", "\n    "), ("==", "\n\n\t"))
     }
     assert len(keys) == 2

@@ -42,6 +42,25 @@ def written_dates(tokens: list[en.Token]) -> list[Found]:
     return _all(words, lambda place: words.calendar(place, is_sure=False))
 
 
+def relative_names(tokens: list[en.Token], today: int) -> list[tuple[Days, int, int]]:
+    """The names of days that depend on today, each with its place and the place after it.
+
+    A bare weekday may be the last or the next, and `the past two weeks` is a length: both are left out.
+    """
+    words, timeless = (_TimeWords(tokens, day, is_exact=False) for day in (today, None))
+    found: list[tuple[Days, int, int]] = []
+    place = 0
+    while place < len(tokens):
+        step = words.name(place) if tokens[place].may_begin else None
+        if step is None or words.is_vague(place, step[1]):
+            place += 1
+            continue
+        if isinstance(step[0], Days) and timeless.name(place) != step:
+            found.append((step[0], place, step[1]))
+        place = step[1]
+    return found
+
+
 def _all(words: DateWords, name_at: Callable[[int], Step]) -> list[Found]:
     """The name that begins at each word, skipping the words of the names found before."""
     found = []
@@ -85,6 +104,18 @@ class _TimeWords(DateWords):
         if word in {"between", "from"}:
             return self._range(self.after_the(place + 1), is_sure=True)
         return self._range(place, is_sure=False)
+
+    def name(self, place: int) -> Step:
+        """The name that begins at this word, without the words for a range or an open end before it."""
+        return self._name(place, is_sure=False)
+
+    def is_vague(self, place: int, end: int) -> bool:
+        """Whether it is a bare weekday or weekend, or a length of time until today or from it."""
+        if end - place == 1:
+            return self.word(place) in en.WEEKDAYS or self.word(place) == "weekend"
+        return self.word(place) == "past" or (
+            self.word(place) in en.BESIDE_TODAY and self._count(place + 1) is not None
+        )
 
     # --- ranges
 

@@ -88,6 +88,29 @@ def whole_name_elsewhere(text: str, today: int) -> Days | None:
     return None
 
 
+def relative_names_elsewhere(text: str, today: int, languages: Sequence[str]) -> list[tuple[Days, int, int]]:
+    """The names of days that depend on today, in one of these languages, each with where it begins and ends.
+
+    Bare weekdays and open ends are left out, and everything in a text that folding makes shorter or longer.
+    """
+    folded = ready(text)
+    if len(folded) != len(text):
+        return []
+    best = max((_reading(folded, today, language) for language in languages), key=lambda one: one.letters, default=None)
+    if best is None:
+        return []
+    timeless = {place: found for found, place, _ in Names(best.tokens, None).all()}
+    return [
+        (found, best.tokens[place].start, best.tokens[end - 1].end)
+        for found, place, end in best.names
+        if isinstance(found, Days)
+        and timeless.get(place) != found
+        and not (end - place == 1 and "weekdays" in best.tokens[place].senses)
+        and found.first > 1
+        and (found.first == found.last or found.last != today)
+    ]
+
+
 @cache
 def calendar_words(*, is_sure: bool) -> frozenset[str]:
     """The words for months and weekdays in every table, folded; if `is_sure`, without those that may be other words."""

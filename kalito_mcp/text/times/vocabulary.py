@@ -102,6 +102,9 @@ class Token(NamedTuple):
     is_capital: bool
     may_begin: bool
     """Whether a name of time can begin with it."""
+    start: int = 0
+    end: int = 0
+    """Where it begins and ends in the text."""
 
 
 NO_TOKEN: Final = Token("end", "", is_capital=False, may_begin=False)
@@ -132,5 +135,5 @@ def tokens_of(text: str) -> list[Token]:
         kind = match.lastgroup or ""
         lowered = word.lower().removesuffix("'s").removesuffix("’s")
         may_begin = lowered in STARTS if kind == "word" else kind not in {"rest", "other"}
-        found.append(Token(kind, lowered, word[0].isupper(), may_begin))
+        found.append(Token(kind, lowered, word[0].isupper(), may_begin, *match.span()))
     return found
