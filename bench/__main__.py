@@ -25,6 +25,8 @@ BENCHMARKS: Final = (
     "elsewhere",
     "abstention",
     "languages",
+    "personal",
+    "changes",
     "vectors",
     "graph",
     "recollection",
