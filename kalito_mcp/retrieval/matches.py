@@ -4,7 +4,7 @@ Every record of every term is looked at, in a few passes of numpy a term, whatev
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,9 @@ _HYPONYM: Final = np.uint64(1 << TERM_BITS + 1)
 ONLY_TERMS: Final = _LIGHTER - np.uint64(1)
 _TIMES: Final = {1: 1.0, SEVERAL: 2.4, MANY: 5.0}
 """How often a text contains a term on average that it contains at least so often. Means of LoCoMo and BEAM."""
+
+_LOOSE: Final = 0.5
+"""How much a word counts that is said of what is asked for, but is no instance of it."""
 
 _Places = NDArray[np.int32]
 
@@ -61,7 +64,7 @@ class Matches:
             self.own[places] += np.float32(share)
             self.masks[places] |= bits.get(term, _LIGHTER)
         for kind, members in question.hyponyms.items():
-            mentioning, counts = self._tally(members)
+            mentioning, counts = self._tally(members, question.loose.get(kind, frozenset()), count)
             damped = damping(self._word_counts[mentioning])
             self.hyponym[mentioning] += np.float32(weights[kind] / mass) * counts / (counts + damped)
             self.masks[mentioning] |= _HYPONYM
@@ -97,15 +100,23 @@ class Matches:
         places = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
         return places if self._in_scope is None else places[self._in_scope[places]]
 
-    def _tally(self, terms: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The places in scope of the records that contain any of the terms, and how many terms each contains."""
-        tally = np.zeros(len(self.lexical), np.uint8)
+    def _tally(
+        self, terms: Iterable[str], loose: Set[str], count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The places in scope of the records that contain any of the terms, and how many terms each contains.
+
+        A term that many of the `count` records contain says less: it counts as much as its weight is of the greatest.
+        """
+        tally = np.zeros(len(self.lexical), np.float32)
         for term in terms:
-            tally[self._index.places(term)] += 1
+            places = self._index.places(term)
+            if len(places):
+                rarity = math.log1p(count / len(places)) / math.log1p(count)
+                tally[places] += rarity * (_LOOSE if term in loose else 1.0)
         if self._in_scope is not None:
             tally *= self._in_scope
-        places = np.flatnonzero(tally != 0)
-        return places, tally[places].astype(np.float32)
+        found = np.flatnonzero(tally != 0)
+        return found, tally[found]
 
 
 _NO_PLACES: Final = np.empty(0, np.int32)
