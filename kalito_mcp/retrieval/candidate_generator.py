@@ -24,8 +24,8 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.ranking import Ranker
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
-from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.retrieval.translations import translated
+from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.retrieval.word_forms import prefixes_of, word_forms
 from kalito_mcp.text.languages import ENGLISH, UNKNOWN
 

@@ -4,7 +4,7 @@
 a text are inflected, so they are compared by their beginnings. Like hyponyms, a translation is only weak evidence.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -15,6 +15,19 @@ from kalito_mcp.text.languages import ENGLISH
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "it", "nl", "ru", "zh", "ja")
 
+COMMONEST: Final[Mapping[str, tuple[str, ...]]] = {
+    "de": ("ich", "und", "nicht", "der", "das", "ist", "ein", "mein", "zu", "wir", "hat", "den", "mit"),
+    "fr": ("je", "est", "une", "le", "les", "un", "pour", "mon", "ma", "et", "il", "on", "du", "pas", "que"),
+    "es": ("estoy", "muy", "pero", "que", "el", "los", "una", "mi", "en", "por", "con", "del", "es", "se"),
+    "pt": ("nao", "uma", "estou", "que", "um", "os", "meu", "minha", "em", "com", "para", "ao", "do", "da"),
+    "it": ("che", "sono", "della", "il", "un", "una", "mio", "mia", "di", "non", "per", "con", "ho", "si"),
+    "nl": ("het", "niet", "een", "ik", "mijn", "de", "en", "van", "dat", "op", "is", "hij", "ze", "we"),
+    "ru": ("я", "и", "не", "в", "на", "мы", "у", "с", "что", "он", "она", "мне", "это", "за", "мой"),
+    "zh": ("我", "的", "了", "是", "在", "他", "她", "们", "有", "不", "一"),
+    "ja": ("です", "ます", "した", "まし", "って", "ない", "から", "ている", "いる", "の", "は", "が"),
+}
+"""Words that most texts of a language have. The first three are in few texts of another one."""
+
 _TABLE: Final = Path(__file__).with_name("concepts.txt")
 _CELLS: Final = " | "
 _HEAD: Final = 3
@@ -23,7 +36,7 @@ _HEAD: Final = 3
 _LEAST_ALIKE: Final = 4
 _MOST_ENDING: Final = 3
 _SHORT: Final = 4
-"""Letters of a word that gets longer by two letters at most: Arzt, Arztes."""
+"""Letters of a word that gets longer by one letter at most: Arzt, Arzts."""
 
 
 class Word(NamedTuple):
@@ -53,7 +66,7 @@ def is_form_of(term: str, word: str) -> bool:
     if not is_spelled_with_spaces(word) or min(len(term), len(word)) < _SHORT:
         return False
     if len(word) == _SHORT:
-        return term.startswith(word) and len(term) <= _SHORT + 2
+        return term.startswith(word) and len(term) <= _SHORT + 1
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(term, word, strict=False)))
     return alike >= max(_LEAST_ALIKE, max(len(term), len(word)) - _MOST_ENDING)
 

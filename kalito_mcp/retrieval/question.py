@@ -76,7 +76,8 @@ class Question:
     among the terms, unless it asks for nothing else: then whatever was said at that time, or mentions it, answers it
     (`asks_time_alone`). `language` is the one of its function words (`text.languages`) or of its times. `concepts` are
     the English stems of what the terms mean, as far as that is known: of an English term, itself. `loose` are those of
-    the `hyponyms` that are only said of what the term asks for.
+    the `hyponyms` that are only said of what the term asks for; `foreign` has those that are words of another language,
+    with its code.
     """
 
     query: Query
@@ -91,6 +92,7 @@ class Question:
     language: str = ENGLISH
     concepts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     loose: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    foreign: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> frozenset[str]:

@@ -10,23 +10,13 @@ from itertools import chain, islice
 from typing import Final
 
 from kalito_mcp.ports.search import SearchIndex
-from kalito_mcp.retrieval.concepts import beginning_of, in_language, is_form_of
+from kalito_mcp.retrieval.concepts import COMMONEST, beginning_of, in_language, is_form_of
 from kalito_mcp.retrieval.hyponyms import hyponyms, said_for
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.text.analysis import is_spelled_with_spaces
 
-_COMMONEST: Final[Mapping[str, tuple[str, ...]]] = {
-    "de": ("ich", "und", "nicht"),
-    "fr": ("je", "est", "une"),
-    "es": ("estoy", "muy", "pero"),
-    "pt": ("nao", "uma", "estou"),
-    "it": ("che", "sono", "della"),
-    "nl": ("het", "niet", "een"),
-    "ru": ("я", "и", "не"),
-    "zh": ("我", "的"),
-    "ja": ("です", "ます", "した"),
-}
-"""Words that most texts of a language have, and few of others."""
+_TELLING: Final = 3
+"""How many of the commonest words tell that a memory has texts in a language."""
 
 _MOST_PREFIXES: Final = 64
 """Looking one up takes FTS5 about 0.1 ms."""
@@ -36,7 +26,7 @@ def translated(question: Question, index: SearchIndex) -> Question:
     """The question with words of the memory's other languages among the hyponyms of its terms."""
     if not question.concepts:
         return question
-    spoken = [code for code, common in _COMMONEST.items() if any(len(index.places(word)) for word in common)]
+    spoken = [code for code in COMMONEST if any(len(index.places(word)) for word in COMMONEST[code][:_TELLING])]
     if not spoken:
         return question
     wanted = {
@@ -44,13 +34,16 @@ def translated(question: Question, index: SearchIndex) -> Question:
         for term, english in question.concepts.items()
     }
     found = index.terms_with_prefixes(_prefixes(wanted))
-    members = dict(question.hyponyms)
+    members, foreign = dict(question.hyponyms), dict[str, str]()
+    asked = {*question.terms, *chain.from_iterable(question.forms.values())}
     for term, by_language in wanted.items():
-        forms = {form for asked in by_language.values() for word in asked for form in _forms(word, found)}
-        forms -= {*question.terms, *chain.from_iterable(question.forms.values())}
-        if forms:
+        known = members.get(term, frozenset())
+        for code, translations in by_language.items():
+            forms = {form for word in translations for form in _forms(word, found)} - asked - known
+            foreign |= dict.fromkeys(forms, code)
             members[term] = members.get(term, frozenset()) | forms
-    return replace(question, hyponyms=members)
+    kept = {term: forms for term, forms in members.items() if forms}
+    return replace(question, hyponyms=kept, foreign=foreign)
 
 
 def _words(english: Iterable[str], language: str, *, is_asked: bool) -> list[str]:
