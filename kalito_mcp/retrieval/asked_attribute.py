@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kalito_mcp.text.analysis import words
+from kalito_mcp.text.analysis import stem, words
 
 _AUXILIARIES: Final = frozenset(
     """am are can could did do does had has have is may might must of shall should was were will would""".split()
@@ -19,15 +19,18 @@ _ENDS: Final = _AUXILIARIES | frozenset(
 )
 _DETERMINERS: Final = frozenset("her his its my our the their your".split())
 _GENERAL: Final = frozenset(
-    """amount answer approach area aspect aspects brand case category characteristic circumstance condition content date
-    day days detail details difference effect event events example experience factor feature figure form impact
-    information issue item items kind kinds level lot medium mediums method month name names number object one
-    ones order part people percent percentage person piece place places point position problem process purpose
-    reaction reason relation result role sentence sentiment set setting side sign situation size sort spot state
-    states status step steps style subject substance substitution technique term thing things time times title
-    tool topic total transformation type types value version way ways week weekday word year years""".split()
+    map(
+        stem,
+        """amount answer approach area aspect brand case category characteristic circumstance condition
+        content date day detail difference effect event example experience factor feature figure form impact
+        information issue item kind level lot medium method month name number object one order part people
+        percent percentage person piece place point position problem process purpose reaction reason
+        relation result role sentence sentiment set side sign situation size sort spot state status step
+        style subject substance substitution technique term thing time title tool topic total transformation
+        type value version way week weekday word year""".split(),
+    )
 )
-"""Nouns that say little of what is asked for."""
+"""The stems of nouns that say little of what is asked for."""
 
 _NAMING: Final = frozenset("name number time type".split())
 """Those of which the word before says more: family name, blood type."""
@@ -44,7 +47,11 @@ _MOST: Final = 5
 """Words that a noun may have before it."""
 
 
-_AMOUNT: Final = re.compile(r"\bhow (?:much|tall|high|heavy|far)\b|\bwhat (?:amount|price|percentage)\b", re.IGNORECASE)
+_AMOUNT: Final = re.compile(
+    r"\bhow much (?:is|are|was|were|do|does|did|will|would|money)\b"
+    r"|\bhow (?:tall|high|heavy)\b|\bwhat (?:amount|price)\b",
+    re.IGNORECASE,
+)
 _FIGURE: Final = re.compile(
     r"\d|\b(?:free|nothing|zero|half|ten|eleven|twelve|hundred|thousand|million"
     r"|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b",
@@ -95,7 +102,7 @@ def _until_end(following: Sequence[str], ends: frozenset[str]) -> list[str]:
 
 def _noun(phrase: Sequence[str]) -> str | None:
     """The last noun of a phrase, or the word before it, if that says more; None if neither says much."""
-    if not phrase or phrase[-1] not in _GENERAL:
+    if not phrase or stem(phrase[-1]) not in _GENERAL:
         return phrase[-1] if phrase and phrase[-1] not in _DETERMINERS else None
     before = phrase[-2] if len(phrase) > 1 and phrase[-1] in _NAMING else None
-    return None if before in _PLAIN | _DETERMINERS | _GENERAL else before
+    return None if before is None or before in _PLAIN | _DETERMINERS or stem(before) in _GENERAL else before

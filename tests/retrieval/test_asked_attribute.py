@@ -27,6 +27,7 @@ from kalito_mcp.retrieval.asked_attribute import asked_attribute, asks_amount, h
         ("What is the seventh step?", None),
         ("What is a mooring?", None),
         ("what my", None),
+        ("How many areas are there?", None),
         ("which", None),
         ("When I build a boat in a shed, what tools should I have?", None),
         ("", None),
@@ -42,6 +43,7 @@ def test_the_noun_that_a_question_asks_for(question: str, noun: str | None) -> N
         ("How much is the rent?", True),
         ("how tall is Noor", True),
         ("What price did we pay?", True),
+        ("How much progress is there?", False),
         ("How are you?", False),
     ],
 )
