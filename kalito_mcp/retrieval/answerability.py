@@ -147,7 +147,7 @@ def _unmatched(found: Sequence[ScoredCandidate], terms: Iterable[str]) -> set[st
     missing = set(terms).difference(*(hit.terms for hit in found), *(hit.neighbour_terms for hit in found))
     if missing.isdisjoint(found[0].question.hyponyms):
         return missing
-    return missing.difference(*(hit.analyzed.hyponym_words for hit in found if hit.has_hyponym))
+    return missing.difference(*(_kinds_of_instances(hit) for hit in found if hit.has_hyponym))
 
 
 def _subject(found: Sequence[ScoredCandidate]) -> frozenset[str]:
@@ -167,5 +167,17 @@ def _is_about(hit: ScoredCandidate, subject: frozenset[str]) -> bool:
         not subject.isdisjoint(hit.terms)
         or hit.is_of_named_time
         or not subject.isdisjoint(hit.neighbour_terms)
-        or hit.has_hyponym
+        or _has_instance(hit)
     )
+
+
+def _has_instance(hit: ScoredCandidate) -> bool:
+    """Whether it contains a hyponym. What is only said of a thing tells nothing of a named speaker's."""
+    return hit.has_hyponym and (not hit.speakers or bool(_kinds_of_instances(hit)))
+
+
+def _kinds_of_instances(hit: ScoredCandidate) -> set[str]:
+    """The kinds of which it contains a hyponym, not only what is said of them."""
+    loose = hit.question.loose
+    found = hit.analyzed.hyponym_words.items()
+    return {kind for kind, said in found if any(stem(word) not in loose.get(kind, ()) for word in said)}
