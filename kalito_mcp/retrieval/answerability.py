@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kalito_mcp.domain.records import RecordType
+from kalito_mcp.retrieval.asked_attribute import asked_attribute, asks_amount, has_figure
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.text.analysis import stem, words
@@ -42,6 +43,14 @@ _IF_NOT_ENGLISH: Final = 0.5
 """Factor of the bar for a query in another language: its words are in more forms, and pairs of characters match by
 chance. Of 25 questions a language at most two are lost by it (`python -m bench.languages`)."""
 
+_GOOD_HITS: Final = 3
+"""Hits, best first, of which one has the noun that is asked for, if there is an answer."""
+
+_FEW_TERMS: Final = 6
+_IF_SHORT: Final = 0.8
+"""Factor of the bar for a query of few terms in which no noun tells whether there is an answer: people ask in other
+words than they told it in."""
+
 _NAME: Final = re.compile(r"(?<=[\w,;:)] )[A-Z](?![A-Z])[\w'’-]{2,}")
 """A word with a capital letter that does not begin a sentence, and is not in capitals."""
 
@@ -56,8 +65,44 @@ def confidence(found: Sequence[ScoredCandidate]) -> float:
         return 0.0
     if any(subject <= hit.terms for hit in found):
         return 1.0
+    if _lacks_answer(found, subject):
+        return 0.0
     best = max(found, key=lambda hit: hit.topic_score)
     return min(1.0, max(0.0, best.topic_score) / _bar(found, best))
+
+
+def _lacks_answer(found: Sequence[ScoredCandidate], subject: frozenset[str]) -> bool:
+    """Whether no good hit has what is asked for: the noun, or a figure."""
+    best, text = found[:_GOOD_HITS], found[0].question.query.words
+    if found[0].question.language != ENGLISH or found[0].speakers:
+        return False
+    if asks_amount(text) and not any(has_figure(hit.candidate.text) for hit in best):
+        return True
+    attribute = _asked_attribute(found)
+    return attribute is not None and not any(_has_attribute(hit, attribute, subject, found) for hit in best)
+
+
+def _asked_attribute(found: Sequence[ScoredCandidate]) -> str | None:
+    """The term for the noun that the query asks for; None if it asks otherwise.
+
+    Who asks about a named speaker was not there, and asks in more general words.
+    """
+    question = found[0].question
+    if question.language != ENGLISH or found[0].speakers:
+        return None
+    noun = asked_attribute(question.query.words)
+    term = None if noun is None else stem(noun)
+    return term if term in question.terms else None
+
+
+def _has_attribute(
+    hit: ScoredCandidate, attribute: str, subject: frozenset[str], found: Sequence[ScoredCandidate]
+) -> bool:
+    """Whether the hit or a neighbour has the noun that is asked for, or the hit an instance of it; and next to it
+    something else of the subject, if the memory has any of that."""
+    others = (subject - {attribute}).intersection(*[frozenset().union(*(one.terms for one in found))])
+    near = hit.terms.union(hit.neighbour_terms, hit.analyzed.hyponym_words if hit.has_hyponym else ())
+    return attribute in near and (not others or len(subject & near) > 1)
 
 
 def _bar(found: Sequence[ScoredCandidate], best: ScoredCandidate) -> float:
@@ -74,6 +119,8 @@ def _bar(found: Sequence[ScoredCandidate], best: ScoredCandidate) -> float:
     factor *= _IF_MISTYPED ** len(question.corrected_terms)
     if question.language != ENGLISH:
         return factor * _IF_NOT_ENGLISH
+    if len(question.terms) <= _FEW_TERMS and not found[0].speakers and _asked_attribute(found) is None:
+        factor *= _IF_SHORT
     names = _names(question).intersection(question.terms)
     if not names:
         return factor
@@ -100,7 +147,7 @@ def _unmatched(found: Sequence[ScoredCandidate], terms: Iterable[str]) -> set[st
     missing = set(terms).difference(*(hit.terms for hit in found), *(hit.neighbour_terms for hit in found))
     if missing.isdisjoint(found[0].question.hyponyms):
         return missing
-    return missing.difference(*(hit.analyzed.hyponym_words for hit in found if hit.has_hyponym))
+    return missing.difference(*(_kinds_of_instances(hit) for hit in found if hit.has_hyponym))
 
 
 def _subject(found: Sequence[ScoredCandidate]) -> frozenset[str]:
@@ -120,5 +167,17 @@ def _is_about(hit: ScoredCandidate, subject: frozenset[str]) -> bool:
         not subject.isdisjoint(hit.terms)
         or hit.is_of_named_time
         or not subject.isdisjoint(hit.neighbour_terms)
-        or hit.has_hyponym
+        or _has_instance(hit)
     )
+
+
+def _has_instance(hit: ScoredCandidate) -> bool:
+    """Whether it contains a hyponym. What is only said of a thing tells nothing of a named speaker's."""
+    return hit.has_hyponym and (not hit.speakers or bool(_kinds_of_instances(hit)))
+
+
+def _kinds_of_instances(hit: ScoredCandidate) -> set[str]:
+    """The kinds of which it contains a hyponym, not only what is said of them."""
+    loose = hit.question.loose
+    found = hit.analyzed.hyponym_words.items()
+    return {kind for kind, said in found if any(stem(word) not in loose.get(kind, ()) for word in said)}

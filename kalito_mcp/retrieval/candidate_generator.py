@@ -24,6 +24,7 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.ranking import Ranker
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
+from kalito_mcp.retrieval.translations import translated
 from kalito_mcp.retrieval.weights import FeatureWeights
 from kalito_mcp.retrieval.word_forms import prefixes_of, word_forms
 from kalito_mcp.text.languages import ENGLISH, UNKNOWN
@@ -56,7 +57,7 @@ class CandidateGenerator:
         self._policy = policy
         self._weights = weights
         self._records = index.records
-        self._question = self._looked_up(question)
+        self._question = translated(self._looked_up(question), index)
         self._in_scope = in_scope(index, filters)
         self._matches = Matches(index, self._in_scope, self._question)
         self._filters = filters

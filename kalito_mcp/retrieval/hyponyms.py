@@ -13,7 +13,8 @@ from typing import Final
 from kalito_mcp.text.analysis import stem
 
 # importlib.resources alone takes as long to import as the rest of this package.
-_LIST: Final = Path(__file__).with_name("hyponyms.txt")
+_KINDS: Final = Path(__file__).with_name("hyponyms.txt")
+_EVERYDAY: Final = Path(__file__).with_name("everyday.txt")
 _NONE: Final[frozenset[str]] = frozenset()
 
 
@@ -22,31 +23,43 @@ def hyponyms(term: str) -> frozenset[str]:
 
     The term is stemmed, as a query's terms are. A kind with several lines has the words of all. No kind: empty.
     """
-    lines = _lines_of_kinds().get(term)
+    return _words_for(term, _KINDS)
+
+
+def said_for(term: str) -> frozenset[str]:
+    """The stems of what people say who tell of what is asked for by this term, hyponyms or not; never the term itself.
+
+    Evidence weaker than hyponyms. None known: empty.
+    """
+    return _words_for(term, _EVERYDAY)
+
+
+def is_listed(word: str) -> bool:
+    """Whether a list contains the word or its singular: then it is a word, and not a mistyped one."""
+    return any(one in words for one in (word, word.removesuffix("s")) for words in (_words(_KINDS), _words(_EVERYDAY)))
+
+
+def _words_for(term: str, path: Path) -> frozenset[str]:
+    lines = _lines_by_term(path).get(term)
     if lines is None:
         return _NONE
     # Stem only the lines that are asked for: stemming all of them would take longer than a search.
     return frozenset(stem(word) for line in lines for word in line.split() if word != ":") - {term}
 
 
-def is_listed(word: str) -> bool:
-    """Whether the list contains the word or its singular: then it is a word, and not a mistyped one."""
-    return word in _words() or word.removesuffix("s") in _words()
+@cache
+def _words(path: Path) -> frozenset[str]:
+    return frozenset(path.read_text(encoding="ascii").split())
 
 
 @cache
-def _words() -> frozenset[str]:
-    return frozenset(_LIST.read_text(encoding="ascii").split())
-
-
-@cache
-def _lines_of_kinds() -> dict[str, list[str]]:
-    """The lines of the list, by the stem of each of their kinds."""
+def _lines_by_term(path: Path) -> dict[str, list[str]]:
+    """The lines of a list, by the stem of each of the words before their colons."""
     lines: dict[str, list[str]] = {}
-    for line in _LIST.read_text(encoding="ascii").splitlines():
-        kinds, colon, _ = line.partition(" : ")
+    for line in path.read_text(encoding="ascii").splitlines():
+        asked, colon, _ = line.partition(" : ")
         if not colon or line.startswith("#"):
             continue
-        for kind in kinds.split():
-            lines.setdefault(stem(kind), []).append(line)
+        for word in asked.split():
+            lines.setdefault(stem(word), []).append(line)
     return lines

@@ -6,13 +6,14 @@ A term that names a kind (pets) has hyponyms (puppy), which are weak evidence.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
-from kalito_mcp.retrieval.hyponyms import hyponyms
+from kalito_mcp.retrieval.concepts import in_english
+from kalito_mcp.retrieval.hyponyms import hyponyms, said_for
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
 from kalito_mcp.text.languages import (
@@ -44,6 +45,14 @@ _TIME_TERMS: Final = _CALENDAR.union(
 )
 """Relative words ("today") mean another day when they are read later, so only those of `_CALENDAR` may be looked up."""
 
+_ASIDES: Final = frozenset(
+    """actually anymore anyway basically currently eh exactly finally gets getting going gonna gotta got gotten
+    honestly hmm idea ideas kinda let lets maybe mean need needs nowadays oh ok okay originally pick please presently
+    probably really remember remind remembered something sorta still stuff suggest supposed sure thanks thing things
+    thx though wanna well yeah yet put another make makes""".split()
+)
+"""What people say in a question by the way, or to ask for an answer. English."""
+
 _DATE_NUMBER: Final = re.compile(r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|(?:19|20)\d\d")
 _KIND_OF: Final = re.compile(r"\b(?:kind|sort|type)s? of\b", re.IGNORECASE)
 _NOUN_WITHIN: Final = 5
@@ -67,7 +76,9 @@ class Question:
     are those of the terms that name a kind. `spans` are the times that the query names; the words for them are not
     among the terms, unless it asks for nothing else: then whatever was said at that time, or mentions it, answers it
     (`asks_time_alone`). `language` is the one of its function words (`text.languages`) or of its times. `zone` is the
-    asker's, whose days are meant.
+    asker's, whose days are meant. `concepts` are the English stems of what the terms mean, as far as that is known: of
+    an English term, itself. `loose` are those of the `hyponyms` that are only said of what the term asks for; `foreign`
+    has those that are words of another language, with its code.
     """
 
     query: Query
@@ -81,6 +92,9 @@ class Question:
     asks_time_alone: bool = False
     language: str = ENGLISH
     zone: Zone = UTC_ZONE
+    concepts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    loose: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    foreign: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -179,6 +193,8 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None, zone
     asks = _without_kind_of(query.words if times.other is None else times.other.rest)
     language = language_of(words(asks)) if times.other is None else times.other.language
     unasked = function_words(language)
+    if language == ENGLISH:
+        unasked |= _ASIDES
     if times.spans:
         # "What did we talk about in July?" asks for whatever was said then.
         unasked |= talk_words(language)
@@ -192,20 +208,38 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None, zone
     terms = tuple(asked[:max_terms])
     # A long text names many kinds by the way.
     is_text = len(terms) > _MOST_TERMS_OF_QUESTION
-    kinds = {term: hyponyms(term) - set(terms) for term in terms if term not in STOP_WORDS and not is_text}
+    concepts = {} if is_text else {term: _concepts(term, language) for term in terms if term not in STOP_WORDS}
+    kinds = {term: _hyponyms_of(term, meant).difference(terms) for term, meant in concepts.items()}
+    loose = {term: _said_for(term, meant).difference(terms, kinds[term]) for term, meant in concepts.items()}
+    kinds = {term: frozenset(sorted(kinds[term])[:_MAX_HYPONYMS]) | loose[term] for term in concepts}
     return Question(
         query=query,
         terms=terms,
         surface={stem(word): word.partition("'")[0] for word in indexed_words(asks)},
         forms={term: (term,) for term in terms},
         credit={},
-        hyponyms={term: frozenset(sorted(members)[:_MAX_HYPONYMS]) for term, members in kinds.items() if members},
+        hyponyms={term: members for term, members in kinds.items() if members},
+        loose={term: members for term, members in loose.items() if members},
         dates=times.dates,
         spans=times.spans,
         asks_time_alone=asks_time_alone,
         language=language,
         zone=zone,
+        concepts={term: meant for term, meant in concepts.items() if meant},
     )
+
+
+def _concepts(term: str, language: str) -> frozenset[str]:
+    return frozenset({term}) if language == ENGLISH else in_english(term, language)
+
+
+def _hyponyms_of(term: str, concepts: frozenset[str]) -> frozenset[str]:
+    """The hyponyms of a term and of what it means in English, and its translation."""
+    return hyponyms(term).union(concepts, *map(hyponyms, concepts)) - {term}
+
+
+def _said_for(term: str, concepts: frozenset[str]) -> frozenset[str]:
+    return said_for(term).union(*map(said_for, concepts)) - {term}
 
 
 def _without_kind_of(text: str) -> str:

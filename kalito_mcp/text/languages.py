@@ -57,7 +57,7 @@ def is_clearly_english(asked: Sequence[str]) -> bool:
 
     One alone may be a word of a language without a table: Finnish `on` is `is`.
     """
-    found = STOP_WORDS.intersection(asked)
+    found = STOP_WORDS.intersection(word.partition("'")[0] for word in asked)
     return len(found) > 1 or 3 * len(found) >= max(1, len(asked))
 
 

@@ -7,12 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp import retrieval
-from kalito_mcp.retrieval.hyponyms import hyponyms
+from kalito_mcp.retrieval.hyponyms import hyponyms, said_for
 from kalito_mcp.text.analysis import query_terms, stem, terms
 from kalito_mcp.text.irregular_forms import base_form
 
-TEXT = Path(retrieval.__file__).with_name("hyponyms.txt").read_text(encoding="utf-8")
-LINES = [line for line in TEXT.splitlines() if line and not line.startswith("#")]
+
+def _lines(name: str) -> list[str]:
+    text = Path(retrieval.__file__).with_name(name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+LINES = _lines("hyponyms.txt")
+EVERYDAY = _lines("everyday.txt")
 
 
 def _words(line: str) -> tuple[list[str], list[str]]:
@@ -21,6 +27,9 @@ def _words(line: str) -> tuple[list[str], list[str]]:
 
 
 def test_a_line_has_kinds_and_their_words_each_once() -> None:
+    for line in EVERYDAY:
+        for side in _words(line):
+            assert len(set(map(stem, side))) == len(side), line
     for line in LINES:
         heads, members = _words(line)
         stems = [stem(word) for word in heads + members]
@@ -30,7 +39,7 @@ def test_a_line_has_kinds_and_their_words_each_once() -> None:
 
 
 def test_the_words_of_the_list_are_written_as_a_text_is_analysed() -> None:
-    for word in (word for line in LINES for words in _words(line) for word in words):
+    for word in (word for line in LINES + EVERYDAY for words in _words(line) for word in words):
         assert word.isascii(), word
         assert word.isalnum(), word
         assert word.islower(), word
@@ -80,9 +89,26 @@ def test_a_kind_of_several_lines_has_the_words_of_all() -> None:
         assert hyponyms(kind) == set.union(*of_lines) - {kind}
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What do I pay for the flat?", "the rent went up to 1,250"),
+        ("What can't I eat?", "the test came back: coeliac"),
+        ("Suggest something for dinner", "I'm allergic to prawns"),
+        ("Which pill do I take?", "she put me on losartan, 50 mg"),
+        ("Who do I report to?", "my new manager is Noor"),
+        ("When was he born?", "he turns nine on the 24th"),
+    ],
+)
+def test_a_question_about_life_reaches_what_was_said_in_other_words(question: str, said: str) -> None:
+    asked = set(query_terms(question))
+    assert not asked & set(terms(said))
+    assert {word for term in asked for word in said_for(term)} & set(terms(said))
+
+
 @pytest.mark.parametrize("term", ["", "#", ":", "xyzzy", "puppy dog", "puppie", "Pet", "東京", "the"])
 def test_what_is_no_kind_has_no_instances(term: str) -> None:
-    assert hyponyms(term) == frozenset()
+    assert hyponyms(term) == said_for(term) == frozenset()
 
 
 @given(st.text(max_size=20) | st.sampled_from(sorted({stem(head) for line in LINES for head in _words(line)[0]})))
