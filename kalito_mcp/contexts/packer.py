@@ -57,7 +57,7 @@ class ContextPolicy(Policy):
     fallback_messages: int = bounded(10, least=1)
     relevant_messages: int = 40
     """Of those, the ones that fit and are not far below the best."""
-    known: int = 5
+    known: int = 8
     """Of what is known beyond the session: the most important, and as many again that match the query."""
     known_share: float = bounded(0.05, most=1)
     """Of the budget, kept for them; beside matches for those that match too or do most harm when forgotten."""

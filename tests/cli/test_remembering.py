@@ -121,7 +121,7 @@ def test_what_cannot_be_kept_or_looked_for_is_refused_in_words(
 
 
 def test_a_search_shows_a_line_with_the_id_of_each_hit(invoke: Invoke, remembered: Path) -> None:
-    [line] = done(invoke, remembered, "search", "when", "do", "we", "fly").splitlines()
+    line, *_ = done(invoke, remembered, "search", "when", "do", "we", "fly").splitlines()
     assert line.startswith("msg_1  message  2")
     assert line.endswith("  user: We fly on May 3.")
     assert done(invoke, remembered, "search", "fly", "--session", "tax").startswith("nothing found\n")

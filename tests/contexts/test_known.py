@@ -39,7 +39,7 @@ async def known(memory: Memory, query: str = UNRELATED, **asked: object) -> list
 async def test_where_nothing_matters_a_handful_of_the_most_important_is_shown(memory: Memory) -> None:
     for number in range(20):
         await pin(memory, f"The user owns boat number {number}.", importance_score=number / 20)
-    assert await known(memory) == [f"The user owns boat number {number}." for number in (19, 18, 17, 16, 15)]
+    assert await known(memory) == [f"The user owns boat number {number}." for number in range(19, 11, -1)]
 
 
 async def test_what_matches_the_query_comes_first_and_is_no_hit_as_well(memory: Memory) -> None:
@@ -48,7 +48,7 @@ async def test_what_matches_the_query_comes_first_and_is_no_hit_as_well(memory: 
     await pin(memory, "The user's aunt breeds llamas.", importance_score=0.2)
     context = await memory.build_context(query="Who breeds llamas?")
     assert context.known[0].text == "The user's aunt breeds llamas."
-    assert len(context.known) == 6
+    assert len(context.known) == 9
     assert "The user's aunt breeds llamas." not in [hit.text for hit in context.relevant_messages]
     assert context.text.count("llamas") == 1
 
