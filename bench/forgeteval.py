@@ -7,12 +7,15 @@ authors define it: all that must be found is in the texts that are recalled, and
 - `natural`: what a case changes is recorded, and names the best hit of a search as superseded.
 - `passive`: it is only recorded. Nobody calls a tool.
 
-Either way a release forgets the hits of a search above its widest gap of scores, and a purge erases the best hit and
-its exact duplicates. `recall` is a search for 10 hits without what they are labelled with as no longer true: hits with
-`superseded_by`, and the parts of a hit that are `outdated`. `all_hits` counts every text of every hit instead.
+Either way a release forgets everything about whom it names, and a purge erases everything with the identifier that it
+names, as `forget` does with `about` and `identifier`. Without a name a release forgets the hits of a search above the
+widest gap of scores; without an identifier a purge erases the best hit and its exact duplicates. `recall` is a search
+for 10 hits without what they are labelled with as no longer true: hits with `superseded_by`, and the parts of a hit
+that are `outdated`. `all_hits` counts every text of every hit instead.
 """
 
 import importlib.util
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -25,6 +28,7 @@ from typing import Any, Final
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from bench.report import emit, options, progress
+from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import Hit, SearchRequest
@@ -35,6 +39,9 @@ _PERSON: Final = Editor(EditorType.HUMAN, "bench")
 _SESSION: Final = "case"
 _RELEASED: Final = 20
 _PURGED: Final = 5
+_NAME: Final = re.compile(r"\b[A-Z][a-z]+\b")
+_OPENERS: Final = frozenset("Delete Erase Forget Remove Tell What Where Who The All Everything".split())
+_IDENTIFIER: Final = re.compile(r"\S*[\d@]\S*")
 
 
 class Adapter:
@@ -61,16 +68,27 @@ class Adapter:
         self.inscribe(fact, [hit.record_id for hit in found])
 
     def release(self, query: str) -> None:
-        """Forget what the query finds, above the widest gap of scores."""
+        """Forget everything about whom the query names; without a name, what it finds, above the widest gap of
+        scores."""
+        names = [name for name in _NAME.findall(query) if name not in _OPENERS]
+        if names and self._forget_matching(ForgetRequest(about=" ".join(names))):
+            return
         found = self._hits(query, _RELEASED)
         gaps = [before.score - after.score for before, after in pairwise(found)]
         kept = gaps.index(max(gaps)) + 1 if gaps else len(found)
         self._forget(found[:kept], is_purge=False)
 
     def purge(self, query: str) -> None:
-        """Erase the best hit and its exact duplicates."""
+        """Erase everything with the identifier of the query; without one, the best hit and its exact duplicates."""
+        for identifier in _IDENTIFIER.findall(query):
+            if self._forget_matching(ForgetRequest(identifier=identifier, is_purge=True)):
+                return
         found = self._hits(query, _PURGED)
         self._forget([hit for hit in found if hit.text == found[0].text], is_purge=True)
+
+    def _forget_matching(self, request: ForgetRequest) -> bool:
+        """Forget or erase what the preview of the request lists. Whether it lists anything."""
+        return self._portal.call(_forget_matching, self._memory, request)
 
     def recall_texts(self, query: str, k: int) -> list[str]:
         """The texts that a search finds, without what is no longer true."""
@@ -86,6 +104,17 @@ class Adapter:
         ids = [hit.record_id for hit in hits]
         if ids:
             self._portal.call(_forget, self._memory, ids, is_purge)
+
+
+async def _forget_matching(memory: Memory, request: ForgetRequest) -> bool:
+    preview = await memory.preview_forgetting(request)
+    if preview.token is None:
+        return False
+    if request.is_purge:
+        await memory.purge_previewed(request, preview.token)
+    else:
+        await memory.forget_previewed(request, preview.token, editor=_PERSON)
+    return True
 
 
 async def _forget(memory: Memory, ids: Sequence[str], is_purge: bool) -> None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.retrieval.concepts import in_english
 from kalito_mcp.retrieval.hyponyms import hyponyms, said_for
@@ -53,6 +54,16 @@ _ASIDES: Final = frozenset(
 )
 """What people say in a question by the way, or to ask for an answer. English."""
 
+_ALL_TIMES: Final = Span(OLDEST_MS, NEWEST_MS)
+_EVERYTHING: Final = frozenset("everything everyone everybody people persons".split())
+_REMEMBERING: Final = frozenset("remember memories".split())
+_POINTING: Final = frozenset("it this that these those him her them".split())
+_KNOWING: Final = frozenset("know known knows remember remembered memory memories learned learnt stored saved".split())
+_ONESELF: Final = frozenset("me i my myself user us".split())
+_ASKING: Final = frozenset(
+    """tell say list show give summarize summarise describe what who all you your have so far about of do can please
+    facts""".split()
+)
 _DATE_NUMBER: Final = re.compile(r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|(?:19|20)\d\d")
 _KIND_OF: Final = re.compile(r"\b(?:kind|sort|type)s? of\b", re.IGNORECASE)
 _NOUN_WITHIN: Final = 5
@@ -201,6 +212,10 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None, zone
     asked = query_terms(asks, unasked, may_be_empty=bool(times.spans) or times.other is not None)
     if times.spans:
         asked = _without_times(asked)
+    asks_everything = not times.spans and _asks_everything(words(asks), unasked)
+    if asks_everything:
+        # As if it named all times: then the newest and most important answer it.
+        times, asked = replace(times, spans=(_ALL_TIMES,)), []
     asks_time_alone = bool(times.spans) and all(map(_is_calendar_term, asked))
     if asks_time_alone and times.other is not None:
         asks = times.other.calendar
@@ -263,6 +278,18 @@ def _without_times(asked: list[str]) -> list[str]:
     what is said about a day is seldom said on it."""
     kept = [term for term in asked if term not in _TIME_TERMS]
     return [term for term in asked if _is_calendar_term(term)] if all(map(_is_calendar_term, kept)) else kept
+
+
+def _asks_everything(asked: Sequence[str], unasked: Set[str]) -> bool:
+    """Whether a query asks for whatever is known: "what do you know about me?", "tell me about people". English."""
+    named = set(asked)
+    is_of_oneself = not (named.isdisjoint(_KNOWING) or named.isdisjoint(_ONESELF))
+    is_of_all = is_of_oneself or not named.isdisjoint(_EVERYTHING) or not named.isdisjoint(_REMEMBERING)
+    return (
+        is_of_all
+        and named.isdisjoint(_POINTING)
+        and named <= unasked | STOP_WORDS | _EVERYTHING | _KNOWING | _ONESELF | _ASKING
+    )
 
 
 def _is_calendar_term(term: str) -> bool:

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.retrieval.question import Question, WordMatch, match_words
 from kalito_mcp.text import irregular_forms
 from kalito_mcp.text.analysis import stem
 from kalito_mcp.text.irregular_forms import base_form
+from kalito_mcp.text.times.expressions import Span
 from tests.retrieval.builders import question
 
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12)
@@ -178,3 +180,35 @@ def test_a_word_of_a_term_and_of_a_kind_is_both() -> None:
 def test_what_stands_around_a_frame_is_read_whatever_it_is(text: str) -> None:
     asked = question(text)
     assert asked.surface.keys() >= set(asked.terms)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what do you know about me?",
+        "What do you remember?",
+        "Tell me about people.",
+        "list everything you have stored",
+        "please tell me what you remember about the user",
+    ],
+)
+def test_a_question_for_all_that_is_known_is_answered_by_whatever_was_said(query: str) -> None:
+    asked = question(query)
+    assert asked.asks_time_alone
+    assert asked.spans == (Span(OLDEST_MS, NEWEST_MS),)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what do you know about Mia?",
+        "do you know the way to Porto?",
+        "do you remember it?",
+        "who is Mia?",
+        "hello, how are you?",
+        "what do people like to eat?",
+        "everything about the kite",
+    ],
+)
+def test_a_question_for_one_thing_is_not_answered_by_everything(query: str) -> None:
+    assert not question(query).asks_time_alone
