@@ -62,8 +62,19 @@ _QUOTES: Final = '"“”„«»「」『』'
 _MAY_BE_MOODS: Final = frozenset((PinKind.DATE, PinKind.FACT, PinKind.LIKING))
 _OF_THE_MOMENT: Final = lazy(
     r"\b(?:worried|stuck|overwhelmed|struggling|nervous|anxious|confused|stressed|feeling|celebrat\w+|not sure|unsure|"
-    r"trying to (?:figure|understand|decide|schedule|find|fix|debug))\b",
+    r"trying to(?!.{0,99}\b(?:deadline|by \w+ \d))|juggling|reschedul\w+|"
+    r"goal is to (?:\w+ ){0,2}(?:improve|get|keep|make|help|stay|continue))\b"
+    r"|\b(?:love|loved|enjoy) \w+ing\b(?: (?:others|people|the community|it|that|this))?[.!, ]*(?:and|$)"
+    r"|(?<!\d), and i(?:'ve| have) (?:just )?(?:added|created|implemented|updated|completed|fixed|changed)\b",
     re.IGNORECASE,
+)
+_DONE_ONCE: Final = lazy(
+    r"\b(?:attended|participated|took part|set up|went on|volunteered at|picture of|the other day|"
+    r"when i was (?:younger|little|a kid))\b",
+    re.IGNORECASE,
+)
+_REFERS_BACK: Final = lazy(
+    r"(?:that's|that is|this is|it was|it's been|it has been) (?:why|how|what|truly|really|so)\b", re.IGNORECASE
 )
 _BEGINS_WITH_PRONOUN: Final = lazy(
     r"(?:his|her|its|their|he|she|it|they|he's|she's|it's|they're)\b|(?:i|we) (?:call|called|named) (?:him|her|it"
@@ -193,6 +204,14 @@ def _search(
             yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _code_key(content), PinKind.CODE)
 
 
+def _is_of_the_moment(plain: str, kind: PinKind) -> bool:
+    """Whether a sentence tells of a mood, a next step or something done once, or cannot be understood alone."""
+    is_passing = _OF_THE_MOMENT().search(plain) is not None or _DONE_ONCE().search(plain) is not None
+    return (kind in _MAY_BE_MOODS and is_passing) or (
+        kind != PinKind.DECISION and _REFERS_BACK().match(plain) is not None
+    )
+
+
 def _pin_of(
     sentence: str, before: str, message: MessageWithImportance, rules: Sequence[PinRule], policy: AutoPinPolicy
 ) -> FoundPin | None:
@@ -208,7 +227,7 @@ def _pin_of(
             continue
         if rule.doubt().search(plain) or _SECRET().search(plain) or _is_quoted(plain, match.start()):
             return None
-        if rule.kind in _MAY_BE_MOODS and _OF_THE_MOMENT().search(plain):
+        if _is_of_the_moment(plain, rule.kind):
             return None
         prefix = f"{' '.join(message.name.split())}: " if message.name and message.name.strip() else ""
         kept = _without_conjunction(_from_clause(said, match.start(), policy.max_chars - len(prefix)))

@@ -210,6 +210,13 @@ def test_negated_commitments_are_not_pinned(text: str) -> None:
         "Let's go with the flow.",
         "Is it a problem that this is a bit late? No worries at all.",
         "Remember that time when we missed the train?",
+        "I love helping the neighbours and making the street a better place.",
+        "That's why I love sailing!",
+        "My goal is to get conversations going.",
+        "I just participated in a parade for veterans and it was awesome.",
+        "I had to reschedule my writing session from April 6 to April 8.",
+        "I'm trying to balance my time between interviews and a workshop on May 3.",
+        "I'm using Bootstrap for the styling, and I've added a class to the inputs.",
     ],
 )
 def test_small_talk_is_not_pinned(text: str) -> None:
