@@ -127,8 +127,8 @@ _DONE: Final = frozenset(
 )
 """Verbs of what was done, with which a note may begin: sold the car."""
 _DOES: Final = frozenset(
-    """ride rides bank deploy host wear store stores meet smoke see keep chose meet train ended subscribe rely speak
-    retired""".split()
+    """ride rides bank deploy host wear store stores meet smoke see keep chose meet train subscribe rely speak
+    retired vape cycle meditate""".split()
 )
 _CONTRACTED: Final = (
     (lazy(r"\b(ca|wo)n't\b", re.IGNORECASE), "can not"),
@@ -222,10 +222,12 @@ def clauses(start: int, sentence: str) -> Iterator[Clause]:
 
 def _is_verb(words: Sequence[str], n: int) -> bool:
     """Whether the word at this place begins a predicate. Some do so only after a pronoun (we host), or at the start."""
-    word = words[n].lower().strip(",")
+    word, first = words[n].lower().strip(",.!;"), words[0].lower()
     if word in _VERB_LIKE:
         return True
-    return (word in _DONE and n <= 1) or (word in _DOES and n == 1 and words[0].lower() in ("i", "we"))
+    return (word in _DONE and n <= 1 + (first in ("my", "our", "the"))) or (
+        word in _DOES and n == 1 and first in ("i", "we")
+    )
 
 
 def _pieces(sentence: str) -> Iterator[tuple[int, int]]:

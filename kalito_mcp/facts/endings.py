@@ -47,7 +47,7 @@ _PREDICATES: Final[tuple[str, ...]] = (
     rf"(?:am|is|are) (?:separated|divorced) from {_V}",
     rf"{_HAVE}(?:gave|given|sold) {_V} (?:away|to)\b",
     rf"{_HAVE}(?:had to )?put {_V} (?:down|to sleep)\b",
-    rf"{_HAVE}(?:took|taken) me off {_V}",
+    rf"{_HAVE}(?:took|taken|weaned) me off {_V}",
     rf"{_HAVE}left {_MINE}(?P<v>(?-i:[A-Z])[\w.&'-]*(?: (?-i:[A-Z])[\w.&'-]*){{0,3}})"
     r"(?=\s*$|[,.;]| (?:after|in (?:\d{4}|[A-Z])|for good|last|this|to join|because)\b)",
 )
@@ -57,6 +57,8 @@ _ANYWHERE: Final[tuple[str, ...]] = (
     r"\b(?:scrap|scratch) the (?P<v>[\w-]+(?: [\w-]+){0,2}) (?:thing|idea|plan)\b",
     r"\bnot allergic to (?P<v>[\w ]{2,30}?) after all\b",
     r"\blast day (?:at|with) (?P<v>(?-i:[A-Z])[\w.&'-]*(?: (?-i:[A-Z])[\w.&'-]*){0,3})",
+)
+_PARTED: Final[tuple[str, ...]] = (
     r"\b(?:me|i|we) and (?P<v>(?-i:[A-Z])[\w-]+) (?:have )?(?:broke up|split(?: up)?|broken up|parted ways)\b",
     r"\b(?P<v>(?-i:[A-Z])[\w-]+) and (?:me|i|we) (?:have )?(?:broke up|split(?: up)?|broken up|parted ways)\b",
 )
@@ -101,6 +103,7 @@ _COMPILED: Final = {
     "anywhere": _any_of(_ANYWHERE),
     "whole": _any_of(_SUBJECTS),
     "denied": _any_of(_DENIED),
+    "parted": _any_of(_PARTED),
 }
 
 
@@ -119,6 +122,12 @@ def ended_by_words(whole: str, *, is_change: bool) -> Iterator[str]:
     yield from _values("anywhere", whole, starts=False)
     if is_change:
         yield from _values("denied", whole, starts=False)
+
+
+def parted_from(sentence: str) -> Iterator[str]:
+    """With whom the speaker is no longer together."""
+    if " and " in sentence:
+        yield from _values("parted", sentence, starts=False)
 
 
 def ended_subjects(whole: str) -> Iterator[str]:

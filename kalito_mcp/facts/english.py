@@ -17,6 +17,7 @@ from kalito_mcp.facts.vocabulary import (
     FREE,
     NAME,
     ORG,
+    PEOPLE,
     PLACE,
     SLOTS,
     STREET,
@@ -322,6 +323,7 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
         rf"(?:{_BE}|turned|turning) (?P<v>\d{{1,3}})(?: years old)?(?=$|[.,;]| (?:now|yesterday|today|last|this|on)\b)",
         _of("age"),
     ),
+    (rf"{_HAVE}(?:got )?an? new (?P<slot>{PEOPLE})(?:,| called| named|:) (?P<v>{NAME}){END}", _changed),
     (rf"commutes? by (?P<v>\w+){END}", _of("commute")),
     (rf"pays? (?:by|via|with|per) (?P<v>[\w ]{{2,30}}?){END}", _of("payment method")),
     (

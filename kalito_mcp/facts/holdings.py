@@ -28,7 +28,10 @@ _BE: Final = r"(?:am|is|are|was|were|have been|has been)"
 _STATE: Final = (
     rf"{_BE} (?:allergic to|engaged to|married to|with|a member of|fluent in|into|addicted to|registered with)"
 )
-_PERFECT: Final = r"(?:\w{2,}ed|been|given|grown|got|left|gone|done|taken|broken|lost|sold|put|to|no|not)\b"
+_PERFECT: Final = (
+    r"(?:\w{2,}ed|been|them|him|her|it|that|this|me|us|you|"
+    r"given|grown|got|left|gone|done|taken|broken|lost|sold|put|to|no|not)\b"
+)
 _ITEM: Final = r"[\w.+#&/'-]+(?: [\w.+#&/'-]+){0,4}?"
 _END: Final = (
     r"(?=\s*$|\s*[,.;:!?()]| (?:for|on|in|at|as|to|with|since|because|every|each|when|while|where|who|that|which|and|"
@@ -49,7 +52,7 @@ _NAMED: Final = lazy(r"\b(?:called|named) (?P<v>(?-i:[A-Z])[\w-]+)", re.IGNORECA
 _VERSIONED: Final = lazy(r"\d\.\d|^\W*(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
 _SEPARATOR: Final = lazy(r",? and |, | & ")
 _LEADING: Final = lazy(
-    r"^(?:(?:my|the|our|an?|some|any|two|three|four|use|using|it|to|both|got|also|mostly|lots of)\b ?)+",
+    r"^(?:(?:my|the|our|an?|some|any|two|three|four|use|using|to|both|got|also|mostly|lots of)\b ?)+",
     re.IGNORECASE,
 )
 _VAGUE: Final = frozenset(

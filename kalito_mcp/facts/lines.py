@@ -6,6 +6,7 @@ from typing import Final
 from kalito_mcp.domain.facts import ANY, Polarity, Relation
 from kalito_mcp.facts.attributes import is_certain, is_multiple, is_open
 from kalito_mcp.facts.vocabulary import WEEKDAY, stems
+from kalito_mcp.text.analysis import stem
 from kalito_mcp.text.lazy_pattern import lazy
 
 Stated = tuple[str, Polarity]
@@ -51,7 +52,11 @@ def names(named: str, subject: str, attribute: str, value: str) -> bool:
     """
     wanted = stems(named).split()
     if is_multiple(attribute):
-        return bool(wanted) and value == "yes" and set(wanted) <= set(attribute.split()[1:])
+        return (
+            bool(wanted)
+            and value == "yes"
+            and set(attribute.split()[1:]) <= set(wanted) <= {stem(word) for word in attribute.split()}
+        )
     words = stems(value).split()
     if not wanted or not words or set(wanted).isdisjoint(words) or not set(wanted) <= {*words, *subject.split()}:
         return False

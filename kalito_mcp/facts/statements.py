@@ -12,7 +12,7 @@ from typing import Final
 from kalito_mcp.domain.facts import ANY, USER_SUBJECT, Polarity, Statement
 from kalito_mcp.facts.attributes import HOLDS, WISH, is_multiple
 from kalito_mcp.facts.clauses import Clause, clauses, is_unsure, mask, sentences
-from kalito_mcp.facts.endings import ended_by_predicate, ended_by_words, ended_subjects, may_end
+from kalito_mcp.facts.endings import ended_by_predicate, ended_by_words, ended_subjects, may_end, parted_from
 from kalito_mcp.facts.english import NO, YES, Reading, readings
 from kalito_mcp.facts.holdings import held
 from kalito_mcp.facts.other_languages import foreign_statements
@@ -62,6 +62,9 @@ _WITHIN: Final = lazy(
     r"|(?:the |our )?team|[A-Z]\w+ and I",
     re.IGNORECASE,
 )
+_TAKEN_BACK: Final = lazy(
+    r"\s*(?:please |ok,? |oh,? )*(?:forget|ignore|disregard|scratch|scrap) (?:what i said|the|that)\b", re.IGNORECASE
+)
 _ARTICLE: Final = lazy(r"^(?:an?|the|to|on|at|in|called|named|about|only)\s+", re.IGNORECASE)
 _MAX_VALUE: Final = 60
 _MAX_VALUE_WORDS: Final = 7
@@ -75,7 +78,7 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
     found: list[Statement] = []
     for start, sentence in sentences(masked):
         foreign = list(foreign_statements(start, sentence, me))
-        found += foreign or _remarks(start, sentence, me) or _english(start, sentence, me)
+        found += foreign or [*_remarks(start, sentence, me), *_english(start, sentence, me)]
         if len(found) >= _MOST:
             break
     return list(dict.fromkeys(found))[:_MOST]
@@ -92,16 +95,18 @@ def _english(start: int, sentence: str, me: str) -> list[Statement]:
 
 def _remarks(start: int, sentence: str, me: str) -> list[Statement]:
     """What a sentence states that has no subject and verb: goodbye Cork; always answer in French."""
-    if is_unsure(sentence):
+    is_taken_back = _TAKEN_BACK().match(sentence) is not None
+    if is_unsure(sentence) and not is_taken_back:
         return []
     wishes = [] if (wish := wish_of(sentence)) is None else [wish]
     begin = start + len(sentence) - len(sentence.lstrip())
     whole = Clause(
         "", "", is_change=False, start=begin, end=start + len(sentence.rstrip(" .!")), whole=sentence.strip()
     )
-    ended = ended_wish(sentence)
-    if not ended and not wishes and may_end(whole.whole) and next(clauses(start, sentence), None) is None:
-        ended = list(ended_by_words(whole.whole, is_change=True))
+    ended = [*ended_wish(sentence), *parted_from(sentence)]
+    is_read = bool(wishes) or (not is_taken_back and next(clauses(start, sentence), None) is not None)
+    if not is_read and may_end(whole.whole):
+        ended += list(ended_by_words(whole.whole, is_change=True))
     return [_statement(me, one, whole) for one in (*map(_ended, ended), *(Reading(WISH, wish) for wish in wishes))]
 
 

@@ -10,6 +10,7 @@ _WISH: Final = lazy(
     r"\s*(?:(?:please|also|and|ok|so|from now on)[, ]+)*(?:(?:(?:always|never|don't|do not|only) (?:ever )?)"
     r"(?P<said>(?:answer|reply|respond|write|use|give|keep|include|add|show|explain|speak|call|start|end|put|send|talk)"
     r"\b[^,.;!?\n]{3,60})"
+    r"|I (?:want|would like|prefer) (?P<wanted>(?:answers|replies|responses|explanations)\b[^,.;!?\n]{0,60})"
     r"|(?P<asked>(?:please )?(?:keep|give me|call me|answer|reply|respond|use)\b[^,.;!?\n]{3,60}))",
     re.IGNORECASE,
 )
@@ -22,12 +23,15 @@ _ENDED: Final = lazy(
     r"|\b(?:no need (?:to|for)|you (?:don't|do not) (?:have|need) to|don't bother (?:to|with)) (?P<b>[^,.;!?\n]{3,60}?)"
     r"(?: any ?more| any longer)"
     r"|\bI (?:no longer (?:want|need)|(?:don't|do not) (?:want|need)) (?P<c>[^,.;!?\n]{3,60})"
-    r"|\b(?:please )?(?:don't|do not|no) (?P<d>[^,.;!?\n]{3,60}?) (?:any ?more|any longer)\b"
+    r"|^\s*(?:please )?(?:don't|do not|no) (?P<d>[^,.;!?\n]{3,60}?) (?:any ?more|any longer)\b"
+    r"|\b(?:forget|ignore|disregard) what i said about (?P<f>[^,.;!?\n]{3,60})"
     r"|\byou (?:can|may) (?P<e>[^,.;!?\n]{3,60}?) again\b)",
     re.IGNORECASE,
 )
 _MORE: Final = lazy(r"\b(?:any ?more|any longer|now|please|always|never|ever)\b", re.IGNORECASE)
-_NO_MORE: Final = lazy(r"\b(?:no longer|stop|no need|bother|any ?more|any longer|again|have to)\b", re.IGNORECASE)
+_NO_MORE: Final = lazy(
+    r"\b(?:no longer|stop|no need|bother|any ?more|any longer|again|have to|what i said)\b", re.IGNORECASE
+)
 
 
 def wish_of(sentence: str) -> str | None:
@@ -37,7 +41,7 @@ def wish_of(sentence: str) -> str | None:
         return None
     if found["asked"] and not _ASKED().match(sentence):
         return None
-    return stems(_MORE().sub("", found["said"] or found["asked"])) or None
+    return stems(_MORE().sub("", found["said"] or found["wanted"] or found["asked"])) or None
 
 
 def ended_wish(sentence: str) -> list[str]:
