@@ -89,6 +89,7 @@ ORDER BY ordered_at DESC, record_key DESC LIMIT 1
 """
 _END: Final = "UPDATE facts SET superseded_by = :by_key, superseded_at = :at"
 UPDATE_SUPERSEDED_ONE: Final = f"{_END} WHERE record_key = :record_key AND place = :place"
+SELECT_PROJECT: Final = "SELECT project_key FROM records WHERE key = :key"
 SELECT_FACTS_OF: Final = "SELECT 1 FROM facts WHERE record_key = :key LIMIT 1"
 DELETE_FACTS: Final = "DELETE FROM facts WHERE record_key = :key"
 SELECT_FREED: Final = """
@@ -134,12 +135,18 @@ def add(
             raise RecordNotFound(f"no record {record_id!r} here to supersede; send ids as a search returns them")
 
 
+def _project_of(connection: sqlite3.Connection, source: Source) -> int:
+    """The project whose lines a record is in: for a pin of a message that of the message, wherever the pin is known."""
+    found = connection.execute(SELECT_PROJECT, {"key": source.said_key}).fetchone() if source.is_echo else None
+    return (found[0] if found else source.project_key) or 0
+
+
 def _add_statement(connection: sqlite3.Connection, source: Source, statement: Statement) -> None:
     row: dict[str, Any] = {
         "record_key": source.key,
         "said_key": source.said_key,
         "agent_key": source.agent_key,
-        "project_key": source.project_key or 0,
+        "project_key": _project_of(connection, source),
         "session_key": source.session_key,
         "subject": statement.subject,
         "attribute": statement.attribute,
