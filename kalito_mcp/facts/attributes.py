@@ -41,6 +41,17 @@ _ASKING_WORDS: Final = {
 }
 
 
+HOLDS: Final = "holds"
+"""Begins the attribute of what somebody has, uses, reads or does. A newer value ends no other."""
+WISH: Final = "wish"
+"""The attribute of how the user wants to be answered. A newer wish ends no other."""
+
+
+def is_open(attribute: str) -> bool:
+    """Whether values stand side by side, until one is named as ended."""
+    return attribute == WISH or attribute.startswith(f"{HOLDS} ")
+
+
 def is_certain(attribute: str) -> bool:
     """Whether a thing has one value of the attribute at a time, so that a newer one stands without further words."""
     return attribute in CERTAIN or attribute.startswith(CERTAIN_PREFIXES)

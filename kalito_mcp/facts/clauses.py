@@ -22,14 +22,16 @@ _MASKED: Final = lazy(
 _SENTENCE: Final = lazy(r"[^.!?\n。！？]+(?:[.](?=[\w@/-])[^.!?\n。！？]*)*[.!?。！？]*")
 _ABBREVIATED: Final = lazy(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|vs|e\.g|i\.e|approx|No)\.(?=\s)")
 _QUESTION: Final = lazy(
-    r"[?？]\s*$|^\s*(?:do|does|did|is|are|was|were|can|could|who|what|where|when|which|why|how)\b.*\byou\b",
+    r"[?？]\s*$|^\s*(?:translate|in \d{4}\b.*\bfor an? (?:year|month|while|week)\b)"
+    r"|^\s*(?:do|does|did|is|are|was|were|can|could|who|what|where|when|which|why|how)\b.*\byou\b",
     re.IGNORECASE,
 )
 _WORD: Final = lazy(r"[^\W_]+(?:'[a-z]+)?")
 _UNSURE: Final = frozenset(
-    """if unless whether would could should might may maybe perhaps possibly probably wish wishes hope hopes hoping
-    imagine suppose pretend wonder wondering considering gonna will i'll we'll he'll she'll they'll i'd we'd
-    dreamed dreamt said says told asked claim claims hypothetically character guess believe think""".split()
+    """if unless whether almost nearly tempted considered would could should might may maybe perhaps possibly probably
+    wish wishes hope hopes hoping imagine suppose pretend wonder wondering considering gonna will i'll we'll he'll
+    she'll they'll i'd we'd dreamed dreamt said says told asked claim claims hypothetically character guess believe
+    think translate letter""".split()
 )
 _UNSURE_PHRASES: Final = (
     "thinking of",
@@ -55,7 +57,7 @@ _UNSURE_PHRASES: Final = (
     "once upon",
     "let's say",
 )
-_MONTH_OF_MAY: Final = lazy(r"\bmay (?=\d)", re.IGNORECASE)
+_MONTH_OF_MAY: Final = lazy(r"\bmay (?=\d)|(?<=\d )may\b", re.IGNORECASE)
 _DECIDED: Final = lazy(r"\b(?:decided|agreed|chose|we will (?:use|go)|we'll (?:use|go))\b", re.IGNORECASE)
 _CHANGE: Final = frozenset(
     """now nowadays anymore correction actually instead switched changed moved relocated misspoke update meanwhile
@@ -114,6 +116,19 @@ _VERB_LIKE: Final = frozenset(
     officially decided chose agreed renamed rescheduled postponed pushed shifted replaced takes meets happens expires
     pays pay subscribed registered leads lead refuses refuse consumes consume commutes commute can cannot earns set
     hired promoted actually permanently graduated begins starts exclusively only used share shares sits holds""".split()
+)
+_DONE: Final = frozenset(
+    """handed ditched swapped traded finished done abandoned scrapped threw thrown rewrote resigned retired stepped
+    pulled closed settled picked withdrew uninstalled parted donated sold quit left moved relocated cancelled canceled
+    switched upgraded migrated replaced dropped stopped gave got lost joined started bumped downgraded returned deleted
+    removed adopted bought went changed separated broke split laid fired raised lowered extended decommissioned axed
+    binned outgrew completed unsubscribed rejected voted swore promoted rescheduled moving finally put given turned
+    came grown come took shifted renamed ported transitioned""".split()
+)
+"""Verbs of what was done, with which a note may begin: sold the car."""
+_DOES: Final = frozenset(
+    """ride rides bank deploy host wear store stores meet smoke see keep chose meet train subscribe rely speak
+    retired vape cycle meditate""".split()
 )
 _CONTRACTED: Final = (
     (lazy(r"\b(ca|wo)n't\b", re.IGNORECASE), "can not"),
@@ -175,7 +190,8 @@ def _has(text: str, words: frozenset[str], phrases: Sequence[str]) -> bool:
 
 
 def clauses(start: int, sentence: str) -> Iterator[Clause]:
-    """The clauses of an English sentence. One without a subject of its own has that of the clause before."""
+    """The clauses of an English sentence. One without a subject of its own has that of the clause before; the first
+    one, if it begins with what was done (sold the car), is of the speaker."""
     changed, may_be_unsure = is_change(sentence), is_unsure(sentence)
     subject = ""
     for first, end in _pieces(sentence):
@@ -186,10 +202,11 @@ def clauses(start: int, sentence: str) -> Iterator[Clause]:
         lead = _LEAD().match(piece)
         begin = lead.end() if lead else 0
         words = _expanded(piece[begin:]).split()
-        at = next((n for n, word in enumerate(words) if word.lower().strip(",") in _VERB_LIKE), None)
+        at = next((n for n in range(len(words)) if _is_verb(words, n)), None)
         if at is None or at > _MOST_SUBJECT_WORDS:
             continue
-        subject = " ".join(words[:at]) or subject
+        is_begun = at == 0 and not subject and words[0].lower() in _DONE
+        subject = " ".join(words[:at]) or subject or ("I" if is_begun else "")
         if subject:
             stripped = len(piece) - len(piece.lstrip())
             trimmed = piece.rstrip(" .!;,\t")
@@ -201,6 +218,16 @@ def clauses(start: int, sentence: str) -> Iterator[Clause]:
                 start + first + len(trimmed),
                 " ".join(words),
             )
+
+
+def _is_verb(words: Sequence[str], n: int) -> bool:
+    """Whether the word at this place begins a predicate. Some do so only after a pronoun (we host), or at the start."""
+    word, first = words[n].lower().strip(",.!;"), words[0].lower()
+    if word in _VERB_LIKE:
+        return True
+    return (word in _DONE and n <= 1 + (first in ("my", "our", "the"))) or (
+        word in _DOES and n == 1 and first in ("i", "we")
+    )
 
 
 def _pieces(sentence: str) -> Iterator[tuple[int, int]]:

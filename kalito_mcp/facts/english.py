@@ -17,6 +17,7 @@ from kalito_mcp.facts.vocabulary import (
     FREE,
     NAME,
     ORG,
+    PEOPLE,
     PLACE,
     SLOTS,
     STREET,
@@ -71,7 +72,7 @@ def _home(attribute: str) -> Reader:
 
 def _moved(found: Match, is_change: bool) -> Iterator[Reading]:
     """To a place, or to an employer: which one is decided by what is known of the subject."""
-    if found["old"]:
+    if found.groupdict().get("old"):
         yield Reading(ANY, found["old"], Polarity.NOT, True)
     yield Reading("move", found["v"], Polarity.IS, True)
 
@@ -159,12 +160,25 @@ def _gone(found: Match, is_change: bool) -> Iterator[Reading]:
             yield Reading("vehicle", ANY, Polarity.NOT, True)
 
 
+def _job(found: Match, is_change: bool) -> Iterator[Reading]:
+    """A nurse at St Mary's."""
+    if re.search(rf"(?:{_OCCUPATIONS})$", found["r"], re.IGNORECASE):
+        yield Reading("employer", found["v"])
+        yield Reading("role", found["r"])
+
+
+_OCCUPATIONS: Final = (
+    "developer|engineer|nurse|teacher|barista|florist|lawyer|doctor|designer|manager|accountant|analyst|consultant|"
+    "scientist|architect|chef|cook|waiter|waitress|librarian|mechanic|electrician|plumber|carpenter|pilot|driver|"
+    "journalist|editor|professor|lecturer|researcher|therapist|pharmacist|dentist|vet|tester|programmer|administrator|"
+    "secretary|intern|lead|director|officer|clerk|cashier|farmer|baker|photographer|translator|tutor|paramedic"
+)
 _VEHICLES: Final = ("car", "truck", "van", "motorcycle", "motorbike")
 _BE: Final = r"(?:am|is|are|was|were|be|been|became|become|has been|have been|has become)"
 _HAVE: Final = r"(?:have |has )?"
 _FROM: Final = rf"(?:from (?P<old>{NAME}) )?"
 _TO: Final = rf"(?:back |over |house |home |cities )?{_FROM}(?:in)?to"
-_SHIFTED: Final = r"(?:moved|rescheduled|shifted|postponed|pushed(?: back)?)"
+_SHIFTED: Final = r"(?:moved|rescheduled|shifted|postponed|pushed(?: back)?|extended|slipped|brought forward)"
 _JOB: Final = r"(?:an? |my |the |his |her )?(?:new )?(?:job|role|position|offer)"
 _RULES: Final[tuple[tuple[str, Reader], ...]] = (
     (
@@ -182,9 +196,11 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
         rf"(?:{END}|(?= in (?-i:[A-Z])))",
         _of("household"),
     ),
+    (rf"(?:live|lives|living|{_BE} living) in (?:an?|our|my|the) [\w -]{{2,30}}? in {PLACE}{END}", _home("home")),
+    (rf"{_HAVE}(?:made the move to|settled (?:in|into [\w ]{{2,20}} in)) {PLACE}{END}", _moved),
     (rf"{_HAVE}(?:moved|relocated) {_TO} {STREET}{END}", _of("address", change=True)),
     (
-        rf"(?:{_BE} |{_HAVE})(?:{_SHIFTED}|changed)(?: (?P<act>(?:the|my|"
+        rf"(?:{_BE} |got |{_HAVE})(?:{_SHIFTED}|changed)(?: (?P<act>(?:the|my|"
         rf"our) [\w -]{{1,30}}?))? (?:from [^,;]{{1,30}} )?(?:to|until) (?P<v>{WHEN})",
         _moved_day,
     ),
@@ -225,7 +241,7 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
     (rf"(?:was |got |been )?promoted to (?P<v>[\w -]{{2,40}}?){END}", _of("role", change=True)),
     (
         rf"(?:{_BE}|{_HAVE}got|gets?) (?:single|married|engaged|divorced|separated|widowed)(?=$|[.,;]| (?:in|to|"
-        rf"now|and|since|for|with|again|last|this)\b)",
+        rf"now|and|since|for|with|again|last|this|on)\b)",
         _marital,
     ),
     (
@@ -267,6 +283,10 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
         rf"(?: from [\w. ]{{1,20}}?)? to {VERSION}",
         _version,
     ),
+    (
+        rf"(?:upgraded|updated|bumped|downgraded|migrated|moved|switched) to (?P<thing>(?-i:[A-Z])[\w+#-]*) {VERSION}",
+        _version,
+    ),
     (r"(?:switched|migrated|changed|moved|converted) from (?P<old>[\w.+#-]+(?: [\w.+#-]+)?) to \w", _replaced),
     (r"replaced (?P<old>[\w.+#-]+(?: [\w.+#-]+)?) with \w", _replaced),
     (
@@ -294,16 +314,26 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
         rf"(?:upgraded|switched) to (?P<v>an? (?:[\w-]+ ){{0,3}}(?:truck|car|van|suv|ev|motorcycle|sedan)){END}",
         _of("vehicle", change=True),
     ),
+    (rf"{_BE} (?:an?|the) (?P<r>[\w -]{{2,30}}?) (?:at|for) {ORG}{END}", _job),
+    (
+        rf"{_BE} (?:an?|the) (?P<v>(?:[\w-]+ ){{0,2}}(?:{_OCCUPATIONS}))(?=$|[.,;]| (?:as of|now|by|in|at|for|and)\b)",
+        _of("role"),
+    ),
+    (
+        rf"(?:{_BE}|turned|turning) (?P<v>\d{{1,3}})(?: years old)?(?=$|[.,;]| (?:now|yesterday|today|last|this|on)\b)",
+        _of("age"),
+    ),
+    (rf"{_HAVE}(?:got )?an? new (?P<slot>{PEOPLE})(?:,| called| named|:) (?P<v>{NAME}){END}", _changed),
     (rf"commutes? by (?P<v>\w+){END}", _of("commute")),
     (rf"pays? (?:by|via|with|per) (?P<v>[\w ]{{2,30}}?){END}", _of("payment method")),
     (
-        rf"(?:go(?:es)?(?: to)?|has|have|plays?|attends?|do(?:es)?|"
+        rf"(?:go(?:es)?(?: to)?|see|sees|meet|has|have|plays?|attends?|do(?:es)?|"
         rf"takes?) (?P<act>[\w -]{{2,40}}?) (?:on (?P<v>{WEEKDAY})|(?:every|each) (?P<each>{WEEKDAY}))(?!\w)",
         _day,
     ),
     (
-        rf"(?:is|are|takes? place|meets?|happens?) (?:held )?(?:on (?P<v>{WHEN})|(?:every|"
-        rf"each) (?P<each>{WEEKDAY}))(?!\w)",
+        rf"(?:is|are|takes? place|meets?|happens?) (?:held |planned |due |set )?(?:(?:on|at|for) (?P<v>{WHEN})|"
+        rf"(?:every|each) (?P<each>{WEEKDAY}))(?!\w)",
         _day,
     ),
     (rf"(?:have|has) no (?:known )?(?P<v>[\w -]{{2,40}}?){END}", _has_none),
@@ -314,7 +344,8 @@ _RULES: Final[tuple[tuple[str, Reader], ...]] = (
     ),
     (
         rf"{_HAVE}(?:(?:started|begun|been) )?(?P<verb>{'|'.join(sorted(VERBS, key=len, reverse=True))}) "
-        r"(?P<v>(?!\w{3,}ed\b|(?:to|been|it|that|this|them|me|you|a lot|no)\b)[\w' /-]{2,60}?)"
+        r"(?P<v>(?!\w{3,}ed\b|(?:given|grown|left|gone|done|taken|broken|got|lost|sold|put)\b"
+        r"|(?:to|been|it|that|this|them|me|you|a lot|no)\b)[\w' /-]{2,60}?)"
         r"(?=$|[.,;:(]| (?:at|in|on|"
         r"with|for|since|every|each|"
         r"because|when|before|after|as|from|to|instead|except|again|now|named|called|who|that|which|last|this|"

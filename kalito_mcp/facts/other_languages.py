@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from kalito_mcp.domain.facts import Polarity, Statement
+from kalito_mcp.domain.facts import ANY, Polarity, Statement
+from kalito_mcp.facts.attributes import HOLDS
 from kalito_mcp.text.analysis import fold
 
 
@@ -19,6 +20,7 @@ class _Rule(NamedTuple):
 _V: Final = r"(?P<v>(?-i:[A-ZÀÖØ-Þ0-9])[\w.&'-]*(?: (?-i:[A-ZÀÖØ-Þ])[\w.&'-]*){0,3})"
 _WHO: Final = r"(?P<who>(?!(?:ahora|actualmente|ya|maintenant|jetzt|nun|ich|je|yo)\b)(?-i:[A-ZÀÖØ-Þ])[\w-]+)"
 _HAN: Final = r"(?P<v>[\u4e00-\u9fffA-Za-z0-9 ]{1,12}?)(?=[了，。,.!！]|的|工作|上班|$)"
+_HAN_V: Final = r"(?P<v>[\u4e00-\u9fffA-Za-z0-9 ]{1,12}?)"
 _RULES: Final[tuple[_Rule, ...]] = (
     _Rule("home", rf"\b(?:ich|{_WHO}) (?:wohne?t?|lebe?t?) (?:nicht mehr|nicht länger) in {_V}", Polarity.NOT, True),
     _Rule(
@@ -69,6 +71,33 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _Rule("boss", rf"我(?:现在|目前)?的(?:新)?(?:老板|上司|经理)(?:现在)?是{_HAN}"),
     _Rule("favorite color", rf"我(?:现在)?最喜欢的颜色(?:现在)?是{_HAN}"),
 )
+# What has ended, whatever it was a value of; and what we use.
+_RULES_OF_ENDS: Final[tuple[_Rule, ...]] = (
+    _Rule(ANY, rf"\b(?:ich habe|{_WHO} hat) (?:\w+ ){{0,2}}?bei {_V} (?:gekündigt|aufgehört)", Polarity.NOT, True),
+    _Rule(
+        ANY,
+        rf"\b(?:wir|ich) (?:sind|bin|haben|habe) (?:\w+ ){{0,2}}?von {_V} (?:auf|zu) .*(?:um|ge)",
+        Polarity.NOT,
+        True,
+    ),
+    _Rule(
+        "boss",
+        rf"\b(?:mein neuer chef|meine neue chefin|mein neuer vorgesetzter|meine neue vorgesetzte) (?:ist|heißt) {_V}",
+        is_change=True,
+    ),
+    _Rule(ANY, rf"\bj'ai (?:\w+ )?quitté {_V}", Polarity.NOT, True),
+    _Rule(ANY, rf"\b(?:on est|nous sommes|je suis) (?:\w+ )?passée?s? de {_V} à ", Polarity.NOT, True),
+    _Rule(ANY, r"\bma couleur préférée n'est plus (?:le )?(?P<v>\w+)", Polarity.NOT, True),
+    _Rule(ANY, rf"\b(?:he|hemos) dejado (?:de usar )?{_V}", Polarity.NOT, True),
+    _Rule(ANY, rf"\b(?:he|hemos) (?:cambiado|migrado|pasado) de {_V} a ", Polarity.NOT, True),
+    _Rule(ANY, rf"我(?:已经|刚刚?|最近)?从{_HAN_V}(?:辞职|离职|跳槽)", Polarity.NOT, True),
+    _Rule(ANY, rf"我们?(?:已经|刚刚?|最近)?从{_HAN_V}(?:换成|换到|迁移到|改用|转到)", Polarity.NOT, True),
+    _Rule("boss", rf"我的(?:老板|上司|经理)(?:已经)?(?:换成|变成)了?{_HAN}", is_change=True),
+    _Rule(f"{HOLDS} tool", rf"\b(?:wir|ich) (?:nutzen?|verwenden?|benutzen?) {_V}"),
+    _Rule(f"{HOLDS} tool", rf"\b(?:on|nous|j'|je )\s?utilis(?:e|ons) {_V}"),
+    _Rule(f"{HOLDS} tool", rf"\b(?:usamos|uso|utilizamos) {_V}"),
+    _Rule(f"{HOLDS} tool", rf"我们?(?:现在|目前)?(?:用|使用)(?:的是)?{_HAN}"),
+)
 _CUES: Final = re.compile(
     r"\b(?:jetzt|nun|mittlerweile|inzwischen|nicht mehr|stattdessen|korrektur|umgezogen|maintenant|désormais|"
     r"ne .{1,20} plus|"
@@ -78,7 +107,8 @@ _CUES: Final = re.compile(
 )
 _TELLING: Final = frozenset(
     """ich wohne wohnt lebe lebt arbeite arbeitet ziehe zog mein meine habite vis vit je j travaille mon ma vivo vive
-    trabajo trabaja mi mudé mudó mudado déménagé gezogen""".split()
+    trabajo trabaja mi mudé mudó mudado déménagé gezogen wir on nous
+    he hemos usamos uso utilizamos""".split()
 )
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _UNSURE: Final = re.compile(
@@ -90,7 +120,7 @@ _UNSURE: Final = re.compile(
 
 @cache
 def _compiled() -> tuple[tuple[re.Pattern[str], _Rule], ...]:
-    return tuple((re.compile(rule.pattern, re.IGNORECASE), rule) for rule in _RULES)
+    return tuple((re.compile(rule.pattern, re.IGNORECASE), rule) for rule in (*_RULES, *_RULES_OF_ENDS))
 
 
 def foreign_statements(start: int, sentence: str, me: str) -> Iterator[Statement]:

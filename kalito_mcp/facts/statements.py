@@ -10,18 +10,21 @@ from collections.abc import Iterator
 from typing import Final
 
 from kalito_mcp.domain.facts import ANY, USER_SUBJECT, Polarity, Statement
-from kalito_mcp.facts.attributes import is_multiple
-from kalito_mcp.facts.clauses import Clause, clauses, mask, sentences
+from kalito_mcp.facts.attributes import HOLDS, WISH, is_multiple
+from kalito_mcp.facts.clauses import Clause, clauses, is_unsure, mask, sentences
+from kalito_mcp.facts.endings import ended_by_predicate, ended_by_words, ended_subjects, may_end, parted_from
 from kalito_mcp.facts.english import NO, YES, Reading, readings
+from kalito_mcp.facts.holdings import held
 from kalito_mcp.facts.other_languages import foreign_statements
 from kalito_mcp.facts.vocabulary import ADVERBS, NEGATIONS, NO_MORE, named_attribute, stems
+from kalito_mcp.facts.wishes import ended_wish, wish_of
 from kalito_mcp.text.analysis import fold
 from kalito_mcp.text.lazy_pattern import lazy
 
 HERE: Final = "@here"
 """Begins a subject that means a thing of its session: `the deadline`."""
 
-RULES_VERSION: Final = 1
+RULES_VERSION: Final = 2
 """Stored with the facts. Opening a database with those of other rules rebuilds them."""
 
 _MOST: Final = 12
@@ -30,8 +33,9 @@ _MOST: Final = 12
 _FIRST: Final = frozenset("i we me us user".split())
 _POSSESSIVE: Final = frozenset(("my", "our", "user's", "users"))
 _NOBODY: Final = frozenset(
-    """it this that these those there he she they you who which what everyone everybody someone somebody nobody people
-    one anyone here something everything nothing him her them and or as to for of by with from""".split()
+    """it this that these those there he she they you who which what everyone everybody someone somebody nobody
+    people one anyone here something everything nothing him her them and or as to for of by with from yesterday
+    today tomorrow please""".split()
 )
 _NAMES: Final = lazy(r"[A-Z][\w.@-]*(?: [A-Z][\w.-]*){0,2}(?:(?:, | and |, and )[A-Z][\w.-]*(?: [A-Z][\w.-]*){0,2})*")
 _BETWEEN_NAMES: Final = lazy(r", and |, | and ")
@@ -46,6 +50,21 @@ _VALUE_END: Final = lazy(
     r"but|and (?:not|no)|not|rather than|until|starting|for now|too|again|by the way|permanently)\b|[,;()]|\.(?:\s|$))",
     re.IGNORECASE,
 )
+_OURS: Final = lazy(
+    r"(?:our|the|this) (?:[\w-]+ ){0,2}(?:project|services?|app|apps|api|servers?|blog|site|website|backend|frontend|"
+    r"product|system|platform|repo|codebase|pipeline|builds?|database|backups?|shop|stack|tracker|code|library|cli|"
+    r"team|tests?|deployment|hosting|cluster|worker|bot|proxy|queue|cache|editor|crm)",
+    re.IGNORECASE,
+)
+_WITHIN: Final = lazy(
+    r"(?:(?:for|in|on|at|as|with|since|yesterday|today|so|after|big news|then|last|this|by) .*|"
+    r"so |then |team )\b(?:I|we)"
+    r"|(?:the |our )?team|[A-Z]\w+ and I",
+    re.IGNORECASE,
+)
+_TAKEN_BACK: Final = lazy(
+    r"\s*(?:please |ok,? |oh,? )*(?:forget|ignore|disregard|scratch|scrap) (?:what i said|the|that)\b", re.IGNORECASE
+)
 _ARTICLE: Final = lazy(r"^(?:an?|the|to|on|at|in|called|named|about|only)\s+", re.IGNORECASE)
 _MAX_VALUE: Final = 60
 _MAX_VALUE_WORDS: Final = 7
@@ -59,27 +78,49 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
     found: list[Statement] = []
     for start, sentence in sentences(masked):
         foreign = list(foreign_statements(start, sentence, me))
-        found += foreign or _english(start, sentence, me)
+        found += foreign or [*_remarks(start, sentence, me), *_english(start, sentence, me)]
         if len(found) >= _MOST:
             break
     return list(dict.fromkeys(found))[:_MOST]
 
 
-def _english(start: int, sentence: str, me: str) -> Iterator[Statement]:
-    for clause in clauses(start, sentence):
-        for subject, reading in _readings(clause, me):
-            value = value_of(reading.value)
-            if value and subject:
-                yield Statement(
-                    subject,
-                    reading.attribute,
-                    value,
-                    reading.value,
-                    clause.start,
-                    clause.end,
-                    reading.polarity,
-                    reading.is_change or clause.is_change,
-                )
+def _english(start: int, sentence: str, me: str) -> list[Statement]:
+    return [
+        _statement(subject, reading, clause)
+        for clause in clauses(start, sentence)
+        for subject, reading in (*_readings(clause, me), *_endings(clause, me))
+        if subject and value_of(reading.value)
+    ]
+
+
+def _remarks(start: int, sentence: str, me: str) -> list[Statement]:
+    """What a sentence states that has no subject and verb: goodbye Cork; always answer in French."""
+    is_taken_back = _TAKEN_BACK().match(sentence) is not None
+    if is_unsure(sentence) and not is_taken_back:
+        return []
+    wishes = [] if (wish := wish_of(sentence)) is None else [wish]
+    begin = start + len(sentence) - len(sentence.lstrip())
+    whole = Clause(
+        "", "", is_change=False, start=begin, end=start + len(sentence.rstrip(" .!")), whole=sentence.strip()
+    )
+    ended = [*ended_wish(sentence), *parted_from(sentence)]
+    is_read = bool(wishes) or (not is_taken_back and next(clauses(start, sentence), None) is not None)
+    if not is_read and may_end(whole.whole):
+        ended += list(ended_by_words(whole.whole, is_change=True))
+    return [_statement(me, one, whole) for one in (*map(_ended, ended), *(Reading(WISH, wish) for wish in wishes))]
+
+
+def _statement(subject: str, reading: Reading, clause: Clause) -> Statement:
+    return Statement(
+        subject,
+        reading.attribute,
+        value_of(reading.value),
+        reading.value,
+        clause.start,
+        clause.end,
+        reading.polarity,
+        reading.is_change or clause.is_change,
+    )
 
 
 def value_of(written: str) -> str:
@@ -99,16 +140,53 @@ def _readings(clause: Clause, me: str) -> Iterator[tuple[str, Reading]]:
         yield from ((subject, _settled(one, negated=negated, is_past=is_past)) for subject, one in named)
         return
     for subject in _subjects(clause.subject, me):
-        for one in readings(predicate, is_change=clause.is_change):
+        read = list(readings(predicate, is_change=clause.is_change))
+        for one in read:
             owner, settled = _owner(subject, one, me), _settled(one, negated=negated, is_past=is_past)
             yield owner, settled
+        told = {one.attribute.rpartition(" ")[2] for one in read} | {stems(one.value) for one in read}
+        for value in held(predicate):
+            if value not in told:
+                yield _held(clause, subject, value, me, is_ended=negated or is_past)
+
+
+def _held(clause: Clause, subject: str, value: str, me: str, *, is_ended: bool) -> tuple[str, Reading]:
+    """What the subject has, uses or does; or what it no longer does. What our things use, we use."""
+    if is_ended:
+        return subject, _ended(value) if clause.is_change else Reading(ANY, "")
+    return me if _is_ours(clause.subject) else subject, Reading(f"{HOLDS} {value.rpartition(' ')[2]}", value)
+
+
+def _endings(clause: Clause, me: str) -> Iterator[tuple[str, Reading]]:
+    """The values that a clause says have ended. What the project drops, we drop."""
+    if not may_end(clause.whole):
+        return
+    predicate, negated = _without_negation(clause.predicate)
+    for subject in [me] if _is_ours(clause.subject) or " me " in predicate else _subjects(clause.subject, me):
+        for value in () if negated else ended_by_predicate(predicate):
+            yield subject, _ended(value)
+    is_other = clause.subject.lower() in ("he", "she") or _subjects(clause.subject, me) not in ([], [me])
+    if not is_other or _is_ours(clause.subject):
+        for value in ended_by_words(clause.whole, is_change=clause.is_change):
+            yield me, _ended(value)
+    for value in ended_subjects(clause.whole):
+        yield me, _ended(value)
+
+
+def _ended(value: str) -> Reading:
+    return Reading(ANY, value, Polarity.NOT, is_change=True)
+
+
+def _is_ours(subject: str) -> bool:
+    """Whether a thing that we work on is meant: the project, our API."""
+    return _OURS().fullmatch(subject) is not None
 
 
 def _without_negation(predicate: str) -> tuple[str, bool]:
     bare = ADVERBS().sub("", predicate).strip()
     found = NEGATIONS().match(bare)
     bare, more = NO_MORE().subn("", bare[found.end() :] if found else bare)
-    return ADVERBS().sub("", bare).strip(), found is not None or more > 0
+    return ADVERBS().sub("", bare).replace(" ,", ",").strip(), found is not None or more > 0
 
 
 def _settled(reading: Reading, *, negated: bool, is_past: bool) -> Reading:
@@ -133,7 +211,7 @@ def _subjects(words: str, me: str) -> list[str]:
     """Whom the words before the verb mean: several for `Ann and Ben`, none for a pronoun."""
     lowered = words.lower().strip(" ,")
     bare = lowered.removeprefix("the ")
-    if bare in _FIRST or bare.split()[0] in ("i", "we"):
+    if bare in _FIRST or bare.split()[0] in ("i", "we") or _WITHIN().fullmatch(words.strip(" ,")):
         return [me]
     first, _, rest = lowered.partition(" ")
     if bare in _NOBODY or first in _NOBODY:

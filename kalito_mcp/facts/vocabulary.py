@@ -76,6 +76,7 @@ END: Final = (
     r"(?=$|[.,;:(]| (?:since|from|until|till|with|for|as|in (?:\d{4}|(?:the )?(?:spring|summer|autumn|fall|winter)|"
     + MONTH
     + r")|last|this|next|because|"
+    r"(?:a|two|three|four|five|six|a few|some|\d+) (?:days?|weeks?|months?|years?)|"
     r"after|before|when|where|who|which|that|on \d|at the|every|each|now|anymore|any more|and|but|or|to|permanently|"
     r"again|instead|except|unless|over|under|by|around|during|today|yesterday|ago|strictly|while|so|directly|rather)\b)"
 )

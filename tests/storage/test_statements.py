@@ -13,6 +13,7 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import (
+    fact_lines,
     facts,
     forgotten_values,
     record_changes,
@@ -78,7 +79,7 @@ _SCAN_OF_AN_INDEX = re.compile(rf"^SCAN (?:{_TABLES}) USING (?:COVERING )?INDEX 
 _SMALL_INDEXES = {"sessions_unsummarized", "sessions_unpinned", "sessions_unobserved", "records_uncovered"}
 
 _HOT_FACTS = """
-SELECT_LATEST_BEFORE SELECT_STANDING SELECT_STANDING_THEN SELECT_IS_LATER SELECT_ATTRIBUTES SELECT_ATTRIBUTES_OF_VALUE
+SELECT_LATEST_BEFORE SELECT_STANDING SELECT_STANDING_THEN SELECT_IS_LATER SELECT_ATTRIBUTES SELECT_STANDING_WITH
 SELECT_NEXT_PLACE
 UPDATE_SUPERSEDED UPDATE_SUPERSEDED_EARLIER UPDATE_CONFLICTS UPDATE_ENDED_SUBJECT SELECT_LATER SELECT_STANDING_BEFORE
 UPDATE_SUPERSEDED_ONE SELECT_FACTS_OF DELETE_FACTS SELECT_FREED UPDATE_FREED UPDATE_SETTLED DELETE_SUPERSEDED
@@ -97,7 +98,7 @@ HOT = {
     "removal of a shape": DELETE_SHAPE,
     "keys_with_a_term": SELECT_KEYS,
     "terms of heads": SELECT_TERMS_OF_HEADS,
-    **{f"facts: {name}": getattr(facts, name) for name in _HOT_FACTS},
+    **{f"facts: {name}": getattr(fact_lines if hasattr(fact_lines, name) else facts, name) for name in _HOT_FACTS},
     "indexed terms": SELECT_INDEXED_TERMS,
     "known client keys": SELECT_KNOWN_CLIENT_KEYS,
     "pin by client key": SELECT_PIN_BY_CLIENT_KEY,
