@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kalito_mcp.contexts.passages import Turn
+from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
@@ -97,9 +98,9 @@ def pin_piece(pin: SemanticPin, zone: Zone = UTC_ZONE) -> Piece:
 def known_piece(known: KnownRecord, zone: Zone = UTC_ZONE) -> Piece:
     """Label what is known with its project, if it has one, its source and its day."""
     of_project = "of this project, " if known.reach is Reach.PROJECT else ""
-    return _piece(
-        f"- {of_project}{zone.date(known.created_at)}{_source_note(known.origin, None)}: ", known.text, known.tokens
-    )
+    label = [f"{of_project}{zone.date(known.created_at)}{_source_note(known.origin, None)}"]
+    label += _outdated(known.outdated, zone)
+    return _piece(f"- {', '.join(label)}: ", known.text, known.tokens)
 
 
 def history_lines(found: Sequence[Sequence[Turn]], session_id: str | None, zone: Zone = UTC_ZONE) -> list[str]:
@@ -148,12 +149,16 @@ def _passage_lines(passage: Sequence[Turn], place: str, zone: Zone) -> list[str]
     return lines
 
 
+def _outdated(parts: Sequence[Outdated], zone: Zone) -> list[str]:
+    """Say until when each part was true."""
+    return [f"until {zone.date(one.until)} {_quote(' '.join(one.text.split()))}" for one in parts]
+
+
 def _currency(hit: Hit, zone: Zone) -> list[str]:
     """Say until when the hit was true, or which parts of it are not any more."""
     if hit.valid_until is not None:
         return [f"until {zone.date(hit.valid_until)}, now {hit.superseded_by}"]
-    parts = [f"until {zone.date(one.until)} {_quote(' '.join(one.text.split()))}" for one in hit.outdated]
-    return parts + ([f"conflicts with {hit.conflicts_with}"] if hit.conflicts_with else [])
+    return _outdated(hit.outdated, zone) + ([f"conflicts with {hit.conflicts_with}"] if hit.conflicts_with else [])
 
 
 def _speaker(said: Hit | Candidate) -> str:

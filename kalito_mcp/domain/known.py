@@ -1,18 +1,22 @@
 """What is known of the person and of a project, beyond one conversation."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.time import to_iso
+
+_LEFT_OVER: Final = 3
+"""Words that state nothing of their own: and, so, by the way."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRecord:
-    """A pin or a note that is the person's, or a project's.
+    """A pin or a note that is the person's, or a project's, or a message that ended one.
 
     `session_id` is where it was made, None for a note without a session. `project` is None if it is the person's.
-    `tokens` counts its text as a context shows it.
+    `tokens` counts its text as a context shows it. `outdated` are the parts of it that are no longer true.
     """
 
     record_id: str
@@ -25,6 +29,15 @@ class KnownRecord:
     origin: Origin = Origin.ASSISTANT
     session_id: str | None = None
     project: str | None = None
+    outdated: tuple[Outdated, ...] = ()
+
+    @property
+    def is_past(self) -> bool:
+        """Whether its outdated parts leave no words of its own."""
+        left = self.text
+        for part in self.outdated:
+            left = left.replace(part.text, " ")
+        return bool(self.outdated) and len(left.split()) <= _LEFT_OVER
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -37,6 +50,7 @@ class KnownRecord:
             "text": self.text,
             "importance_score": self.importance,
             "created_at": to_iso(self.created_at),
+            "outdated": [one.to_dict() for one in self.outdated] or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

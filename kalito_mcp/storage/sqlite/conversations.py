@@ -24,7 +24,7 @@ from kalito_mcp.ports.conversations import (
 )
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
-from kalito_mcp.storage.sqlite.fact_rows import STANDING, source_of_parameters
+from kalito_mcp.storage.sqlite.fact_rows import source_of_parameters, standing
 from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.queries import Queries
@@ -53,7 +53,7 @@ SELECT * FROM (
 UNION ALL SELECT * FROM (
     SELECT {RECORD_COLUMNS} FROM records r
     WHERE r.session_key = :session_key AND r.type = 'pin' AND r.deleted_at IS NULL
-        AND (r.is_internal = 0 OR :include_internal) AND {STANDING}
+        AND (r.is_internal = 0 OR :include_internal) AND {standing("r")}
     ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :pins
 )
 UNION ALL SELECT * FROM (

@@ -23,19 +23,21 @@ STATED_COLUMNS: Final = """
         ORDER BY g.ordered_at DESC, g.record_key DESC LIMIT 1
     ), f.superseded_by) END
 """
-STANDING: Final = """
-    r.key NOT IN (
-        SELECT f.record_key FROM facts f
-        WHERE f.record_key = r.key GROUP BY f.record_key HAVING min(f.superseded_by IS NOT NULL) = 1
-    ) AND NOT EXISTS (SELECT 1 FROM superseded_records n WHERE n.record_key = r.key)
-"""
-"""That not all of what a record states has ended."""
-
 _STATING_TYPES: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.DOCUMENT})
 _LONGEST_NOTE: Final = 1_000
 """Characters of a document that counts as a note. A longer one is a text about something."""
 
 _SPEAKER: Final = 60
+
+
+def standing(alias: str) -> str:
+    """The condition that not all of what a record states has ended."""
+    return f"""
+        {alias}.key NOT IN (
+            SELECT f.record_key FROM facts f
+            WHERE f.record_key = {alias}.key GROUP BY f.record_key HAVING min(f.superseded_by IS NOT NULL) = 1
+        ) AND NOT EXISTS (SELECT 1 FROM superseded_records n WHERE n.record_key = {alias}.key)
+    """
 
 
 class Source(NamedTuple):

@@ -4,9 +4,10 @@ A record's `content` is flat. Fields that are indexed, shown or counted are colu
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
@@ -107,24 +108,23 @@ def record(row: Row) -> MemoryRecord:
         )
 
 
-def known(found: Iterable[Row]) -> list[KnownRecord]:
-    """Rows of SELECT_KNOWN."""
+def known(row: Row) -> KnownRecord:
+    """A row of SELECT_KNOWN or SELECT_KNOWN_INSTEAD."""
+    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, project, outdated = row
     with intact_rows():
-        return [
-            KnownRecord(
-                record_id=record_id,
-                type=RecordType(kind),
-                reach=Reach(reach),
-                text=text,
-                importance=importance,
-                created_at=created_at,
-                tokens=tokens,
-                origin=origin_of(None, origin),
-                session_id=session_id,
-                project=project,
-            )
-            for record_id, kind, reach, text, importance, created_at, tokens, origin, session_id, project in found
-        ]
+        return KnownRecord(
+            record_id=record_id,
+            type=RecordType(kind),
+            reach=Reach(reach),
+            text=text,
+            importance=importance,
+            created_at=created_at,
+            tokens=tokens,
+            origin=origin_of(role, origin),
+            session_id=session_id,
+            project=project,
+            outdated=tuple(Outdated(text[first:last], until, by) for first, last, until, by in json.loads(outdated)),
+        )
 
 
 def content_of(row: Mapping[str, Any]) -> dict[str, Any]:

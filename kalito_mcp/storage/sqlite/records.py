@@ -12,7 +12,7 @@ from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ForgottenValue, ScannedRecord, Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
-from kalito_mcp.storage.sqlite.fact_rows import STANDING
+from kalito_mcp.storage.sqlite.fact_rows import standing
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
@@ -44,16 +44,39 @@ WHERE r.agent_key = :agent_key AND r.type = :type AND r.id IS NOT NULL AND r.del
     ))
 ORDER BY r.key DESC LIMIT :limit
 """
-SELECT_KNOWN: Final = f"""
-SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.origin, s.id,
-    (SELECT p.id FROM projects p WHERE p.key = r.project_key)
-FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key
-WHERE r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL
-    AND (r.is_internal = 0 OR :include_internal) AND {STANDING}
+_LONGEST_INSTEAD: Final = 400
+"""Characters of a message that is shown whole."""
+
+_KNOWN_OF: Final = """
+    r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL
+    AND (r.is_internal = 0 OR :include_internal)
     AND (:project IS NULL OR r.reach = 'person' OR r.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
     ))
+"""
+SELECT_KNOWN: Final = f"""
+SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
+    (SELECT p.id FROM projects p WHERE p.key = r.project_key), (
+        SELECT json_group_array(json_array(f.first, f.last, f.superseded_at, coalesce(n.id, 'msg_' || n.key)))
+        FROM facts f JOIN records n ON n.key = f.superseded_by WHERE f.record_key = r.key
+    )
+FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key
+WHERE {_KNOWN_OF} AND {standing("r")}
 ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :limit
+"""
+# What ended all that a lasting record states is known in its place, unless a pin repeats it.
+SELECT_KNOWN_INSTEAD: Final = f"""
+SELECT coalesce(n.id, 'msg_' || n.key), n.type, r.reach, n.text, max(r.importance), n.created_at, n.tokens, n.role,
+    n.origin, s.id, (SELECT p.id FROM projects p WHERE p.key = r.project_key), '[]'
+FROM records r INDEXED BY records_known JOIN facts e ON e.record_key = r.key
+    JOIN records n ON n.key = e.superseded_by LEFT JOIN sessions s ON s.key = n.session_key
+WHERE {_KNOWN_OF} AND NOT ({standing("r")}) AND n.deleted_at IS NULL AND n.reach IS NULL AND {standing("n")}
+    AND (n.is_internal = 0 OR :include_internal) AND length(n.text) <= {_LONGEST_INSTEAD} AND NOT EXISTS (
+        SELECT 1 FROM records p INDEXED BY records_known
+        WHERE p.agent_key = :agent_key AND p.reach IS NOT NULL AND p.deleted_at IS NULL
+            AND json_extract(p.attributes, '$.source_message_id') = 'msg_' || n.key
+    )
+GROUP BY n.key ORDER BY 5 DESC, n.created_at DESC LIMIT :limit
 """
 SELECT_DOCUMENT: Final = f"""
 {_WHOLE}
@@ -185,15 +208,14 @@ class RecordQueries(Queries):
         agent_key = await self._agent_key(scope)
         if agent_key is None:
             return []
-        found = await self._all(
-            SELECT_KNOWN,
-            agent_key=agent_key,
-            include_internal=include_internal,
-            project=scope.project,
-            owner=scope.owner,
-            limit=limit,
-        )
-        return rows.known(found)
+        asked = {"agent_key": agent_key, "project": scope.project, "owner": scope.owner, "limit": limit}
+        found = [
+            one
+            for statement in (SELECT_KNOWN, SELECT_KNOWN_INSTEAD)
+            for one in map(rows.known, await self._all(statement, **asked, include_internal=include_internal))
+            if not one.is_past
+        ]
+        return sorted(found, key=lambda one: (-one.importance, -one.created_at))[:limit]
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=record.key)
