@@ -1,0 +1,102 @@
+"""Three days of a person: a move, a new job, a preference taken back, a decision reversed; then what is true now.
+
+Nobody calls a tool but to record what was said. Read the first context of day four aloud: `pytest -s` prints it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.flows.harness import Harness, served
+from tests.scripted import ScriptedClock
+
+pytestmark = pytest.mark.anyio
+DAY_S: Final = 86_400.0
+
+MONDAY: Final = (
+    ("Morning! I'm Marta. Can you help me plan a busy week?", "Of course, Marta. What is coming up?"),
+    ("I live in Leeds, on Harehills Lane, but that may change.", "Noted. Tell me when it does."),
+    ("I work as a data engineer at Northgas, my boss is Colin.", "Understood."),
+    ("I'm allergic to peanuts, so no satay ideas please.", "No peanuts, then."),
+    ("Please always answer in bullet points, I read them faster.", "- Will do."),
+    ("For the billing project we decided to use MySQL as the database.", "- MySQL it is, for the billing project."),
+    ("What would be a quick lunch today?", "- A wrap with hummus and roast peppers."),
+)
+TUESDAY: Final = (
+    ("Big news: we moved! I live in York now, at 12 Walmgate.", "- Congratulations on the new place in York."),
+    ("The cat hated the van, by the way. Her name is Pixel.", "- Poor Pixel. Cats need some days."),
+    ("How long does it take by train from York to Leeds?", "- About 25 minutes."),
+    ("The bullet points get on my nerves. I no longer want bullet points.", "Fine, I will write in sentences."),
+    ("Which box would you unpack first?", "The kitchen one: you will want tea."),
+    ("We talked about the billing project for an hour today.", "Did anything come out of it?"),
+    ("Yes, we switched from MySQL to PostgreSQL, because of the JSON columns.", "PostgreSQL for billing, then."),
+)
+WEDNESDAY: Final = (
+    ("I quit Northgas today. I start at Brightwave on Monday.", "Exciting! Congratulations on Brightwave."),
+    ("My new boss is Ifeoma, she seems lovely.", "That is a good start."),
+    ("Remind me, what was the train time again?", "About 25 minutes from York to Leeds."),
+    ("Thanks. Pixel sleeps on the windowsill already.", "She has settled in quickly."),
+    ("Maybe I should learn the cello.", "It is never too late for that."),
+    ("Anyway, that's all for today.", "Good night, Marta."),
+)
+
+
+def turns(said: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    return [
+        {"role": role, "text": text} for pair in said for role, text in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+
+async def live_through(h: Harness, clock: ScriptedClock) -> None:
+    for place, day in enumerate((MONDAY, TUESDAY, WEDNESDAY)):
+        for one in turns(day):
+            await h.facts("record_messages", session_id=f"day {place + 1}", messages=[one])
+            clock.advance(60.0)
+        await h.settled()
+        clock.advance(DAY_S - len(day) * 120.0)
+
+
+def lines_with(context: str, word: str) -> list[str]:
+    return [line for line in context.splitlines() if word in line]
+
+
+async def test_on_day_four_the_first_context_says_what_is_true_now(database: Path, era: str) -> None:
+    clock = ScriptedClock()
+    async with served(database, era, clock=clock, project="billing") as h:
+        assert sum(len(turns(day)) for day in (MONDAY, TUESDAY, WEDNESDAY)) == 40
+        await live_through(h, clock)
+        first = await h.text("build_context")
+        print(first)
+        for true in ("York", "Brightwave", "Ifeoma", "peanuts"):
+            assert true in first, true
+        # What is no longer true is not told, or told as what was.
+        for past in ("Harehills", "Northgas", "Colin", "MySQL"):
+            assert all(
+                "until" in line or "no longer" in line or "switched from" in line or "quit" in line
+                for line in lines_with(first, past)
+            ), past
+        assert not any("always answer in bullet points" in line and "until" not in line for line in first.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("question", "now", "before"),
+    [
+        ("Where do I live?", "York", "Leeds"),
+        ("Where do I work?", "Brightwave", "Northgas"),
+        ("Who is my boss?", "Ifeoma", "Colin"),
+        ("Which database does the billing project use?", "PostgreSQL", "to use MySQL"),
+    ],
+)
+async def test_on_day_four_a_question_finds_what_is_true_now_first(
+    database: Path, era: str, question: str, now: str, before: str
+) -> None:
+    clock = ScriptedClock()
+    async with served(database, era, clock=clock, project="billing") as h:
+        await live_through(h, clock)
+        hits = (await h.facts("search_memory", query=question))["hits"]
+        assert now in hits[0]["text"]
+        context = await h.text("build_context", query=question)
+        assert now in context
+        assert context.index(now) < context.find(before) or before not in context
