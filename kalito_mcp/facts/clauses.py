@@ -222,11 +222,11 @@ def clauses(start: int, sentence: str) -> Iterator[Clause]:
 
 def _is_verb(words: Sequence[str], n: int) -> bool:
     """Whether the word at this place begins a predicate. Some do so only after a pronoun (we host), or at the start."""
-    word, first = words[n].lower().strip(",.!;"), words[0].lower()
+    word, first = words[n].lower().strip(","), words[0].lower()
     if word in _VERB_LIKE:
         return True
     return (word in _DONE and n <= 1 + (first in ("my", "our", "the"))) or (
-        word in _DOES and n == 1 and first in ("i", "we")
+        word.strip(".!;") in _DOES and n == 1 and first in ("i", "we")
     )
 
 

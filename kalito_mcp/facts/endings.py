@@ -84,7 +84,7 @@ _CUES: Final = frozenset(
     sold donated lost returned parted broke broken split separated divorced stopped quit stepped resigned decided voted
     outgrew swore weaned came rejected uninstalled deleted handed put done through fired let laid sacked made took taken
     left instead rather place more goodbye farewell bye forget ignore disregard scrap scratch not last out history
-    longer table aren't isn't don't doesn't wasn't stolen is are dismissed""".split()
+    longer table aren't isn't don't doesn't wasn't stolen dismissed""".split()
 )
 _WORD: Final = lazy(r"[a-z]+(?:'t)?")
 _VAGUE: Final = frozenset(

@@ -107,8 +107,8 @@ _CUES: Final = re.compile(
 )
 _TELLING: Final = frozenset(
     """ich wohne wohnt lebe lebt arbeite arbeitet ziehe zog mein meine habite vis vit je j travaille mon ma vivo vive
-    trabajo trabaja mi mudé mudó mudado déménagé gezogen wir on nous
-    he hemos usamos uso utilizamos""".split()
+    trabajo trabaja mi mudé mudó mudado déménagé gezogen wir nous utilise utilisons
+    passé passés passée passées hemos dejado usamos uso utilizamos""".split()
 )
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _UNSURE: Final = re.compile(

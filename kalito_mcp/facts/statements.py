@@ -17,7 +17,7 @@ from kalito_mcp.facts.english import NO, YES, Reading, readings
 from kalito_mcp.facts.holdings import held
 from kalito_mcp.facts.other_languages import foreign_statements
 from kalito_mcp.facts.vocabulary import ADVERBS, NEGATIONS, NO_MORE, named_attribute, stems
-from kalito_mcp.facts.wishes import ended_wish, wish_of
+from kalito_mcp.facts.wishes import ended_wish, may_wish, wish_of
 from kalito_mcp.text.analysis import fold
 from kalito_mcp.text.lazy_pattern import lazy
 
@@ -95,6 +95,8 @@ def _english(start: int, sentence: str, me: str) -> list[Statement]:
 
 def _remarks(start: int, sentence: str, me: str) -> list[Statement]:
     """What a sentence states that has no subject and verb: goodbye Cork; always answer in French."""
+    if not (may_wish(sentence) or may_end(sentence)):
+        return []
     is_taken_back = _TAKEN_BACK().match(sentence) is not None
     if is_unsure(sentence) and not is_taken_back:
         return []

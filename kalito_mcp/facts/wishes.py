@@ -28,10 +28,20 @@ _ENDED: Final = lazy(
     r"|\byou (?:can|may) (?P<e>[^,.;!?\n]{3,60}?) again\b)",
     re.IGNORECASE,
 )
+_CUES: Final = frozenset(
+    """please always never don't not only keep call answer reply respond use stop need bother want prefer anymore more
+    longer again forget ignore disregard answers replies responses explanations""".split()
+)
+_WORD: Final = lazy(r"[a-z]+(?:'t)?")
 _MORE: Final = lazy(r"\b(?:any ?more|any longer|now|please|always|never|ever)\b", re.IGNORECASE)
 _NO_MORE: Final = lazy(
     r"\b(?:no longer|stop|no need|bother|any ?more|any longer|again|have to|what i said)\b", re.IGNORECASE
 )
+
+
+def may_wish(sentence: str) -> bool:
+    """Whether it has any of the words that these expressions need."""
+    return not _CUES.isdisjoint(_WORD().findall(sentence.lower()))
 
 
 def wish_of(sentence: str) -> str | None:

@@ -191,7 +191,7 @@ def _lines(hit: SearchHit) -> Sequence[str]:
         f"{origin}{same}{_currency(hit)}) {who}: {hit.text}"
     )
     lines = [line]
-    if hit.superseded_by is None:
+    if any((part.until, part.superseded_by) != (hit.valid_until, hit.superseded_by) for part in hit.outdated or ()):
         lines += [
             f"  until {part.until}, superseded by {part.superseded_by}: {part.text}" for part in hit.outdated or ()
         ]
