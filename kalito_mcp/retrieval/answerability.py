@@ -16,6 +16,7 @@ from typing import Final
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.retrieval.asked_attribute import asked_attribute, asks_amount, has_figure
+from kalito_mcp.retrieval.hyponyms import hyponyms, said_for, told_for
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.text.analysis import stem, words
@@ -98,11 +99,27 @@ def _asked_attribute(found: Sequence[ScoredCandidate]) -> str | None:
 def _has_attribute(
     hit: ScoredCandidate, attribute: str, subject: frozenset[str], found: Sequence[ScoredCandidate]
 ) -> bool:
-    """Whether the hit or a neighbour has the noun that is asked for, or the hit an instance of it; and next to it
-    something else of the subject, if the memory has any of that."""
+    """Whether the hit or a neighbour has the noun that is asked for, or the hit a word that tells it; and next to it
+    something else of the subject, by another word, if the memory has any of that."""
     others = (subject - {attribute}).intersection(*[frozenset().union(*(one.terms for one in found))])
-    near = hit.terms.union(hit.neighbour_terms, hit.analyzed.hyponym_words if hit.has_hyponym else ())
-    return attribute in near and (not others or len(subject & near) > 1)
+    literal = hit.terms.union(hit.neighbour_terms)
+    by_kind = hit.analyzed.hyponym_words if hit.has_hyponym else {}
+    if attribute in literal:
+        return not others or len(subject & literal.union(by_kind)) > 1
+    telling = _telling(attribute, by_kind.get(attribute, ()))
+    if not telling:
+        return False
+    return (
+        not others
+        or bool(subject & literal)
+        or any(not telling.issuperset(said) for kind, said in by_kind.items() if kind != attribute)
+    )
+
+
+def _telling(attribute: str, said: Iterable[str]) -> frozenset[str]:
+    """Those of the words said that tell what is asked for, rather than ask for it in another way."""
+    asking = said_for(attribute) - told_for(attribute) - hyponyms(attribute)
+    return frozenset(word for word in said if stem(word) not in asking)
 
 
 def _bar(found: Sequence[ScoredCandidate], best: ScoredCandidate) -> float:

@@ -34,15 +34,23 @@ def said_for(term: str) -> frozenset[str]:
     return _words_for(term, _EVERYDAY)
 
 
+def told_for(term: str) -> frozenset[str]:
+    """Those of `said_for` that tell what is asked for; not the other words with which one asks."""
+    return _words_for(term, _EVERYDAY, of=" : ")
+
+
 def is_listed(word: str) -> bool:
     """Whether a list contains the word or its singular: then it is a word, and not a mistyped one."""
     return any(one in words for one in (word, word.removesuffix("s")) for words in (_words(_KINDS), _words(_EVERYDAY)))
 
 
-def _words_for(term: str, path: Path) -> frozenset[str]:
+def _words_for(term: str, path: Path, *, of: str = "") -> frozenset[str]:
+    """The stems of the lines of a term; with `of`, of what follows it in a line."""
     lines = _lines_by_term(path).get(term)
     if lines is None:
         return _NONE
+    if of:
+        lines = [line.partition(of)[2] for line in lines]
     # Stem only the lines that are asked for: stemming all of them would take longer than a search.
     return frozenset(stem(word) for line in lines for word in line.split() if word != ":") - {term}
 
