@@ -27,10 +27,10 @@ _CHANGED: Final = (
 _DROPPED: Final = (
     "ditched|dropped|abandoned|scrapped|removed|retired|decommissioned|binned|axed|threw out|thrown out|kicked out|"
     "got rid of|gotten rid of|get rid of|phased out|turned off|gave up on|given up on|gave up|given up|moved on from|"
-    "moved away from|moved off|switched away from|went off|gone off|finished|finished with|finished reading|"
-    "finished watching|finished playing|completed|pulled out of|dropped out of|withdrew from|cancelled|canceled|"
+    "moved away from|moved off|switched away from|went off|gone off|"
+    "pulled out of|dropped out of|withdrew from|cancelled|canceled|"
     "unsubscribed from|closed (?:my|our|the) accounts? (?:with|at)|sold|traded in|donated|lost|returned|parted with|"
-    "broke up with|split up with|split from|separated from|divorced|stopped|stopped using|stopped seeing|quit|"
+    "broke up with|split up with|split from|separated from|divorced|stopped using|stopped seeing|quit|"
     "quit using|moved out of|stepped down as|resigned from|resigned as|retired from|decided against|voted against|"
     "outgrew|swore off|weaned off|came off|threw away|gave away|scrubbed|rejected|uninstalled|deleted|"
     r"(?:handed|put|gave|given|turned) in (?:my|his|her|our|their) (?:notice|resignation) (?:at|to|with)|"
@@ -39,10 +39,12 @@ _DROPPED: Final = (
 _LEAVING: Final = r"(?:let go|fired|laid off|sacked|made redundant|dismissed) (?:by|from|at)"
 
 _PREDICATES: Final[tuple[str, ...]] = (
-    rf"(?:{_HAVE}|{_GET})(?:{_CHANGED})(?P<thing> [\w.+#' -]{{1,30}}?)?,? (?:away )?from {_V}",
+    rf"(?:{_HAVE}|{_GET})(?:{_CHANGED})(?P<thing> (?!my |his |her |their )[\w.+#' -]{{1,30}}?)?,? (?:away )?from {_V}",
     rf"{_HAVE}(?:replaced|swapped(?: out)?|traded|substituted|exchanged) {_V}",
     rf"{_HAVE}(?:{_DROPPED}) {_V}",
-    rf"(?:(?:am|are|is) )?(?:all )?(?:done|finished|through) with {_V}",
+    rf"{_HAVE}(?:(?:am|are|is) )?(?:all )?(?:(?:done|finished|through) with|finished(?: reading| watching| playing)?|"
+    rf"completed) (?:(?:the )?(?P<v>(?-i:[A-Z])[\w.&'-]*(?: (?-i:[A-Z])[\w.&'-]*){{0,3}})|"
+    rf"being an? (?P<role>[\w-]+)){_UNTIL}",
     rf"{_GET}{_LEAVING} {_V}",
     rf"(?:am|is|are) (?:separated|divorced) from {_V}",
     rf"{_HAVE}(?:gave|given|sold) {_V} (?:away|to)\b",
@@ -140,7 +142,7 @@ def _values(kind: str, text: str, *, starts: bool) -> Iterator[str]:
         found = pattern.match(text) if starts else pattern.search(text)
         if found is None:
             continue
-        value, thing = found["v"].strip(" .,"), (found.groupdict().get("thing") or "").strip()
+        value, thing = (found["v"] or found["role"]).strip(" .,"), (found.groupdict().get("thing") or "").strip()
         if value.split()[0].lower() in _BAD_FIRST or value.lower().removeprefix("the ") in _VAGUE or not stems(value):
             continue
         is_number = value[0].isdigit()
