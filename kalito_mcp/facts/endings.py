@@ -54,7 +54,7 @@ _PREDICATES: Final[tuple[str, ...]] = (
     r"(?=\s*$|[,.;]| (?:after|in (?:\d{4}|[A-Z])|for good|last|this|to join|because)\b)",
 )
 _ANYWHERE: Final[tuple[str, ...]] = (
-    rf"\b(?:instead of|rather than|in place of|no more|goodbye,?|farewell,?|bye bye,?) {_V}",
+    rf"\b(?:no more|goodbye,?|farewell,?|bye bye,?) {_V}",
     rf"\b(?:forget|ignore|disregard|scrap|scratch) (?:what i said about|(?:the|that|my) (?:thing|part|bit) about) {_V}",
     r"\b(?:scrap|scratch) the (?P<v>[\w-]+(?: [\w-]+){0,2}) (?:thing|idea|plan)\b",
     r"\bnot allergic to (?P<v>[\w ]{2,30}?) after all\b",
@@ -64,6 +64,13 @@ _PARTED: Final[tuple[str, ...]] = (
     r"\b(?:me|i|we) and (?P<v>(?-i:[A-Z])[\w-]+) (?:have )?(?:broke up|split(?: up)?|broken up|parted ways)\b",
     r"\b(?P<v>(?-i:[A-Z])[\w-]+) and (?:me|i|we) (?:have )?(?:broke up|split(?: up)?|broken up|parted ways)\b",
 )
+_INSTEAD: Final[tuple[str, ...]] = (rf"\b(?:instead of|rather than|in place of) (?:on )?{_V}",)
+_LASTING: Final = lazy(
+    r"\b(?:from now on|from here on|after all|now|nowadays|these days|going forward|ended up|switched|decided|"
+    r"any ?more|chose|went with|as of|always)\b",
+    re.IGNORECASE,
+)
+_ONCE: Final = lazy(r"\b(?:today|tonight|yesterday|this (?:morning|time|once)|last night|for once)\b", re.IGNORECASE)
 _DENIED: Final[tuple[str, ...]] = (
     rf"(?:^|,? )not (?:on |at |in )?(?P<v>{WEEKDAY}|\d[\w.:]*|(?-i:[A-Z])[\w.+#-]*)(?=\s*$|\s*[,.;!])",
 )
@@ -105,6 +112,7 @@ _COMPILED: Final = {
     "anywhere": _any_of(_ANYWHERE),
     "whole": _any_of(_SUBJECTS),
     "denied": _any_of(_DENIED),
+    "instead": _any_of(_INSTEAD),
     "parted": _any_of(_PARTED),
 }
 
@@ -122,6 +130,8 @@ def ended_by_predicate(predicate: str) -> Iterator[str]:
 def ended_by_words(whole: str, *, is_change: bool) -> Iterator[str]:
     """The values that a clause ends wherever it says so: instead of X; if something changed, also not X."""
     yield from _values("anywhere", whole, starts=False)
+    if _LASTING().search(whole) and not _ONCE().search(whole):
+        yield from _values("instead", whole, starts=False)
     if is_change:
         yield from _values("denied", whole, starts=False)
 
