@@ -27,10 +27,10 @@ _CHANGED: Final = (
 _DROPPED: Final = (
     "ditched|dropped|abandoned|scrapped|removed|retired|decommissioned|binned|axed|threw out|thrown out|kicked out|"
     "got rid of|gotten rid of|get rid of|phased out|turned off|gave up on|given up on|gave up|given up|moved on from|"
-    "moved away from|moved off|switched away from|went off|gone off|finished|finished with|finished reading|"
-    "finished watching|finished playing|completed|pulled out of|dropped out of|withdrew from|cancelled|canceled|"
+    "moved away from|moved off|switched away from|went off|gone off|"
+    "pulled out of|dropped out of|withdrew from|cancelled|canceled|"
     "unsubscribed from|closed (?:my|our|the) accounts? (?:with|at)|sold|traded in|donated|lost|returned|parted with|"
-    "broke up with|split up with|split from|separated from|divorced|stopped|stopped using|stopped seeing|quit|"
+    "broke up with|split up with|split from|separated from|divorced|stopped using|stopped seeing|quit|"
     "quit using|moved out of|stepped down as|resigned from|resigned as|retired from|decided against|voted against|"
     "outgrew|swore off|weaned off|came off|threw away|gave away|scrubbed|rejected|uninstalled|deleted|"
     r"(?:handed|put|gave|given|turned) in (?:my|his|her|our|their) (?:notice|resignation) (?:at|to|with)|"
@@ -39,10 +39,12 @@ _DROPPED: Final = (
 _LEAVING: Final = r"(?:let go|fired|laid off|sacked|made redundant|dismissed) (?:by|from|at)"
 
 _PREDICATES: Final[tuple[str, ...]] = (
-    rf"(?:{_HAVE}|{_GET})(?:{_CHANGED})(?P<thing> [\w.+#' -]{{1,30}}?)?,? (?:away )?from {_V}",
+    rf"(?:{_HAVE}|{_GET})(?:{_CHANGED})(?P<thing> (?!my |his |her |their )[\w.+#' -]{{1,30}}?)?,? (?:away )?from {_V}",
     rf"{_HAVE}(?:replaced|swapped(?: out)?|traded|substituted|exchanged) {_V}",
     rf"{_HAVE}(?:{_DROPPED}) {_V}",
-    rf"(?:(?:am|are|is) )?(?:all )?(?:done|finished|through) with {_V}",
+    rf"{_HAVE}(?:(?:am|are|is) )?(?:all )?(?:(?:done|finished|through) with|finished(?: reading| watching| playing)?|"
+    rf"completed) (?:(?:the )?(?P<v>(?-i:[A-Z])[\w.&'-]*(?: (?-i:[A-Z])[\w.&'-]*){{0,3}})|"
+    rf"being an? (?P<role>[\w-]+)){_UNTIL}",
     rf"{_GET}{_LEAVING} {_V}",
     rf"(?:am|is|are) (?:separated|divorced) from {_V}",
     rf"{_HAVE}(?:gave|given|sold) {_V} (?:away|to)\b",
@@ -52,7 +54,7 @@ _PREDICATES: Final[tuple[str, ...]] = (
     r"(?=\s*$|[,.;]| (?:after|in (?:\d{4}|[A-Z])|for good|last|this|to join|because)\b)",
 )
 _ANYWHERE: Final[tuple[str, ...]] = (
-    rf"\b(?:instead of|rather than|in place of|no more|goodbye,?|farewell,?|bye bye,?) {_V}",
+    rf"\b(?:no more|goodbye,?|farewell,?|bye bye,?) {_V}",
     rf"\b(?:forget|ignore|disregard|scrap|scratch) (?:what i said about|(?:the|that|my) (?:thing|part|bit) about) {_V}",
     r"\b(?:scrap|scratch) the (?P<v>[\w-]+(?: [\w-]+){0,2}) (?:thing|idea|plan)\b",
     r"\bnot allergic to (?P<v>[\w ]{2,30}?) after all\b",
@@ -62,6 +64,13 @@ _PARTED: Final[tuple[str, ...]] = (
     r"\b(?:me|i|we) and (?P<v>(?-i:[A-Z])[\w-]+) (?:have )?(?:broke up|split(?: up)?|broken up|parted ways)\b",
     r"\b(?P<v>(?-i:[A-Z])[\w-]+) and (?:me|i|we) (?:have )?(?:broke up|split(?: up)?|broken up|parted ways)\b",
 )
+_INSTEAD: Final[tuple[str, ...]] = (rf"\b(?:instead of|rather than|in place of) (?:on )?{_V}",)
+_LASTING: Final = lazy(
+    r"\b(?:from now on|from here on|after all|now|nowadays|these days|going forward|ended up|switched|decided|"
+    r"any ?more|chose|went with|as of|always)\b",
+    re.IGNORECASE,
+)
+_ONCE: Final = lazy(r"\b(?:today|tonight|yesterday|this (?:morning|time|once)|last night|for once)\b", re.IGNORECASE)
 _DENIED: Final[tuple[str, ...]] = (
     rf"(?:^|,? )not (?:on |at |in )?(?P<v>{WEEKDAY}|\d[\w.:]*|(?-i:[A-Z])[\w.+#-]*)(?=\s*$|\s*[,.;!])",
 )
@@ -103,6 +112,7 @@ _COMPILED: Final = {
     "anywhere": _any_of(_ANYWHERE),
     "whole": _any_of(_SUBJECTS),
     "denied": _any_of(_DENIED),
+    "instead": _any_of(_INSTEAD),
     "parted": _any_of(_PARTED),
 }
 
@@ -120,6 +130,8 @@ def ended_by_predicate(predicate: str) -> Iterator[str]:
 def ended_by_words(whole: str, *, is_change: bool) -> Iterator[str]:
     """The values that a clause ends wherever it says so: instead of X; if something changed, also not X."""
     yield from _values("anywhere", whole, starts=False)
+    if _LASTING().search(whole) and not _ONCE().search(whole):
+        yield from _values("instead", whole, starts=False)
     if is_change:
         yield from _values("denied", whole, starts=False)
 
@@ -140,7 +152,7 @@ def _values(kind: str, text: str, *, starts: bool) -> Iterator[str]:
         found = pattern.match(text) if starts else pattern.search(text)
         if found is None:
             continue
-        value, thing = found["v"].strip(" .,"), (found.groupdict().get("thing") or "").strip()
+        value, thing = (found["v"] or found["role"]).strip(" .,"), (found.groupdict().get("thing") or "").strip()
         if value.split()[0].lower() in _BAD_FIRST or value.lower().removeprefix("the ") in _VAGUE or not stems(value):
             continue
         is_number = value[0].isdigit()
