@@ -107,8 +107,8 @@ def test_a_question_about_life_reaches_what_was_said_in_other_words(question: st
 
 
 def test_another_way_of_asking_does_not_tell_what_is_asked() -> None:
-    assert {"passport", "embassi"} <= said_for("visa")
-    assert "embassi" in told_for("visa")
+    assert {"passport", "consulat"} <= said_for("visa")
+    assert "consulat" in told_for("visa")
     assert "passport" not in told_for("visa")
 
 
