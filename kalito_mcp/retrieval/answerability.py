@@ -99,8 +99,9 @@ def _asked_attribute(found: Sequence[ScoredCandidate]) -> str | None:
 def _has_attribute(
     hit: ScoredCandidate, attribute: str, subject: frozenset[str], found: Sequence[ScoredCandidate]
 ) -> bool:
-    """Whether the hit or a neighbour has the noun that is asked for, or the hit a word that tells it; and next to it
-    something else of the subject, by another word, if the memory has any of that."""
+    """Whether the hit or a neighbour has the noun that is asked for, next to something else of the subject; or the hit
+    has a word that tells it, and something else of the subject by another word. If no hit has anything else of the
+    subject, the first is enough."""
     others = (subject - {attribute}).intersection(*[frozenset().union(*(one.terms for one in found))])
     literal = hit.terms.union(hit.neighbour_terms)
     by_kind = hit.analyzed.hyponym_words if hit.has_hyponym else {}
@@ -109,11 +110,9 @@ def _has_attribute(
     telling = _telling(attribute, by_kind.get(attribute, ()))
     if not telling:
         return False
-    return (
-        not others
-        or bool(subject & literal)
-        or any(not telling.issuperset(said) for kind, said in by_kind.items() if kind != attribute)
-    )
+    if not others or not subject.isdisjoint(hit.terms):
+        return True
+    return any(not telling.issuperset(said) for kind, said in by_kind.items() if kind != attribute)
 
 
 def _telling(attribute: str, said: Iterable[str]) -> frozenset[str]:

@@ -67,6 +67,10 @@ def test_what_is_said_around_a_hit_and_an_instance_of_a_kind_are_about_the_subje
         ("Who is my dentist in Moss?", "I work in Moss", False),
         ("How much does the kayak cost me?", "I bought a kayak in Oslo", False),
         ("How much does the kayak cost me?", "I bought a kayak for 900", True),
+        ("What breed is my dog?", "my dog is a whippet", True),
+        ("What breed is the dog in Oslo?", "a whippet ran in Oslo", True),
+        ("What breed is the dog in Moss?", "my whippet is late", False),
+        ("Which visa do I have for Oslo?", "my passport is in Oslo", False),
         ("Welche Farbe hat mein Kajak?", "mein Kajak ist da", True),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp import retrieval
-from kalito_mcp.retrieval.hyponyms import hyponyms, said_for
+from kalito_mcp.retrieval.hyponyms import hyponyms, said_for, told_for
 from kalito_mcp.text.analysis import query_terms, stem, terms
 from kalito_mcp.text.irregular_forms import base_form
 
@@ -104,6 +104,12 @@ def test_a_question_about_life_reaches_what_was_said_in_other_words(question: st
     asked = set(query_terms(question))
     assert not asked & set(terms(said))
     assert {word for term in asked for word in said_for(term)} & set(terms(said))
+
+
+def test_another_way_of_asking_does_not_tell_what_is_asked() -> None:
+    assert {"passport", "consulat"} <= said_for("visa")
+    assert "consulat" in told_for("visa")
+    assert "passport" not in told_for("visa")
 
 
 @pytest.mark.parametrize("term", ["", "#", ":", "xyzzy", "puppy dog", "puppie", "Pet", "東京", "the"])
