@@ -208,7 +208,7 @@ async def test_a_note_says_only_what_is_so(store: SqliteStore) -> None:
 
 
 async def test_a_note_names_no_parts_of_words_of_a_script_without_spaces(store: SqliteStore) -> None:
-    await remember(store, "the moor")
+    await remember(store, "the lawn")
     assert (await page_of(store, SearchRequest("渡船几点出发"))).note == "nothing matches this query"
 
 
