@@ -115,7 +115,7 @@ CODE = "```python\nimport re\n\ndef parse_date(text):\n    return text.strip()\n
     "prose",
     ["This works: ", "Our final version: ", "Keep this one. ", "It finally works now! "],
 )
-def test_a12_code_that_works_or_is_final_is_pinned_by_its_first_lines(prose: str) -> None:
+def test_code_that_works_or_is_final_is_pinned_by_its_first_lines(prose: str) -> None:
     (pin,) = find_pins(_message(f"{prose}\n{CODE}\nDone."))
     assert pin.content == "python: def parse_date(text):\n    return text.strip()"
     assert pin.pin_type is PinType.CODE
@@ -131,11 +131,11 @@ def test_a12_code_that_works_or_is_final_is_pinned_by_its_first_lines(prose: str
         ("Here is the final version:", Role.ASSISTANT),
     ],
 )
-def test_a12_code_in_the_making_is_not_pinned(prose: str, role: Role) -> None:
+def test_code_in_the_making_is_not_pinned(prose: str, role: Role) -> None:
     assert find_pins(_message(f"{CODE}\n{prose}", role)) == []
 
 
-def test_a12_a_command_that_worked_is_pinned() -> None:
+def test_a_command_that_worked_is_pinned() -> None:
     assert _contents("This works:\n```sh\nmake migrate ENV=staging\n```") == ["sh: make migrate ENV=staging"]
     assert _contents("`npm ci --force` fixed it.") == ["`npm ci --force` fixed it."]
 

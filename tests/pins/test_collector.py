@@ -36,7 +36,7 @@ async def record(memory: Memory, *texts: str) -> None:
 OLD, NEW = "My address is 3 Oak Road.", "My new address is 12 Elm Street."
 
 
-async def test_a13_the_new_address_replaces_the_older_pin(memory: Memory) -> None:
+async def test_the_new_address_replaces_the_older_pin(memory: Memory) -> None:
     await record(memory, OLD, "My sister Ann is a nurse.", NEW)
     assert await pins(memory) == ["My sister Ann is a nurse.", NEW]
 
@@ -47,7 +47,7 @@ async def test_in_one_call_too(memory: Memory) -> None:
     assert await pins(memory) == [NEW]
 
 
-async def test_a12_the_newest_version_of_a_function_is_the_only_one(memory: Memory) -> None:
+async def test_the_newest_version_of_a_function_is_the_only_one(memory: Memory) -> None:
     code = "This works:\n```python\ndef parse(text):\n    return {0}\n```"
     await record(memory, code.format(1), code.format(2))
     assert await pins(memory) == ["python: def parse(text):\n    return 2"]

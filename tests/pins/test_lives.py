@@ -1,4 +1,4 @@
-"""A13: which sentences about somebody's life are pinned, in seven languages, and which are not."""
+"""Which sentences about somebody's life are pinned, in seven languages, and which are not."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def _contents(text: str, role: Role = Role.USER, name: str | None = None) -> lis
         "The deadline for the grant is April 15.",
     ],
 )
-def test_a13_a_lasting_fact_is_pinned(text: str) -> None:
+def test_a_lasting_fact_is_pinned(text: str) -> None:
     assert _contents(text) == [text]
 
 
@@ -69,7 +69,7 @@ def test_a13_a_lasting_fact_is_pinned(text: str) -> None:
         "We had a great time.",
     ],
 )
-def test_a13_a_fragment_or_a_feeling_of_the_moment_is_not(text: str) -> None:
+def test_a_fragment_or_a_feeling_of_the_moment_is_not(text: str) -> None:
     assert _contents(text) == []
 
 
@@ -82,24 +82,24 @@ def test_a13_a_fragment_or_a_feeling_of_the_moment_is_not(text: str) -> None:
         "I live in Oslo.",
     ],
 )
-def test_a13_an_assistant_teaches_and_drafts_without_pins(text: str) -> None:
+def test_an_assistant_teaches_and_drafts_without_pins(text: str) -> None:
     draft = "Dear all, " + "we look forward to it very much. " * 20 + "We agreed to reschedule the reunion to May 3."
     assert _contents(draft, Role.ASSISTANT) == []
     assert _contents(text, Role.ASSISTANT) == []
 
 
-def test_a13_who_her_is_stands_in_the_sentence_before() -> None:
+def test_who_her_is_stands_in_the_sentence_before() -> None:
     assert _contents("We adopted a puppy from the shelter. Her name is Shadow!")[-1] == (
         "We adopted a puppy from the shelter. Her name is Shadow!"
     )
 
 
-def test_a13_a_person_with_a_name_is_believed_and_an_assistant_with_one_is_not() -> None:
+def test_a_person_with_a_name_is_believed_and_an_assistant_with_one_is_not() -> None:
     assert _contents("I live in Oslo.", Role.ASSISTANT, "Melanie") == ["Melanie: I live in Oslo."]
     assert _contents("I live in Oslo.", Role.ASSISTANT, "Claude") == []
 
 
-def test_a11_a_pin_has_the_date_behind_yesterday() -> None:
+def test_a_pin_has_the_date_behind_yesterday() -> None:
     assert _contents("I just signed up for a pottery class yesterday.") == [
         "I just signed up for a pottery class yesterday (2026-03-03)."
     ]
@@ -141,7 +141,7 @@ def test_a11_a_pin_has_the_date_behind_yesterday() -> None:
         "肉は食べません。",
     ],
 )
-def test_a13_other_languages_are_read_too(text: str) -> None:
+def test_other_languages_are_read_too(text: str) -> None:
     assert _contents(text) == [text]
 
 
@@ -160,7 +160,7 @@ def test_a13_other_languages_are_read_too(text: str) -> None:
         "Heute war ein schöner Tag.",
     ],
 )
-def test_a13_questions_and_doubts_in_other_languages_are_not(text: str) -> None:
+def test_questions_and_doubts_in_other_languages_are_not(text: str) -> None:
     assert _contents(text) == []
 
 

@@ -22,9 +22,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def repository(home: Path) -> Path:
     """A repository with a folder in it, laid out as git does."""
-    (home / "work" / "kite" / ".git").mkdir(parents=True)
-    (home / "work" / "kite" / "src" / "deep").mkdir(parents=True)
-    return home / "work" / "kite"
+    (home / "code" / "kite" / ".git").mkdir(parents=True)
+    (home / "code" / "kite" / "src" / "deep").mkdir(parents=True)
+    return home / "code" / "kite"
 
 
 def worktree_of(repository: Path, folder: Path, *, common: str = "../..") -> Path:
@@ -110,11 +110,11 @@ def test_a_folder_that_may_not_be_read_is_the_project_itself(home: Path, monkeyp
 @pytest.mark.parametrize(
     ("paths", "expected"),
     [
-        ({"{home}/work": "/srv/code"}, "/srv/code/kite"),
-        ({"{home}/work/": "/srv/code/"}, "/srv/code/kite"),
-        ({"~/work": "~/elsewhere"}, "{home}/elsewhere/kite"),
-        ({"{home}/work": "/wide", "{home}/work/kite": "/narrow"}, "/narrow"),
-        ({"{home}/wor": "/never"}, "{home}/work/kite"),
+        ({"{home}/code": "/srv/code"}, "/srv/code/kite"),
+        ({"{home}/code/": "/srv/code/"}, "/srv/code/kite"),
+        ({"~/code": "~/elsewhere"}, "{home}/elsewhere/kite"),
+        ({"{home}/code": "/wide", "{home}/code/kite": "/narrow"}, "/narrow"),
+        ({"{home}/cod": "/never"}, "{home}/code/kite"),
     ],
 )
 def test_the_path_map_gives_folders_that_moved_their_name(

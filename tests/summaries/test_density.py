@@ -61,7 +61,7 @@ def _summary(text: str, number: int = 0, level: int = 0) -> ConversationSummary:
     )
 
 
-def test_a15_a_summary_of_summaries_keeps_lasting_facts_and_drops_trivia() -> None:
+def test_a_summary_of_summaries_keeps_lasting_facts_and_drops_trivia() -> None:
     parts = [
         _summary(summarize_messages(_messages(texts, 1 + 5 * week), max_chars=400), week)
         for week, texts in enumerate(WEEKS)
@@ -83,7 +83,7 @@ def test_a15_a_summary_of_summaries_keeps_lasting_facts_and_drops_trivia() -> No
         ("We moved to Bergen (the rainy one, as they say, you know).", "We moved to Bergen…"),
     ],
 )
-def test_a15_the_end_of_a_sentence_that_says_little_is_dropped(said: str, kept: str) -> None:
+def test_the_end_of_a_sentence_that_says_little_is_dropped(said: str, kept: str) -> None:
     summary = summarize_messages(_messages([said]), max_chars=300)
     assert kept in summary
     assert summary.endswith(kept)

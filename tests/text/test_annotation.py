@@ -1,4 +1,4 @@
-"""A11: the date behind a name of a time that depends on when it was said."""
+"""The date behind a name of a time that depends on when it was said."""
 
 import re
 
@@ -34,7 +34,7 @@ SAID = from_iso("2023-08-23T10:00:00")  # a Wednesday
         ("I have not slept since yesterday.", "I have not slept since yesterday (2023-08-22)."),
     ],
 )
-def test_a11_a_time_that_depends_on_the_day_gets_its_date(said: str, dated: str) -> None:
+def test_a_time_that_depends_on_the_day_gets_its_date(said: str, dated: str) -> None:
     assert with_dates(said, SAID) == dated
 
 
@@ -53,7 +53,7 @@ def test_a11_a_time_that_depends_on_the_day_gets_its_date(said: str, dated: str)
         "",
     ],
 )
-def test_a11_what_depends_on_no_day_stays(said: str) -> None:
+def test_what_depends_on_no_day_stays(said: str) -> None:
     assert with_dates(said, SAID) == said
 
 
@@ -71,7 +71,7 @@ def test_a11_what_depends_on_no_day_stays(said: str) -> None:
         ("Вчера мы переехали в Казань.", "Вчера (2023-08-22) мы переехали в Казань."),
     ],
 )
-def test_a11_in_other_languages_too(said: str, dated: str) -> None:
+def test_in_other_languages_too(said: str, dated: str) -> None:
     assert with_dates(said, SAID, languages_of(said)) == dated
 
 
