@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kalito_mcp.domain.facts import ANY, Outdated, StatedFact
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.facts.attributes import asking_words
 from kalito_mcp.retrieval.question import Question
@@ -117,8 +118,9 @@ def ordered(hits: Sequence[Hit], current: Mapping[int, Hit], currency: Currency)
 
 
 def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:
-    """The hit of a record that was brought in, with the score of the hit that it superseded."""
-    is_message = candidate.seq is not None and candidate.role is not None
+    """The hit of a record, with this score. `project` is that of the search."""
+    # The key of a pin may be an internal one.
+    is_message = candidate.type is RecordType.MESSAGE
     return Hit(
         record_id=candidate.record_id,
         type=candidate.type,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
-from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Answer, Candidate, Hit, SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.time import DAY_MS
@@ -26,6 +25,7 @@ from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.answerability import confidence, unmatched_words
 from kalito_mcp.retrieval.collector import Ager, Collector, best_first
+from kalito_mcp.retrieval.currency import hit_of
 from kalito_mcp.retrieval.current_hits import newest_first
 from kalito_mcp.retrieval.explanation import explain
 from kalito_mcp.retrieval.known_names import refuse_mistaken
@@ -276,30 +276,8 @@ def _why_empty(question: Question, found: Collector, *, is_all: bool) -> str | N
 def _hit(
     scored: ScoredCandidate, same: tuple[str, ...], answer: Answer | None, *, project: str | None, is_explained: bool
 ) -> Hit:
-    candidate = scored.candidate
-    return Hit(
-        record_id=candidate.record_id,
-        type=candidate.type,
-        session_id=candidate.session_id,
-        role=candidate.role,
-        name=candidate.name,
-        text=candidate.text,
-        created_at=candidate.created_at,
-        score=scored.score,
-        # The key of a pin may be an internal one.
-        client_key=candidate.client_key if candidate.type is RecordType.MESSAGE else None,
-        key=candidate.key,
-        seq=candidate.seq if candidate.type is RecordType.MESSAGE else None,
-        origin=candidate.origin,
-        revision=candidate.revision,
-        status=candidate.status,
-        due_date=candidate.due_date,
-        same=same,
-        answer=answer,
-        project=None if candidate.project == project else candidate.project,
-        parts=scored.parts if is_explained else {},
-        why=explain(scored) if is_explained else None,
-    )
+    hit = replace(hit_of(scored.candidate, scored.score, project), same=same, answer=answer)
+    return replace(hit, parts=scored.parts, why=explain(scored)) if is_explained else hit
 
 
 def _fingerprint(scope: Scope, request: SearchRequest) -> str:
