@@ -80,6 +80,13 @@ class Store(Protocol):
             StorageReplaced: a file of the database was moved, deleted, replaced or cut short.
         """
 
+    async def catch_up(self) -> bool:
+        """Do the next piece of what an older release left to do, in some milliseconds; whether more is left.
+
+        Raises:
+            StorageBusy: another process held the lock too long.
+        """
+
     async def build_ann_index(self) -> bool:
         """Build the approximate index of vectors if there are enough of them; whether it was built.
 

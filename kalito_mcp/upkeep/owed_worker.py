@@ -59,6 +59,7 @@ class OwedWorker:
     async def run(self) -> None:
         """Work until cancelled, starting with what an earlier process left owed."""
         pause_s = await self._finish_erasures()
+        await self._catch_up()
         await self._find_debts()
         while True:
             while self._pending:
@@ -92,6 +93,13 @@ class OwedWorker:
         except Exception:
             _log.exception("the files may still contain erased text; cleaning them is tried again later")
             return 0.0
+
+    async def _catch_up(self) -> None:
+        try:
+            while await self._store.catch_up():
+                pass
+        except Exception:
+            _log.exception("what an older release left to do is not done; the next start goes on")
 
     async def _find_debts(self) -> None:
         last_key = 0

@@ -29,6 +29,10 @@ class WatchedStore:
             yield transaction
         self._report()
 
+    async def catch_up(self) -> bool:
+        """As the store's. Not reported: nothing that is owed follows from it."""
+        return await self._store.catch_up()
+
     async def build_ann_index(self) -> bool:
         """As the store's."""
         return await self._store.build_ann_index()

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.fact_rows import read_source
 from tests.retrieval.stored_memories import remember
+from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
 COLUMNS = "record_key, subject, attribute, value, polarity, ordered_at, superseded_by, superseded_at, conflict_key"
@@ -36,3 +39,59 @@ async def test_facts_of_other_rules_are_rebuilt_when_the_database_is_opened(stor
         connection.execute("UPDATE facts_state SET rules = 0")
     await (await SqliteStore.open(database)).close()
     assert facts(database) == before
+
+
+def outdate(database: Path) -> None:
+    """Make the facts those of other rules."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE facts_state SET rules = 0")
+
+
+async def test_the_facts_of_many_records_are_rebuilt_in_the_background(
+    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    towns = ("Porto", "Graz", "Leeds")
+    await remember(store, *(f"I moved to {towns[place % 3]}." for place in range(1_200)))
+    await store.close()
+    outdate(database)
+
+    opened = await SqliteStore.open(database)
+    assert facts(database) == []
+    assert await opened.catch_up()
+    assert 0 < len(facts(database)) < 1_200
+    # What is said meanwhile belongs to the same lines.
+    await remember(opened, "I moved to Ghent.")
+    await opened.close()
+
+    # The next process goes on where this one ended.
+    opened = await SqliteStore.open(database)
+    pieces = 1
+    while await opened.catch_up():
+        pieces += 1
+    assert pieces > 5
+    rebuilt = facts(database)
+    assert len(rebuilt) == 1_201
+    assert [row[6] for row in rebuilt].count(None) == 1
+    await opened.reindex()
+    assert facts(database) == rebuilt
+    assert not await opened.catch_up()
+    await opened.close()
+    assert "reading 1,200 records for facts, in the background" in caplog.text
+    assert "all records are read for facts" in caplog.text
+
+
+async def test_a_record_that_changes_while_it_is_read_is_read_again(store: SqliteStore, database: Path) -> None:
+    await remember(store, *(f"I moved to Porto {place} years ago." for place in range(1_100)))
+    await store.close()
+    outdate(database)
+    opened = await SqliteStore.open(database)
+    async with opened.read() as view:
+        _, sources = await view.facts.left()
+    async with opened.write() as transaction:
+        erased = await transaction.records.record(Scope(), "msg_1")
+        assert erased is not None
+        await transaction.records.purge(erased, now_ms=START_MS)
+        left = await transaction.facts.go_on({source: read_source(source) for source in sources})
+    assert left == 1_000
+    assert not any(row[0] == 1 for row in facts(database))
+    await opened.close()

@@ -22,7 +22,7 @@ import anyio.to_thread
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageDamaged, StorageReadOnly
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import StoragePolicy
-from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, rebuild_facts
+from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, FactRebuild
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
@@ -71,6 +71,7 @@ class SqliteStore:
         self._reader_slots = anyio.Semaphore(policy.readers)
         self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
         self._columns = ColumnCaches()
+        self._facts = FactRebuild(self.read, self.write)
         self._watcher: aiosqlite.Connection | None = None
         self._watcher_lock = anyio.Lock()
         self._is_closed = False
@@ -175,9 +176,13 @@ class SqliteStore:
         """Rebuild the text index. Returns how many records it contains. Cut short, it stays as it was until the next
         call, which goes on."""
         await rebuild(self.write, is_forced=True)
-        await rebuild_facts(self.write, is_forced=True)
+        await self._facts.run()
         async with self.write() as transaction:
             return await transaction.text_rebuild.indexed_count()
+
+    async def catch_up(self) -> bool:
+        """Read the next records for facts if an older release stored them; whether more are left."""
+        return not self.is_read_only and await self._facts.go_on()
 
     async def build_ann_index(self) -> bool:
         """Build the approximate index of vectors if it is due; whether it was built."""
@@ -312,7 +317,7 @@ class SqliteStore:
         if len(steps) >= REBUILD_STEP:
             await rebuild(self.write)
         if len(steps) >= FACTS_STEP:
-            await rebuild_facts(self.write)
+            await self._facts.begin()
 
     async def _fall_back_to_reading(self, error: KalitoError) -> None:
         self.warning = f"opened for reading only: {error}"

@@ -31,14 +31,17 @@ ORDER BY ordered_at DESC LIMIT 1
 _ON_LINE: Final = """
 agent_key = :agent_key AND project_key = :project_key AND subject = :subject AND attribute = :attribute"""
 _BEFORE: Final = "(ordered_at, record_key, place) < (:ordered_at, :record_key, :place)"
-_STANDS_THEN: Final = "(superseded_by IS NULL OR superseded_at > :ordered_at)"
+_ENDED_LATER: Final = "(superseded_at, superseded_by) > (:ordered_at, :record_key)"
 SELECT_NEXT_PLACE: Final = "SELECT coalesce(max(place) + 1, 0) FROM facts WHERE record_key = :record_key"
 SELECT_STANDING: Final = f"""
 SELECT DISTINCT value, polarity FROM facts INDEXED BY facts_standing WHERE {_ON_LINE} AND superseded_by IS NULL
 """
-SELECT_IS_LATER: Final = f"SELECT 1 FROM facts WHERE {_ON_LINE} AND ordered_at > :ordered_at LIMIT 1"
+SELECT_IS_LATER: Final = f"""
+SELECT 1 FROM facts WHERE {_ON_LINE} AND ordered_at >= :ordered_at
+    AND (ordered_at > :ordered_at OR record_key > :record_key) LIMIT 1
+"""
 SELECT_STANDING_THEN: Final = f"""
-SELECT DISTINCT value, polarity FROM facts WHERE {_ON_LINE} AND ordered_at <= :ordered_at AND {_STANDS_THEN}
+SELECT DISTINCT value, polarity FROM facts WHERE {_ON_LINE} AND {_BEFORE} AND (superseded_by IS NULL OR {_ENDED_LATER})
 """
 _IS_STANDING_WITH: Final = """
 superseded_by IS NULL AND polarity = 'is' AND (instr(value, :part) OR instr(attribute, :part))"""
@@ -64,7 +67,7 @@ WHERE {_ON_LINE} AND value = :old_value AND polarity = :old_polarity AND superse
 # What stood until later than that.
 UPDATE_SUPERSEDED_EARLIER: Final = f"""
 UPDATE facts SET superseded_by = :record_key, superseded_at = :ordered_at
-WHERE {_ON_LINE} AND value = :old_value AND polarity = :old_polarity AND superseded_at > :ordered_at AND {_BEFORE}
+WHERE {_ON_LINE} AND value = :old_value AND polarity = :old_polarity AND {_ENDED_LATER} AND {_BEFORE}
 """
 UPDATE_CONFLICTS: Final = f"""
 UPDATE facts INDEXED BY facts_standing SET conflict_key = :record_key
@@ -197,9 +200,9 @@ def _place_in_line(connection: sqlite3.Connection, source: Source, row: dict[str
     """Store a statement, and what it means for the others of its line."""
     before = connection.execute(SELECT_LATEST_BEFORE, row).fetchone()
     row["ordered_at"] = max(source.created_at, before[0]) if before else source.created_at
+    [row["place"]] = connection.execute(SELECT_NEXT_PLACE, row).fetchone()
     is_newest = connection.execute(SELECT_IS_LATER, row).fetchone() is None
     standing = connection.execute(SELECT_STANDING if is_newest else SELECT_STANDING_THEN, row).fetchall()
-    [row["place"]] = connection.execute(SELECT_NEXT_PLACE, row).fetchone()
     connection.execute(INSERT_FACT, row)
     _end_earlier(connection, row, standing, is_newest=is_newest)
     _end_by_later(connection, row)

@@ -1,34 +1,117 @@
-"""Rebuilds the facts from the records, in pieces that each store how far they came."""
+"""Rebuilds the facts from the records, in pieces that each store how far they came.
 
-from collections.abc import Callable
+The facts of few records are rebuilt when the database is opened, those of many in the background: each piece reads its
+records outside of the transaction that stores what they state. Until the last piece, an outdated fact may stand
+unmarked. A process that is killed has lost one piece, and processes that open the database at once share them.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import anyio
+import anyio.to_thread
 
-from kalito_mcp.storage.sqlite.facts import FactStatements
+from kalito_mcp.storage.sqlite.fact_rows import Source, Stated, read_source
+from kalito_mcp.storage.sqlite.facts import FactQueries, FactStatements
+from kalito_mcp.text.plurals import plural
 
 FACTS_STEP: Final = 11
 """The migration from which on there are facts."""
 
-_PAUSE_S: Final = 0.002
-"""Between two pieces, for other processes that wait to write."""
+_AT_ONCE: Final = 1_000
+"""So many records are read for facts in a quarter of a second."""
+
+_PAUSE_S: Final = 0.005
+"""Between two pieces. Whoever waits for the mutex asks for it every 2 milliseconds."""
+
+_TELL_EVERY_S: Final = 5.0
+_log: Final = logging.getLogger("kalito.storage")
 
 
-class _Writing(Protocol):
+class _View(Protocol):
+    @property
+    def facts(self) -> FactQueries: ...
+
+
+class _Transaction(Protocol):
     @property
     def facts(self) -> FactStatements: ...
 
 
-async def rebuild_facts(write: Callable[[], AbstractAsyncContextManager[_Writing]], *, is_forced: bool = False) -> None:
-    """Rebuild the facts if other rules made them, or if it is forced. A process that is killed has lost one piece.
+class _Telling(NamedTuple):
+    began_at: float
+    told_at: float
+    first_left: int
 
-    Raises:
-        StorageBusy: another process held the lock too long.
-    """
-    async with write() as transaction:
-        is_left = await transaction.facts.restart(is_forced=is_forced)
-    while is_left:
-        async with write() as transaction:
-            is_left = await transaction.facts.go_on()
+
+class FactRebuild:
+    """The rebuild of a database, by one process."""
+
+    def __init__(
+        self,
+        read: Callable[[], AbstractAsyncContextManager[_View]],
+        write: Callable[[], AbstractAsyncContextManager[_Transaction]],
+    ) -> None:
+        self._read = read
+        self._write = write
+        self._telling: _Telling | None = None
+
+    async def begin(self) -> None:
+        """Begin a rebuild if other rules made the facts. Those of few records are rebuilt when this returns.
+
+        Raises:
+            StorageBusy: another process held the lock too long.
+        """
+        async with self._write() as transaction:
+            left = await transaction.facts.restart(is_forced=False)
+        if 0 < left <= _AT_ONCE:
+            await self._finish()
+
+    async def run(self) -> None:
+        """Rebuild all facts, whichever rules made them."""
+        async with self._write() as transaction:
+            await transaction.facts.restart(is_forced=True)
+        await self._finish()
+
+    async def go_on(self) -> bool:
+        """Rebuild the next piece, and tell now and then how far it is. Whether more are left."""
+        async with self._read() as view:
+            left, sources = await view.facts.left()
+        if not left:
+            return False
+        self._tell(left)
+        read = dict(zip(sources, await anyio.to_thread.run_sync(_read, sources), strict=True))
+        async with self._write() as transaction:
+            left = await transaction.facts.go_on(read)
+        if not left and self._telling is not None:
+            _log.warning("all records are read for facts, after %.0f s", time.monotonic() - self._telling.began_at)
         await anyio.sleep(_PAUSE_S)
+        return bool(left)
+
+    async def _finish(self) -> None:
+        while await self.go_on():
+            pass
+
+    def _tell(self, left: int) -> None:
+        now = time.monotonic()
+        if self._telling is None:
+            if left <= _AT_ONCE:
+                return
+            self._telling = _Telling(now, now, left)
+            _log.warning(
+                "reading %s for facts, in the background: until then an outdated fact may stand unmarked. It may be "
+                "interrupted; the next start goes on",
+                plural(left, "record"),
+            )
+        elif now >= self._telling.told_at + _TELL_EVERY_S:
+            began_at, _, first_left = self._telling
+            self._telling = self._telling._replace(told_at=now)
+            left_s = (now - began_at) / max(1, first_left - left) * left
+            _log.warning("reading records for facts: %s left, about %d s", f"{left:,}", round(left_s))
+
+
+def _read(sources: Sequence[Source]) -> list[Stated]:
+    return [read_source(source) for source in sources]

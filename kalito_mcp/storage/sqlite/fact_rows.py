@@ -88,6 +88,13 @@ class Source(NamedTuple):
         return self.recorded_at is None and not self.is_echo
 
 
+class Stated(NamedTuple):
+    """What a record states, and the ids of the records that it supersedes as a whole."""
+
+    statements: list[Statement]
+    superseded_ids: list[str]
+
+
 _INSERTED: Final = tuple(
     """key agent_key session_key type id seq end_seq level is_covered role name text importance tokens created_at
     client_key attributes hash origin client recorded_at is_internal is_critical tags caused_by source document_id
@@ -109,7 +116,12 @@ def source_of_parameters(row: Sequence[Any]) -> Source:
     return Source(*({**columns, "deleted_at": None}[name] for name in Source._fields))
 
 
-def stated(source: Source) -> list[Statement]:
+def read_source(source: Source) -> Stated:
+    """Read a record."""
+    return Stated(_statements(source), _superseded_ids(source))
+
+
+def _statements(source: Source) -> list[Statement]:
     """What a record states; nothing if its words do not count. `I` in a pin that names a speaker is that speaker."""
     if not source.is_stating:
         return []
@@ -136,7 +148,7 @@ def stated(source: Source) -> list[Statement]:
     ]
 
 
-def superseded_ids(source: Source) -> list[str]:
+def _superseded_ids(source: Source) -> list[str]:
     """The ids of the records that this one supersedes as a whole."""
     if source.deleted_at is not None or source.attributes is None or SUPERSEDES not in source.attributes:
         return []

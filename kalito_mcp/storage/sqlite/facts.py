@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 
-from kalito_mcp.domain.facts import StatedFact, Statement
+from kalito_mcp.domain.facts import StatedFact
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.facts.statements import RULES_VERSION
 from kalito_mcp.storage.sqlite.fact_lines import add, remove
@@ -19,9 +19,9 @@ from kalito_mcp.storage.sqlite.fact_rows import (
     SOURCE_COLUMNS,
     STATED_COLUMNS,
     Source,
+    Stated,
     fact,
-    stated,
-    superseded_ids,
+    read_source,
     whole_record,
 )
 from kalito_mcp.storage.sqlite.queries import Queries
@@ -71,8 +71,9 @@ WHERE {_IN_SCOPE} AND f.conflict_key IS NOT NULL AND f.superseded_by IS NULL AND
 ORDER BY f.conflict_key DESC LIMIT :limit
 """
 SELECT_SOURCES: Final = f"""
-SELECT {SOURCE_COLUMNS} FROM records r WHERE r.key > :done_key AND r.key <= :last_key ORDER BY r.key LIMIT 500
+SELECT {SOURCE_COLUMNS} FROM records r WHERE r.key > :done_key AND r.key <= :last_key ORDER BY r.key LIMIT 100
 """
+SELECT_LEFT: Final = "SELECT count(*) FROM records r WHERE r.key > :done_key AND r.key <= :last_key"
 SELECT_SOURCES_OF_SESSION: Final = f"SELECT {SOURCE_COLUMNS} FROM records r WHERE r.session_key = :session_key"
 SELECT_STATE: Final = "SELECT rules, done_key, last_key FROM facts_state"
 UPDATE_STATE: Final = "UPDATE facts_state SET rules = :rules, done_key = :done_key, last_key = :last_key"
@@ -115,6 +116,21 @@ class FactQueries(Queries):
                     pairs.append((older, newer))
         return list(dict.fromkeys(pairs))
 
+    async def left(self) -> tuple[int, Sequence[Source]]:
+        """How many records a rebuild has still to read, and the next of them."""
+        [[_, done_key, last_key]] = await self._all(SELECT_STATE)
+        if done_key >= last_key:
+            return 0, ()
+        return await self._left_count(), await self._sources(done_key, last_key)
+
+    async def _left_count(self) -> int:
+        [[_, done_key, last_key]] = await self._all(SELECT_STATE)
+        [[count]] = await self._all(SELECT_LEFT, done_key=done_key, last_key=last_key)
+        return int(count)
+
+    async def _sources(self, done_key: int, last_key: int) -> list[Source]:
+        return [Source(*row) for row in await self._all(SELECT_SOURCES, done_key=done_key, last_key=last_key)]
+
     async def _in_scope(self, statement: str, scope: Scope, **parameters: Any) -> list[Any]:
         asked = {"owner": scope.owner, "session": scope.session}
         keys = await self._all(SELECT_AGENT_KEY, agent=scope.agent, default_agent=DEFAULT_AGENT, **asked)
@@ -134,9 +150,9 @@ class FactStatements(FactQueries):
         """
         listed = list(sources)
 
-        def read() -> list[tuple[Source, list[Statement], list[str]]]:
-            new = ((one, stated(one), superseded_ids(one)) for one in listed)
-            return [one for one in new if one[1] or one[2]]
+        def read() -> list[tuple[Source, Stated]]:
+            new = ((one, read_source(one)) for one in listed)
+            return [one for one in new if any(one[1])]
 
         # A batch takes longer to read than other calls should wait.
         is_batch = sum(len(one.text) for one in listed) > _LONG_CHARS
@@ -144,21 +160,15 @@ class FactStatements(FactQueries):
         if stating:
 
             def run(connection: sqlite3.Connection) -> None:
-                for source, found, ids in stating:
-                    add(connection, source, found, ids, is_new=True)
+                for source, read in stating:
+                    add(connection, source, *read, is_new=True)
 
             await self._on_thread(run)
 
     async def replace(self, sources: Sequence[Source]) -> None:
         """Replace what changed records state. A record that is forgotten or internal states nothing."""
-        read = [(source, stated(source), superseded_ids(source)) for source in sources]
-
-        def run(connection: sqlite3.Connection) -> None:
-            for source, found, ids in read:
-                remove(connection, source.key)
-                add(connection, source, found, ids)
-
-        await self._on_thread(run)
+        read = [(source, read_source(source)) for source in sources]
+        await self._on_thread(lambda connection: _replace(connection, read))
 
     async def move(self, session_key: int) -> None:
         """Read the records of a session again, which has another project now."""
@@ -169,31 +179,36 @@ class FactStatements(FactQueries):
         """Remove what an erased record stated."""
         await self._on_thread(lambda connection: remove(connection, key))
 
-    async def restart(self, *, is_forced: bool) -> bool:
-        """Begin a rebuild if other rules made the facts, or if it is forced. Whether there is something to rebuild."""
-        [[rules, done_key, last_key]] = await self._all(SELECT_STATE)
-        if not is_forced and rules == RULES_VERSION:
-            return bool(done_key < last_key)
-        [[newest]] = await self._all(SELECT_LAST_KEY)
-        await self._all(DELETE_ALL_FACTS)
-        await self._all(DELETE_ALL_SUPERSEDED)
-        await self._all(UPDATE_STATE, rules=RULES_VERSION, done_key=0, last_key=newest)
-        return bool(newest)
+    async def restart(self, *, is_forced: bool) -> int:
+        """Begin a rebuild if other rules made the facts, or if it is forced. How many records are left to read."""
+        [[rules, _, _]] = await self._all(SELECT_STATE)
+        if is_forced or rules != RULES_VERSION:
+            [[newest]] = await self._all(SELECT_LAST_KEY)
+            await self._all(DELETE_ALL_FACTS)
+            await self._all(DELETE_ALL_SUPERSEDED)
+            await self._all(UPDATE_STATE, rules=RULES_VERSION, done_key=0, last_key=newest)
+        return await self._left_count()
 
-    async def go_on(self) -> bool:
-        """Rebuild the facts of the next 500 records. Whether more are left. What was added or changed meanwhile is
-        read again, so that any order of calls gives the same facts."""
+    async def go_on(self, read: Mapping[Source, Stated]) -> int:
+        """Rebuild the facts of the next records. How many are left. `read` is what was read of them before: a record
+        that was changed meanwhile is read again. Any order of calls gives the same facts."""
         [[rules, done_key, last_key]] = await self._all(SELECT_STATE)
-        rows = await self._all(SELECT_SOURCES, done_key=done_key, last_key=last_key)
-        sources = [Source(*row) for row in rows]
-        await self.replace(sources)
+        sources = await self._sources(done_key, last_key)
+        stating = [(source, read.get(source) or read_source(source)) for source in sources]
+        await self._on_thread(lambda connection: _replace(connection, stating))
         done_key = sources[-1].key if sources else last_key
         await self._all(UPDATE_STATE, rules=rules, done_key=done_key, last_key=last_key)
-        return bool(done_key < last_key)
+        return await self._left_count()
 
     async def _on_thread(self, work: Callable[[sqlite3.Connection], Any]) -> None:
         run: Any = self._connection._execute  # the driver's own way to run a function on its thread
         await run(lambda: work(self._connection._conn))
+
+
+def _replace(connection: sqlite3.Connection, stating: Iterable[tuple[Source, Stated]]) -> None:
+    for source, read in stating:
+        remove(connection, source.key)
+        add(connection, source, *read)
 
 
 def _is_of_line(one: StatedFact, other: StatedFact) -> bool:
