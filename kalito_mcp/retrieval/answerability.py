@@ -3,6 +3,7 @@
 The query's subject are its terms without the names of speakers, which match everything they ever said.
 - No hit contains a term of the subject, or a hyponym: noise.
 - A hit contains the whole subject: an answer, however long the text.
+- The query asks for a figure, and no good hit has one next to its words: noise.
 - Otherwise the best score decides, without the parts for the manner of speaking. How high it must be depends on the
   query: see `_bar`.
 
@@ -12,10 +13,12 @@ The query's subject are its terms without the names of speakers, which match eve
 import math
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.retrieval.asked_attribute import asked_attribute, asks_amount, has_figure
+from kalito_mcp.retrieval.asked_attribute import asked_attribute
+from kalito_mcp.retrieval.asked_figure import asked_figure
 from kalito_mcp.retrieval.hyponyms import hyponyms, said_for, told_for
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
@@ -49,7 +52,7 @@ _GOOD_HITS: Final = 3
 
 _FEW_TERMS: Final = 6
 _IF_SHORT: Final = 0.8
-"""Factor of the bar for a query of few terms in which no noun tells whether there is an answer: people ask in other
+"""Factor of the bar for a query of few terms, unless no good hit has the noun that it asks for: people ask in other
 words than they told it in."""
 
 _NAME: Final = re.compile(r"(?<=[\w,;:)] )[A-Z](?![A-Z])[\w'’-]{2,}")
@@ -66,21 +69,36 @@ def confidence(found: Sequence[ScoredCandidate]) -> float:
         return 0.0
     if any(subject <= hit.terms for hit in found):
         return 1.0
-    if _lacks_answer(found, subject):
+    if _lacks_figure(found):
         return 0.0
     best = max(found, key=lambda hit: hit.topic_score)
     return min(1.0, max(0.0, best.topic_score) / _bar(found, best))
 
 
-def _lacks_answer(found: Sequence[ScoredCandidate], subject: frozenset[str]) -> bool:
-    """Whether no good hit has what is asked for: the noun, or a figure."""
-    best, text = found[:_GOOD_HITS], found[0].question.query.words
-    if found[0].question.language != ENGLISH or found[0].speakers:
+def _lacks_figure(found: Sequence[ScoredCandidate]) -> bool:
+    """Whether the query asks for a figure, and no good hit has one of its kind next to a word of the query."""
+    question = found[0].question
+    if question.language != ENGLISH or question.asks_assistant or found[0].speakers:
         return False
-    if asks_amount(text) and not any(has_figure(hit.candidate.text) for hit in best):
-        return True
-    attribute = _asked_attribute(found)
-    return attribute is not None and not any(_has_attribute(hit, attribute, subject, found) for hit in best)
+    has_figure = asked_figure(question.query.words)
+    return has_figure is not None and not any(map(has_figure, chain(*map(_matching_sentences, found[:_GOOD_HITS]))))
+
+
+def _matching_sentences(hit: ScoredCandidate) -> list[str]:
+    """The sentences that have a word of the query, or one that is evidence for it. The whole text, if only a neighbour
+    has one."""
+    matched = set(hit.analyzed.matched_words.values()).union(*hit.analyzed.hyponym_words.values())
+    text = hit.candidate.text
+    matching = [one for one in split_sentences(text) if not matched.isdisjoint(words(one))]
+    return matching or [text] * bool(hit.neighbour_terms)
+
+
+def _lacks_attribute(found: Sequence[ScoredCandidate]) -> bool:
+    """Whether no good hit has the noun that is asked for."""
+    attribute, subject = _asked_attribute(found), _subject(found)
+    return attribute is not None and not any(
+        _has_attribute(hit, attribute, subject, found) for hit in found[:_GOOD_HITS]
+    )
 
 
 def _asked_attribute(found: Sequence[ScoredCandidate]) -> str | None:
@@ -135,7 +153,7 @@ def _bar(found: Sequence[ScoredCandidate], best: ScoredCandidate) -> float:
     factor *= _IF_MISTYPED ** len(question.corrected_terms)
     if question.language != ENGLISH:
         return factor * _IF_NOT_ENGLISH
-    if len(question.terms) <= _FEW_TERMS and not found[0].speakers and _asked_attribute(found) is None:
+    if len(question.terms) <= _FEW_TERMS and not found[0].speakers and not _lacks_attribute(found):
         factor *= _IF_SHORT
     names = _names(question).intersection(question.terms)
     if not names:

@@ -1,6 +1,7 @@
 """The answers to hits that ask: the next turn of the session, if somebody else said it.
 
-A question is often the best match for the same question, and tells nothing.
+A question is often the best match for the same question, and tells nothing. Where the query asks what the assistant
+said, each message of a user asks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,21 +9,27 @@ from typing import Final
 
 import numpy as np
 
+from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Answer, Candidate
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.retrieval.filtering import SHOWN, in_scope
-from kalito_mcp.retrieval.question import is_question
 from kalito_mcp.safety.trust import is_withheld
+from kalito_mcp.text.questions import ends_by_asking
 from kalito_mcp.text.sentences import cut
 
 _MAX_CHARS: Final = 300
 
 
-def answers_to(index: SearchIndex, hits: Sequence[Candidate]) -> Mapping[int, Answer]:
+def asks(hit: Candidate, *, of_assistant: bool) -> bool:
+    """Whether a hit has an answer: it asks, or a user said it and the query asks what the assistant said."""
+    return hit.seq is not None and (ends_by_asking(hit.text) or (of_assistant and hit.role is Role.USER))
+
+
+def answers_to(index: SearchIndex, hits: Sequence[Candidate], *, of_assistant: bool) -> Mapping[int, Answer]:
     """The answers to those of the hits that ask, by the hit's key. What is a hit itself is no answer, nor is text of a
     tool that reads like an instruction."""
     records = index.records
-    asking = np.array([hit.key for hit in hits if hit.seq is not None and is_question(hit.text)], np.int64)
+    asking = np.array([hit.key for hit in hits if asks(hit, of_assistant=of_assistant)], np.int64)
     places = np.searchsorted(records.keys, asking)
     places = places[np.append(records.keys, -1)[places] == asking]
     following = records.next_turns[places]

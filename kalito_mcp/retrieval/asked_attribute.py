@@ -3,7 +3,6 @@
 A memory that knows the thing but never mentions such a noun, nor an instance of it, has no answer.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -45,28 +44,6 @@ _BEGINNING: Final = 4
 
 _MOST: Final = 5
 """Words that a noun may have before it."""
-
-
-_AMOUNT: Final = re.compile(
-    r"\bhow much (?:is|are|was|were|do|does|did|will|would|money)\b"
-    r"|\bhow (?:tall|high|heavy)\b|\bwhat (?:amount|price)\b",
-    re.IGNORECASE,
-)
-_FIGURE: Final = re.compile(
-    r"\d|\b(?:free|nothing|zero|half|ten|eleven|twelve|hundred|thousand|million"
-    r"|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b",
-    re.IGNORECASE,
-)
-
-
-def asks_amount(text: str) -> bool:
-    """Whether the question asks for a figure: how much, how tall."""
-    return _AMOUNT.search(text) is not None
-
-
-def has_figure(text: str) -> bool:
-    """Whether a text has a number from ten up, in digits or in words."""
-    return _FIGURE.search(text) is not None
 
 
 def asked_attribute(text: str) -> str | None:

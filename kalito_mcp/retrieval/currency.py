@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kalito_mcp.domain.facts import ANY, Outdated, StatedFact
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.facts.attributes import asking_words
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.text.analysis import stem, terms, words
+from kalito_mcp.text.languages import ENGLISH
 
 _PAST: Final = re.compile(
     r"\b(?:before|used to|previous(?:ly)?|former(?:ly)?|earlier|in the past|originally|initially|at first|back then|"
@@ -25,6 +26,17 @@ _PAST: Final = re.compile(
     re.IGNORECASE,
 )
 _STILL: Final = re.compile(r"\b(?:now|current(?:ly)?|still|today|at the moment|these days)\b", re.IGNORECASE)
+_PRESENT: Final = re.compile(
+    r"\b(?:am|are|can|do|does|has|have|is|should|will|(?:how|what|when|where|who)'s)\b", re.IGNORECASE
+)
+_TOLD: Final = re.compile(r"\b(?:did|had|was|were|(?:how|what|when|where|who)'d|first)\b", re.IGNORECASE)
+"""Words of questions about what is so, and about what happened. English."""
+
+_ALIKE: Final = 0.8
+"""Share of the best score from which on a newer hit answers a question about what is so. 60 and 70 % put more wrong
+hits first (`bench.personal`, `bench.changes`)."""
+
+_SAYING: Final = frozenset({None, Role.USER})
 _LEFT_OVER: Final = 3
 """Words of a text, besides the outdated ones, that state nothing of their own: and, so, by the way."""
 
@@ -41,6 +53,16 @@ class Currency:
         """Whether the question is about what was true before."""
         query = self.question.query.words
         return (_PAST.search(query) is not None and _STILL.search(query) is None) or bool(self.question.spans)
+
+    @property
+    def asks_present(self) -> bool:
+        """Whether the question is about what is so now: where do I live? English only."""
+        query = self.question.query.words
+        if self.question.spans or self.question.language != ENGLISH:
+            return False
+        return _STILL.search(query) is not None or (
+            _PRESENT.search(query) is not None and not (_TOLD.search(query) or _PAST.search(query))
+        )
 
     def labelled(self, hit: Hit) -> Hit:
         """The hit with what is outdated of it."""
@@ -115,6 +137,16 @@ def ordered(hits: Sequence[Hit], current: Mapping[int, Hit], currency: Currency)
         if placed[place - 1].score < placed[place].score:
             placed[place - 1] = replace(placed[place - 1], score=placed[place].score)
     return placed
+
+
+def newest_alike(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with the newest one first of those that a person said, or that are no messages, and that match about as
+    well as the first. For questions about what is so: people change their minds, and say it in other words."""
+    alike = [one for one in hits if one.role in _SAYING and one.score >= _ALIKE * hits[0].score]
+    newest = max((one for one in alike if one.superseded_by is None), key=lambda one: one.created_at, default=None)
+    if newest is None or newest is hits[0]:
+        return list(hits)
+    return [replace(newest, score=hits[0].score), *(one for one in hits if one is not newest)]
 
 
 def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:

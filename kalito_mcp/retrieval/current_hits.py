@@ -9,7 +9,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SearchRequest
 from kalito_mcp.facts.questions import asked_fact
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.retrieval.currency import Currency, hit_of, ordered
+from kalito_mcp.retrieval.currency import Currency, hit_of, newest_alike, ordered
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 
@@ -39,9 +39,10 @@ async def newest_first(
     earlier = [one.candidate.key for one in before]
     answers = await answering(view, scope, question, page, request)
     facts = await view.facts.of_records([hit.key for hit in (*answers, *page)] + earlier)
-    if not facts:
-        return list(page), len(page)
     currency = Currency(facts, question)
+    is_first = bool(page) and not before and not answers and currency.asks_present
+    if not facts:
+        return newest_alike(page) if is_first else list(page), len(page)
     brought_before: set[int | None] = set()
     if before:
         brought_before = {fact.current_key for key in earlier for fact in facts.get(key, ())}
@@ -57,7 +58,8 @@ async def newest_first(
     missing = [hit.key for hit in placed if hit.key not in facts]
     states = {**facts, **(await view.facts.of_records(missing) if missing else {})}
     labels = Currency(states, question)
-    return [labels.labelled(hit) for hit in placed], taken
+    labelled = [labels.labelled(hit) for hit in placed]
+    return newest_alike(labelled) if is_first else labelled, taken
 
 
 async def answering(

@@ -50,9 +50,11 @@ _ASIDES: Final = frozenset(
     """actually anymore anyway basically currently eh exactly finally gets getting going gonna gotta got gotten
     honestly hmm idea ideas kinda let lets maybe mean need needs nowadays oh ok okay originally pick please presently
     probably really remember remind remembered something sorta still stuff suggest supposed sure thanks thing things
-    thx though wanna well yeah yet put another make makes""".split()
+    thx though wanna well yeah yet put another make makes
+    arent cant couldnt didnt doesnt dont hadnt hasnt havent hes im isnt ive n r shes theres theyre thats u ur w wasnt
+    werent wont wouldnt youre youve""".split()
 )
-"""What people say in a question by the way, or to ask for an answer. English."""
+"""What people say in a question by the way, or to ask for an answer, and what they write short. English."""
 
 _ALL_TIMES: Final = Span(OLDEST_MS, NEWEST_MS)
 _EVERYTHING: Final = frozenset("everything everyone everybody people persons".split())
@@ -74,8 +76,14 @@ _AFTER_NOUN: Final = frozenset(
 )
 _QUESTION_END: Final = re.compile(r"[?？؟][\s\"'”’»)\]]*\Z")
 _ASKS_ASSISTANT: Final = re.compile(
-    r"\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|said|told|mention|propos|advis|gave|explain|show|list)"
+    r"\b(?:did|have|had|were|what'd|where'd|how'd|who'd|why'd) you\b"
+    r"|\byou (?:advis|ask|calculat|came up|chose|compar|describ|draft|estimat|explain|gave|list|made|mention|nam|pick|"
+    r"point|propos|put|reckon|recommend|sa[iy]|show|suggest|thought|told|translat|use|warn|work(?:ed)? out|wrote)"
+    r"|\byour (?:advice|answer|calculation|draft|estimate|explanation|formula|idea|list|opinion|pick|plan|proposal|"
+    r"recipe|recommendation|reply|suggestion|summary|tip|trick|version|wording)s?\b"
 )
+_SHORT_IS: Final = re.compile(r"\b(how|what|when|where|who)s\b", re.IGNORECASE)
+"""Written without the apostrophe. None of them is a word otherwise."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +207,7 @@ def is_question(text: str) -> bool:
 
 def parse_question(text: str, *, max_terms: int, now_ms: int | None = None, zone: Zone = UTC_ZONE) -> Question:
     """The query as a question. Without `now_ms`, words like "yesterday" name no date."""
-    query = parse_query(text)
+    query = parse_query(_SHORT_IS.sub(r"\1's", text))
     times = named_times(query.words, now_ms, likely_languages(words(query.words)), zone)
     asks = _without_kind_of(query.words if times.other is None else times.other.rest)
     language = language_of(words(asks)) if times.other is None else times.other.language

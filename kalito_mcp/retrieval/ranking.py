@@ -35,6 +35,9 @@ _SHARE_FOR_SEVERAL: Final = 0.7
 conversations, and most speak for themselves. R@10 +1.1 on LoCoMo's multi-hop questions and on BEAM
 (`python -m bench.recall`)."""
 
+_OF_ASSISTANT: Final = 3.0
+"""Factor for the `answers` weight where the question asks what the assistant said: then any message of a user asks."""
+
 _ASSISTANT: Final = tuple(Role).index(Role.ASSISTANT)
 _UNNAMED: Final = 0
 _TOPIC: Final = ("lexical", "neighbours", "hyponym", "semantic")
@@ -175,12 +178,19 @@ class Ranker:
     def _add_answers(self, chosen: NDArray[np.int64], read: Sequence[Candidate]) -> None:
         """Add the feature of those candidates that follow a question by somebody else which was read with them."""
         records, places = self._records, self._places[chosen]
-        asking = {place for place, one in zip(places.tolist(), read, strict=True) if is_question(one.text)}
+        of_assistant = self._question.asks_assistant
+        asking = {
+            place
+            for place, one in zip(places.tolist(), read, strict=True)
+            if is_question(one.text) or (of_assistant and one.role is Role.USER)
+        }
         for at, place, before in zip(chosen, places, records.previous_turns[places].tolist(), strict=True):
             if before in asking and (
                 records.names[place] != records.names[before] or records.roles[place] != records.roles[before]
             ):
-                part = self._weights["answers"] * float(self._matches.own[before])
+                part = (
+                    self._weights["answers"] * (_OF_ASSISTANT if of_assistant else 1) * float(self._matches.own[before])
+                )
                 self._parts["answers"][at] = part
                 self._all_else[at] += part
                 self._by_words[at] += part

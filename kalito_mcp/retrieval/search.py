@@ -30,7 +30,7 @@ from kalito_mcp.retrieval.current_hits import newest_first
 from kalito_mcp.retrieval.explanation import explain
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.question import Question, is_question, parse_question
+from kalito_mcp.retrieval.question import Question, parse_question
 from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
 from kalito_mcp.text.analysis import is_spelled_with_spaces
@@ -102,7 +102,7 @@ class Searcher:
             if not await self._find(view, scope, question, request.filters, found, vector, now_ms):
                 await refuse_mistaken(view, scope)
             hits = found.hits[offset : offset + request.k]
-            answers = await self._answers(view, scope, [one.candidate for one in hits])
+            answers = await self._answers(view, scope, question, [one.candidate for one in hits])
             page = [
                 _hit(
                     scored,
@@ -131,13 +131,17 @@ class Searcher:
         more = found.is_enough or taken < len(hits)
         return SearchPage(hits=tuple(page), next_cursor=f"{offset + taken}-{fingerprint}" if more else None, note=note)
 
-    async def _answers(self, view: ReadView, scope: Scope, hits: Sequence[Candidate]) -> Mapping[int, Answer]:
+    async def _answers(
+        self, view: ReadView, scope: Scope, question: Question, hits: Sequence[Candidate]
+    ) -> Mapping[int, Answer]:
         """The answers to those of the hits that ask, by the hit's key."""
-        if not any(is_question(hit.text) for hit in hits):
-            return {}
-        from kalito_mcp.retrieval.answers import answers_to  # noqa: PLC0415 - numpy comes with it
+        of_assistant = question.asks_assistant
+        from kalito_mcp.retrieval.answers import answers_to, asks  # noqa: PLC0415 - numpy comes with it
 
-        return await view.search.in_index(scope, lambda index: answers_to(index, hits)) or {}
+        if not any(asks(hit, of_assistant=of_assistant) for hit in hits):
+            return {}
+
+        return await view.search.in_index(scope, lambda index: answers_to(index, hits, of_assistant=of_assistant)) or {}
 
     async def search_leniently(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
         """Up to `wanted` hits. A query that is too long, or a `wanted` that is too large, is cut, not refused."""

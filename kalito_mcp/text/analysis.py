@@ -116,7 +116,8 @@ def index_text(text: str, name: str | None = None) -> IndexedText:
     found = indexed_words(text)
     if name:
         found += indexed_words(name)
-    counts = Counter(map(stem, found))
+    # An ending that is left of a word in a script without spaces ('s) has no stem.
+    counts = Counter(filter(None, map(stem, found)))
     repeated = [(term, count) for term, count in counts.items() if count >= SEVERAL]
     return IndexedText(
         tuple(counts),
@@ -138,7 +139,7 @@ def query_terms(text: str, function_words: frozenset[str] = STOP_WORDS, *, may_b
     kept = [word for word in asked if not _is_function_word(word.partition("'")[0], function_words)]
     if len(asked) > _FEW_PAIRS:
         kept += [one for one in indexed_words(text)[len(asked) :] if one not in function_words]
-    return list(dict.fromkeys(stem(word) for word in (kept if kept or may_be_empty else asked)))
+    return list(dict.fromkeys(filter(None, map(stem, kept if kept or may_be_empty else asked))))
 
 
 def _is_function_word(word: str, function_words: frozenset[str]) -> bool:

@@ -17,6 +17,9 @@ from kalito_mcp.text.sentences import split_sentences, without_opener
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
 _MAX_CHARS: Final = 4_000
+_MAX_LAST_CHARS: Final = 300
+"""Of a text, in which its last sentence begins if it asks."""
+
 _MAX_QUESTIONS: Final = 8
 _MAX_REPLY_WORDS: Final = 12
 
@@ -29,8 +32,8 @@ _SUBJECT: Final = (
 )
 _ENDS_AS_QUESTION: Final = re.compile(r"[?？؟;՞][\"'”’»)\]]*\Z")
 _ASKS: Final = lazy(
-    rf"(?:when|where|why|who|whom|how)(?:'s|'re| {_VERB}\b)"
-    rf"|(?:what|which|whose)(?:'s|'re|(?! an? )(?: [\w'-]+){{0,3}}? {_VERB}\b)"
+    rf"(?:when|where|why|who|whom|how)(?:'?s\b|'re| {_VERB}\b)"
+    rf"|(?:what|which|whose)(?:'?s\b|'re|(?! an? )(?: [\w'-]+){{0,3}}? {_VERB}\b)"
     r"|how (?:to|many|much|long|far|often|old|big|large|fast|late|early|soon|come)\b"
     rf"|{_VERB} (?:it(?! now)|{_SUBJECT}) \S"
     r"|(?:please |can you |could you )?(?:tell me (?!if you|that)|explain\b|describe\b"
@@ -107,6 +110,12 @@ def questions_in(text: str) -> Sequence[str]:
     """The sentences of a text that ask for something, at most eight; none if it only states."""
     found = [one for one in split_sentences(text[:_MAX_CHARS]) if _asks(one)]
     return found[:_MAX_QUESTIONS]
+
+
+def ends_by_asking(text: str) -> bool:
+    """Whether the last sentence of a text asks for something."""
+    sentences = split_sentences(text[-_MAX_LAST_CHARS:])
+    return bool(sentences) and _asks(sentences[-1])
 
 
 def likeness(asked: str, past: str) -> float:

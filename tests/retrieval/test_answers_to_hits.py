@@ -36,6 +36,23 @@ async def test_the_next_turn_of_somebody_else_is_the_answer(store: SqliteStore, 
     }
 
 
+@pytest.mark.parametrize(
+    "query", ["Which name did you suggest for the cider?", "the name you came up with for my cider"]
+)
+async def test_a_query_for_what_the_assistant_said_gets_the_replies_to_the_user(store: SqliteStore, query: str) -> None:
+    await remember(store, "last one, need a name for a cider", said_by(None, "Orchard of Oslo.", role=Role.ASSISTANT))
+    hit = await _first(store, query)
+    assert hit.answer is not None
+    assert hit.answer.text == "Orchard of Oslo."
+    assert (await _first(store, "name for a cider")).answer is None
+
+
+async def test_a_last_sentence_without_its_mark_asks_too(store: SqliteStore) -> None:
+    await remember(store, "Orion ships soon. when is the release", said_by(None, "In May.", role=Role.ASSISTANT))
+    hit = await _first(store)
+    assert hit.answer is not None
+
+
 async def test_a_long_answer_is_shortened(store: SqliteStore) -> None:
     await remember(store, ASKED, said_by(None, "It depends on much. " * 90, role=Role.ASSISTANT))
     hit = await _first(store)

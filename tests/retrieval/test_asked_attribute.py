@@ -2,7 +2,7 @@
 
 import pytest
 
-from kalito_mcp.retrieval.asked_attribute import asked_attribute, asks_amount, has_figure
+from kalito_mcp.retrieval.asked_attribute import asked_attribute
 
 
 @pytest.mark.parametrize(
@@ -35,32 +35,3 @@ from kalito_mcp.retrieval.asked_attribute import asked_attribute, asks_amount, h
 )
 def test_the_noun_that_a_question_asks_for(question: str, noun: str | None) -> None:
     assert asked_attribute(question) == noun
-
-
-@pytest.mark.parametrize(
-    ("question", "is_asked"),
-    [
-        ("How much is the rent?", True),
-        ("how tall is Noor", True),
-        ("What price did we pay?", True),
-        ("How much progress is there?", False),
-        ("How are you?", False),
-    ],
-)
-def test_a_question_may_ask_for_a_figure(question: str, *, is_asked: bool) -> None:
-    assert asks_amount(question) is is_asked
-
-
-@pytest.mark.parametrize(
-    ("text", "is_there"),
-    [
-        ("the rent is 940 now", True),
-        ("two hundred, she said", True),
-        ("forty", True),
-        ("one of them", False),
-        ("a party in the city", False),
-        ("", False),
-    ],
-)
-def test_a_text_may_have_a_figure(text: str, *, is_there: bool) -> None:
-    assert has_figure(text) is is_there

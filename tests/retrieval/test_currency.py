@@ -35,6 +35,22 @@ async def test_a_question_about_the_past_gets_the_older_one_first(store: SqliteS
     assert (await hits(store, query))[0].key == first
 
 
+PORT = ("The api of the shop listens on port 4010.", "The soup was good.", "I put the api of the shop behind 4310.")
+
+
+@pytest.mark.parametrize("query", ["Where is the api of the shop?", "Which api does the shop have now?"])
+async def test_of_hits_that_match_alike_the_newest_answers_what_is_so(store: SqliteStore, query: str) -> None:
+    older, _, newer = await remember(store, *PORT)
+    found = await hits(store, query)
+    assert [one.key for one in found[:2]] == [newer, older]
+    assert found[0].score >= found[1].score
+
+
+async def test_a_question_about_what_happened_gets_the_best_match_first(store: SqliteStore) -> None:
+    older, *_ = await remember(store, *PORT)
+    assert (await hits(store, "Where did the api of the shop listen?"))[0].key == older
+
+
 async def test_what_has_none_of_the_words_is_brought_in(store: SqliteStore) -> None:
     _, second = await remember(store, "Nora's favorite color is ochre.", "Nora switched to teal.")
     found = await hits(store, "What is Nora's favorite color?")

@@ -4,7 +4,7 @@ import unicodedata
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kalito_mcp.text.analysis import MANY, SEVERAL, STOP_WORDS, IndexedText, index_text, query_terms, stem, terms, words
@@ -110,6 +110,7 @@ def test_every_term_that_is_asked_was_indexed(text: str) -> None:
 
 
 @given(st.text(max_size=80))
+@example("㉮'A")
 def test_any_text_has_clean_terms(text: str) -> None:
     for term in index_text(text).terms:
         assert 0 < len(term) <= 48
