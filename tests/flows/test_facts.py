@@ -50,6 +50,24 @@ async def test_the_assistant_names_what_a_message_supersedes(tmp_path: Path, era
         assert "msg_999" in refused
 
 
+async def test_an_edit_that_names_an_unknown_record_is_refused(tmp_path: Path, era: str) -> None:
+    async with served(tmp_path / "memory.db", era) as h:
+        messages = said("The blue mug is Petra's.", "The blue mug went to Igor.")
+        first, second = (await h.facts("record_messages", session_id="s", messages=messages))["message_ids"]
+        refused = await h.refusal(
+            "update_memory", record_id=second, expected_revision=1, changes={"supersedes": ["msg_999"]}
+        )
+        assert "msg_999" in refused
+        await h.facts("update_memory", record_id=second, expected_revision=1, changes={"supersedes": [first]})
+        # Neither later edits nor a restored record ask for a record again that was purged meanwhile.
+        await h.facts("forget", record_ids=[first, second])
+        back = await h.facts("restore", record_id=second)
+        revision = back["revision"]
+        await h.facts(
+            "update_memory", record_id=second, expected_revision=revision, changes={"text": "The blue mug went to Ben."}
+        )
+
+
 async def test_what_is_forgotten_ends_nothing_any_more(tmp_path: Path, era: str) -> None:
     async with served(tmp_path / "memory.db", era) as h:
         ids = (await h.facts("record_messages", session_id="s", messages=said(*MOVED)))["message_ids"]

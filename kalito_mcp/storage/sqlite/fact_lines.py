@@ -1,7 +1,7 @@
 """Places statements in their lines, and ends those that a newer one supersedes. Runs on the connection's thread."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.facts import ANY, USER_SUBJECT, Polarity, Relation, Statement
@@ -121,12 +121,13 @@ def add(
     found: Sequence[Statement],
     ids: Sequence[str],
     *,
-    is_new: bool = False,
+    named: Collection[str] = (),
 ) -> None:
-    """Store what a record states, and which records it supersedes as a whole.
+    """Store what a record states, and which records it supersedes as a whole. `named` are those of the ids that somebody
+    names just now.
 
     Raises:
-        RecordNotFound: it is new, and one of `ids` is of no record of its agent and project.
+        RecordNotFound: one of `named` is of no record of its agent and project.
     """
     for statement in found:
         _add_statement(connection, source, statement)
@@ -134,7 +135,7 @@ def add(
     for record_id in ids:
         ended = {"number": message_key(record_id), "id": record_id, "by_key": source.key}
         found = connection.execute(INSERT_SUPERSEDED, {**ended, **place, "ordered_at": source.created_at}).fetchall()
-        if not found and is_new:
+        if not found and record_id in named:
             raise RecordNotFound(f"no record {record_id!r} here to supersede; send ids as a search returns them")
 
 

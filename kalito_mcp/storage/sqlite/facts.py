@@ -161,14 +161,21 @@ class FactStatements(FactQueries):
 
             def run(connection: sqlite3.Connection) -> None:
                 for source, read in stating:
-                    add(connection, source, *read, is_new=True)
+                    add(connection, source, *read, named=read.superseded_ids)
 
             await self._on_thread(run)
 
-    async def replace(self, sources: Sequence[Source]) -> None:
-        """Replace what changed records state. A record that is forgotten or internal states nothing."""
+    async def replace(self, sources: Sequence[Source], *, before: Source | None = None) -> None:
+        """Replace what changed records state. A record that is forgotten or internal states nothing. `before` is the one
+        that was edited.
+
+        Raises:
+            RecordNotFound: the edit names a record to supersede that its agent and project do not have.
+        """
         read = [(source, read_source(source)) for source in sources]
-        await self._on_thread(lambda connection: _replace(connection, read))
+        # To restore a record names nothing anew.
+        known = None if before is None or before.deleted_at is not None else read_source(before).superseded_ids
+        await self._on_thread(lambda connection: _replace(connection, read, known))
 
     async def move(self, session_key: int) -> None:
         """Read the records of a session again, which has another project now."""
@@ -205,10 +212,14 @@ class FactStatements(FactQueries):
         await run(lambda: work(self._connection._conn))
 
 
-def _replace(connection: sqlite3.Connection, stating: Iterable[tuple[Source, Stated]]) -> None:
+def _replace(
+    connection: sqlite3.Connection, stating: Iterable[tuple[Source, Stated]], known: Sequence[str] | None = None
+) -> None:
+    """Without `known`, the ids that were named before, none is named anew."""
     for source, read in stating:
         remove(connection, source.key)
-        add(connection, source, *read)
+        named = () if known is None else set(read.superseded_ids).difference(known)
+        add(connection, source, *read, named=named)
 
 
 def _is_of_line(one: StatedFact, other: StatedFact) -> bool:

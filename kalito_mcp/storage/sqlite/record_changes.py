@@ -322,7 +322,7 @@ class RecordStatements(RecordQueries):
         elif before is not None and after is None:
             await facts.remove(before["key"])
         elif before is not None and after is not None and source_of(before) != source_of(after):
-            await facts.replace([source_of(after)])
+            await facts.replace([source_of(after)], before=source_of(before))
 
 
 def _index_entry(row: StoredRow | None) -> IndexEntry | None:
