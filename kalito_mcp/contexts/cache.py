@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from kalito_mcp.domain.validation import Policy
 
@@ -17,6 +17,13 @@ class CachePolicy(Policy):
 
     ttl_s: float = 5.0
     max_entries: int = 256
+
+
+class Moment(NamedTuple):
+    """The store's revision and the steady clock, before something is read."""
+
+    revision: int
+    steady_s: float
 
 
 @dataclass(frozen=True, slots=True)

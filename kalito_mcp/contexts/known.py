@@ -1,24 +1,19 @@
 """What is known of the person and of the project, for every context. Reads only."""
 
-import logging
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from kalito_mcp.contexts.cache import CachePolicy, RevisionCache
+from kalito_mcp.contexts.cache import CachePolicy, Moment, RevisionCache
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import SemanticPin
-from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
-from kalito_mcp.domain.sessions import Session
-from kalito_mcp.errors import StorageDamaged
 from kalito_mcp.pins.known import known_records
 from kalito_mcp.pins.repeats import superseded, without_repeats
-from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.safety.trust import is_withheld
 
-_log: Final = logging.getLogger("kalito.known")
 _MOST_READ: Final = 200
 """The most important ones. Others are found by a search, like any record."""
 
@@ -46,31 +41,20 @@ class Chosen(NamedTuple):
 class KnownReader:
     """Reads what is known, and keeps it until a process writes."""
 
-    def __init__(self, store: Store, clock: Clock, cache: CachePolicy) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, cache: CachePolicy) -> None:
         self._cache: RevisionCache[tuple[Scope, frozenset[Include]], Known] = RevisionCache(cache)
 
-    async def read(self, session: Session, project: str | None, include: frozenset[Include]) -> Known:
-        """What is known to the session's agent, in this project, or else in that of the session."""
-        scope = Scope(session.owner, session.agent, project=project or session.project or PERSONAL)
-        revision, now_s = await self._store.revision(), self._clock.steady_s()
-        found = self._cache.get((scope, include), revision=revision, now_s=now_s)
-        if found is None:
-            found = await self._read(scope, include)
-            self._cache.put((scope, include), found, revision=revision, now_s=now_s)
-        return found
+    def cached(self, scope: Scope, include: frozenset[Include], moment: Moment) -> Known | None:
+        """What was read of the scope, if that is still so."""
+        return self._cache.get((scope, include), revision=moment.revision, now_s=moment.steady_s)
 
-    async def _read(self, scope: Scope, include: frozenset[Include]) -> Known:
-        try:
-            async with self._store.read() as view:
-                records = await known_records(
-                    view, scope, limit=_MOST_READ, include_internal=Include.INTERNAL in include
-                )
-        except StorageDamaged:
-            # A damaged page must not stop a conversation; `doctor --deep` names it.
-            _log.exception("what is known of the person and the project could not be read")
-            return Known()
+    def keep(self, scope: Scope, include: frozenset[Include], known: Known, moment: Moment) -> None:
+        """Keep what was read."""
+        self._cache.put((scope, include), known, revision=moment.revision, now_s=moment.steady_s)
+
+    async def read(self, view: ReadView, scope: Scope, include: frozenset[Include]) -> Known:
+        """What is known to the agent, in the project of the scope."""
+        records = await known_records(view, scope, limit=_MOST_READ, include_internal=Include.INTERNAL in include)
         older = superseded(records)
         withheld = frozenset(
             one.record_id for one in records if Include.UNTRUSTED not in include and is_withheld(one.origin, one.text)

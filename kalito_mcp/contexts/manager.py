@@ -8,12 +8,12 @@ import logging
 from collections.abc import Collection, Sequence
 from copy import copy
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
-from kalito_mcp.contexts.cache import CachePolicy, RevisionCache
-from kalito_mcp.contexts.known import KnownReader, choose
+from kalito_mcp.contexts.cache import CachePolicy
+from kalito_mcp.contexts.gatherer import Asked, Gatherer
+from kalito_mcp.contexts.known import choose
 from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
-from kalito_mcp.contexts.recaller import Recalled, Recaller
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
 from kalito_mcp.domain.records import (
@@ -25,35 +25,24 @@ from kalito_mcp.domain.records import (
     SemanticPin,
     message_record_id,
 )
-from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
-from kalito_mcp.domain.sessions import MemoryStats, Session, unrecorded_session
-from kalito_mcp.domain.validation import LimitsPolicy, checked_name, message_number
+from kalito_mcp.domain.sessions import MemoryStats, Session
+from kalito_mcp.domain.validation import LimitsPolicy, message_number
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
-from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionNotFound, StorageDamaged
+from kalito_mcp.errors import InvalidInput, RecordNotFound
 from kalito_mcp.pins.pinner import Pinner
 from kalito_mcp.ports.clock import Clock, IdSource
-from kalito_mcp.ports.conversations import SessionView
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.safety.trust import trusted
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
 
 _log: Final = logging.getLogger("kalito.manager")
-
-
-class _View(NamedTuple):
-    """What a context is built from. The newest `shown` messages are shown; `withheld` counts the untrusted records."""
-
-    session: Session
-    parts: SessionView
-    shown: int
-    withheld: int
 
 
 class MemoryManager:
@@ -81,9 +70,17 @@ class MemoryManager:
         self._summaries = summaries
         self._summarizer = summarizer
         self._searcher = searcher
-        self._recaller = Recaller(store, searcher, wanted=context.relevant_messages)
+        self._gatherer = Gatherer(
+            store,
+            searcher,
+            clock,
+            cache,
+            shown=context.recent_messages,
+            shown_if_damaged=context.fallback_messages,
+            pins=context.pins,
+            wanted=context.relevant_messages,
+        )
         self._packer = Packer(counter, context, zone)
-        self._known = KnownReader(store, clock, cache)
         self._pins = Pinner(store, counter, clock, ids, limits=limits)
         self._clock = clock
         self._context = context
@@ -91,7 +88,6 @@ class MemoryManager:
         self._fence_secret = fence_secret
         self._owner = owner
         self._project: str | None = None
-        self._views: RevisionCache[tuple[str, frozenset[Include]], _View] = RevisionCache(cache)
 
     async def build_context(
         self,
@@ -111,37 +107,25 @@ class MemoryManager:
             raise InvalidInput(
                 f"max_tokens={budget} is outside 1 to {MOST_TOKENS:,}; the default is {self._context.token_limit}"
             )
-        included = frozenset(include)
-        has_query = bool(query and query.strip())
-        session, view, shown, withheld = await self._view_or_nothing(
-            session_id, agent_id, included, has_query=has_query
-        )
-        seen_from = session.message_count - seen_messages
-        recent = [one for one in view.tail if one.seq <= seen_from]
-        pending = [recent.pop()] if pending_input and recent and recent[-1].role == "user" else []
-        recent = recent[-shown:] if shown else []
-        known = await self._known.read(session, self._project, included)
-        withheld += len(known.withheld - {pin.id for pin in view.pins})
+        scope = Scope(self._owner, agent_id, session_id, self._project)
+        asked = Asked(scope, frozenset(include), query, seen_messages, is_pending=pending_input)
+        gathered = await self._gatherer.gather(asked)
+        session, view, _, withheld = gathered.of_session
+        known, found = gathered.known, gathered.found
         pins = [pin for pin in view.pins if pin.id not in known.superseded]
-        found = Recalled()
-        if query and has_query:
-            already_shown = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in view.pins}
-            already_shown |= known.withheld | known.superseded
-            scope = Scope(session.owner, session.agent, project=self._project)
-            found = await self._recaller.recall(scope, session, query, already_shown, included, seen_from=seen_from)
-            withheld += found.withheld
         chosen = choose(known, found.hits, pins, most=self._context.known)
+        recent, _ = gathered.of_session.recent(asked)
         parts = ContextParts(
             session_id=session.id or None,
             recent=recent,
             known=chosen.records,
             sure_known=chosen.sure,
             pins=pins,
-            summaries=[one for one in view.summaries if one.start_seq <= seen_from],
+            summaries=[one for one in view.summaries if one.start_seq <= gathered.of_session.seen_from(asked)],
             hits=chosen.hits,
             neighbours=found.neighbours,
             query=query or "",
-            withheld=withheld,
+            withheld=withheld + len(known.withheld - {pin.id for pin in view.pins}) + found.withheld,
             note=found.note,
         )
         return self._packer.pack(parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
@@ -203,7 +187,7 @@ class MemoryManager:
 
     def invalidate_session_cache(self, session_id: str) -> None:
         """Read the session from the store next time. Not needed after a write, which empties the cache by itself."""
-        self._views.drop_where(lambda key: key[0] == session_id)
+        self._gatherer.forget_session(session_id)
 
     async def get_session_model(self, session_id: str) -> str | None:
         """Return the model named by the session's newest message that names one, else None."""
@@ -250,69 +234,6 @@ class MemoryManager:
     async def _session(self, session_id: str) -> Session:
         async with self._store.read() as view:
             return await find_session(view, self._scope(session_id))
-
-    async def _view_or_nothing(
-        self, session_id: str | None, agent_id: str | None, include: frozenset[Include], *, has_query: bool
-    ) -> _View:
-        """Return what the session's context is built from; nothing, if the session is not yet known.
-
-        Raises:
-            SessionNotFound: a session is named that does not exist, and it is mistyped, or there is no query.
-        """
-        if session_id is not None:
-            try:
-                return await self._view(session_id, agent_id, include)
-            except SessionNotFound as error:
-                if error.nearest or not has_query:
-                    raise
-        session = unrecorded_session(
-            self._owner,
-            "" if session_id is None else checked_name(session_id, "session_id"),
-            self._clock.now_ms(),
-            agent_id or DEFAULT_AGENT,
-            self._project,
-        )
-        return _View(session, SessionView(tail=(), pins=(), summaries=()), 0, 0)
-
-    async def _view(self, session_id: str, agent_id: str | None, include: frozenset[Include]) -> _View:
-        """Return what the session's context is built from, cached until a process writes."""
-        revision = await self._store.revision()
-        now_s = self._clock.steady_s()
-        cached = self._views.get((session_id, include), revision=revision, now_s=now_s)
-        if cached is not None and agent_id in (None, cached.session.agent):
-            self._scope(session_id).admit(cached.session)
-            return cached
-        shown = self._context.recent_messages
-        try:
-            async with self._store.read() as view:
-                session = await find_session(view, Scope(self._owner, agent_id, session_id, self._project))
-                parts = await view.conversations.view(
-                    session,
-                    # One more than shown, because the newest may be the pending input.
-                    tail=shown + 1,
-                    pins=self._context.pins,
-                    include_internal=Include.INTERNAL in include,
-                )
-        except StorageDamaged:
-            # A damaged page of pins or summaries must not stop a conversation; `doctor --deep` names the page.
-            _log.exception("session %s: only its newest messages could be read", session_id)
-            return await self._newest(session_id)
-        withheld = 0
-        if Include.UNTRUSTED not in include:
-            parts, withheld = trusted(parts)
-        found = _View(session, parts, shown, withheld)
-        self._views.put((session_id, include), found, revision=revision, now_s=now_s)
-        return found
-
-    async def _newest(self, session_id: str) -> _View:
-        """Return only the newest messages, for a session whose other parts cannot be read."""
-        shown = self._context.fallback_messages
-        async with self._store.read() as view:
-            session = await find_session(view, self._scope(session_id))
-            newest = session.message_count
-            tail = await view.conversations.messages(session, first_seq=newest - shown, last_seq=newest)
-        parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
-        return _View(session, parts, shown, withheld)
 
     def _scope(self, session_id: str | None) -> Scope:
         return Scope(owner=self._owner, session=session_id, project=self._project)

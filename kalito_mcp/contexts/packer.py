@@ -269,10 +269,11 @@ class Packer:
         self, packing: _Packing, older: Sequence[Turn], session_id: str | None, *, reserved: int = 0
     ) -> None:
         """Take the passages of the first turns, instead of those taken before: as many turns as fit."""
+        rendered = render.HistoryLines(session_id, self._zone)
         tokens = cache(self._counter.count)
 
         def lines(kept: int) -> list[str]:
-            return render.history_lines(passages(older[:kept]), session_id, self._zone)
+            return rendered.lines(passages(older[:kept]))
 
         def cost(kept: int) -> int:
             return self._headings[render.HISTORY_HEADING] + sum(tokens(line) + self._newline for line in lines(kept))

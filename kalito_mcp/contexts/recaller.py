@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.ports.store import Store
-from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.ports.store import ReadView
+from kalito_mcp.retrieval.search import Prepared, Searcher
 from kalito_mcp.safety.trust import is_withheld
 
 _RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
@@ -32,38 +32,37 @@ class Recalled:
     note: str | None = None
 
 
+class Query(NamedTuple):
+    """What is searched for, ready to be read, and what counts."""
+
+    text: str
+    prepared: Prepared
+    include: frozenset[Include]
+
+
 class Recaller:
     """Finds up to `wanted` hits for a context's query."""
 
-    def __init__(self, store: Store, searcher: Searcher, *, wanted: int) -> None:
-        self._store = store
+    def __init__(self, searcher: Searcher, *, wanted: int) -> None:
         self._searcher = searcher
         self._wanted = wanted
 
+    async def prepare(self, text: str | None, include: frozenset[Include]) -> Query | None:
+        """What a search needs before it reads; None if nothing is asked or wanted."""
+        request = self._searcher.lenient(text or "", wanted=self._wanted, filters=_filters(include))
+        return None if request is None else Query(request.query, await self._searcher.prepare(request), include)
+
     async def recall(
-        self,
-        scope: Scope,
-        session: Session,
-        query: str,
-        already_shown: Set[str],
-        include: frozenset[Include],
-        *,
-        seen_from: int,
+        self, view: ReadView, query: Query, scope: Scope, session: Session, already_shown: Set[str], *, seen_from: int
     ) -> Recalled:
         """Find the records of the scope that match the query, without those `already_shown`, and without the
         messages of the session after `seen_from`, which the caller sees."""
-        if not self._wanted:
+        include = query.include
+        wanted = self._wanted + len(already_shown)
+        request = self._searcher.lenient(query.text, wanted=wanted, filters=_filters(include))
+        if request is None:
             return Recalled()
-        include_internal = Include.INTERNAL in include
-        found = await self._searcher.search_leniently(
-            scope,
-            query,
-            wanted=self._wanted + len(already_shown),
-            filters=SearchFilters(
-                types=_RELEVANT | {RecordType.THOUGHT} if include_internal else _RELEVANT,
-                include_internal=include_internal,
-            ),
-        )
+        found = await self._searcher.page(view, scope, request, query.prepared, least_share=_LEAST_OF_BEST)
 
         def is_new(one: Hit | Candidate) -> bool:
             is_seen = one.session_id == session.id and one.seq is not None and one.seq > seen_from
@@ -72,7 +71,7 @@ class Recaller:
         unshown = [hit for hit in found.hits if is_new(hit)]
         trusted = [hit for hit in unshown if _is_shown(hit, include)]
         hits = [hit for hit in trusted[: self._wanted] if hit.score >= _LEAST_OF_BEST * trusted[0].score]
-        neighbours = await self._neighbours(scope, hits, include_internal=include_internal)
+        neighbours = await self._neighbours(view, scope, hits, include)
         return Recalled(
             hits=hits,
             neighbours=[
@@ -84,18 +83,25 @@ class Recaller:
             note=found.note or (None if found.hits else _NOTHING),
         )
 
-    async def _neighbours(self, scope: Scope, hits: Sequence[Hit], *, include_internal: bool) -> Sequence[Candidate]:
-        """The messages directly before and after the hits, excluding the hits. Two SQL queries in all."""
+    async def _neighbours(
+        self, view: ReadView, scope: Scope, hits: Sequence[Hit], include: frozenset[Include]
+    ) -> Sequence[Candidate]:
+        """The messages directly before and after the hits, excluding the hits."""
         centres = [hit.key for hit in hits if hit.seq is not None]
         if not centres:
             return ()
-        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}), include_internal=include_internal)
+        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}), include_internal=Include.INTERNAL in include)
         from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy loads when first needed
 
-        async with self._store.read() as view:
-            found = await view.search.in_index(scope, lambda index: turns_around(index, centres, filters)) or ()
-            damaged = await view.records.damaged([one.record_id for one in found])
-            return [one for one in found if one.record_id not in damaged]
+        found = await view.search.in_index(scope, lambda index: turns_around(index, centres, filters)) or ()
+        damaged = await view.records.damaged([one.record_id for one in found])
+        return [one for one in found if one.record_id not in damaged]
+
+
+def _filters(include: frozenset[Include]) -> SearchFilters:
+    internal = Include.INTERNAL in include
+    types = _RELEVANT | {RecordType.THOUGHT} if internal else _RELEVANT
+    return SearchFilters(types=types, include_internal=internal)
 
 
 def _is_shown(one: Hit | Candidate, include: frozenset[Include]) -> bool:

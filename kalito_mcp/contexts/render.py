@@ -8,7 +8,7 @@ are escaped. Remembered text is data, whatever it says.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.passages import Turn
 from kalito_mcp.domain.facts import Outdated
@@ -103,50 +103,75 @@ def known_piece(known: KnownRecord, zone: Zone = UTC_ZONE) -> Piece:
     return _piece(f"- {', '.join(label)}: ", known.text, known.tokens)
 
 
-def history_lines(found: Sequence[Sequence[Turn]], session_id: str | None, zone: Zone = UTC_ZONE) -> list[str]:
-    """Return the lines of the passages, in their order. Several of one other session stand below its name, where the
-    first of them would be."""
-    of_place: dict[tuple[str | None, str | None], list[Sequence[Turn]]] = {}
-    for passage in found:
-        of_place.setdefault((passage[0].said.session_id, passage[0].said.project), []).append(passage)
-    lines: list[str] = []
-    is_below_name = False
-    for together in of_place.values():
-        said = together[0][0].said
-        place = _place(said, session_id)
-        if place and len(together) == 1:
-            lines += _passage_lines(together[0], f" {place}", zone)
-            continue
-        if place or is_below_name:
-            lines.append(f"{place or ('in this session' if said.session_id else 'in no session')}:")
-            is_below_name = True
-        lines += [line for passage in together for line in _passage_lines(passage, "", zone)]
-    return lines
+class HistoryLines:
+    """Renders passages, for a session and with the days of a zone. The parts of a turn's line are made once; the turns
+    must live as long as this does."""
+
+    def __init__(self, session_id: str | None, zone: Zone = UTC_ZONE) -> None:
+        self._session_id = session_id
+        self._zone = zone
+        self._turns: dict[int, _TurnParts] = {}
+
+    def lines(self, found: Sequence[Sequence[Turn]]) -> list[str]:
+        """Return the lines of the passages, in their order. Several of one other session stand below its name, where
+        the first of them would be."""
+        of_place: dict[tuple[str | None, str | None], list[Sequence[Turn]]] = {}
+        for passage in found:
+            of_place.setdefault((passage[0].said.session_id, passage[0].said.project), []).append(passage)
+        lines: list[str] = []
+        is_below_name = False
+        for together in of_place.values():
+            said = together[0][0].said
+            place = self._place(said)
+            if place and len(together) == 1:
+                lines += self._passage_lines(together[0], f" {place}")
+                continue
+            if place or is_below_name:
+                lines.append(f"{place or ('in this session' if said.session_id else 'in no session')}:")
+                is_below_name = True
+            lines += [line for passage in together for line in self._passage_lines(passage, "")]
+        return lines
+
+    def _place(self, said: Hit | Candidate) -> str:
+        """Return where it was said; nothing for the session of the context, and for no session of its project."""
+        names = [] if said.session_id in (self._session_id, None) else [f"in session {_quote(said.session_id or '')}"]
+        return " ".join([*names, *([f"of project {_quote(said.project)}"] if said.project is not None else [])])
+
+    def _passage_lines(self, passage: Sequence[Turn], place: str) -> list[str]:
+        """Return a line for each turn: speaker and text, a hit's id, and the day if it differs from the line before.
+        The first has the place."""
+        lines: list[str] = []
+        shown_day = ""
+        for turn in passage:
+            parts = self._turns.get(id(turn))
+            if parts is None:
+                parts = self._turns[id(turn)] = _turn_parts(turn, self._zone)
+            day = "" if parts.day == shown_day else f"{parts.day}, "
+            shown_day = parts.day
+            speaker = parts.speaker if lines else parts.speaker + place
+            lines.append(f"{'  ' if lines else '- '}{parts.record_id}{day}{parts.currency}{speaker}{parts.text}")
+        return lines
 
 
-def _place(said: Hit | Candidate, session_id: str | None) -> str:
-    """Return where it was said; nothing for the session of the context, and for no session of its project."""
-    names = [] if said.session_id in (session_id, None) else [f"in session {_quote(said.session_id or '')}"]
-    return " ".join([*names, *([f"of project {_quote(said.project)}"] if said.project is not None else [])])
+class _TurnParts(NamedTuple):
+    """The parts of a turn's line, each with what follows it."""
+
+    record_id: str
+    day: str
+    currency: str
+    speaker: str
+    text: str
 
 
-def _passage_lines(passage: Sequence[Turn], place: str, zone: Zone) -> list[str]:
-    """Return a line for each turn: speaker and text, a hit's id, and the day if it differs from the line before. The
-    first has the place."""
-    lines: list[str] = []
-    shown_day = ""
-    for turn in passage:
-        said = turn.said
-        label = [said.record_id] if turn.is_hit else []
-        day = zone.date(said.created_at)
-        if day != shown_day:
-            label.append(day)
-            shown_day = day
-        if isinstance(said, Hit):
-            label += _currency(said, zone)
-        label.append(_speaker(said) + ("" if lines else place) + _source_note(said.origin, said.role))
-        lines.append(f"{'  ' if lines else '- '}{', '.join(label)}: {as_data(turn.text)}")
-    return lines
+def _turn_parts(turn: Turn, zone: Zone) -> _TurnParts:
+    said = turn.said
+    return _TurnParts(
+        record_id=f"{said.record_id}, " if turn.is_hit else "",
+        day=zone.date(said.created_at),
+        currency="".join(f"{one}, " for one in _currency(said, zone)) if isinstance(said, Hit) else "",
+        speaker=_speaker(said),
+        text=f"{_source_note(said.origin, said.role)}: {as_data(turn.text)}",
+    )
 
 
 def _outdated(parts: Sequence[Outdated], zone: Zone) -> list[str]:

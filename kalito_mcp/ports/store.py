@@ -1,8 +1,9 @@
 """The store: consistent reads and atomic writes."""
 
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
@@ -12,6 +13,8 @@ from kalito_mcp.ports.records import RecordReader, RecordWriter, Swept
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,14 @@ class Store(Protocol):
         Raises:
             StorageReplaced: a file of the database was moved, deleted or replaced.
             StorageDamaged: the file is not a readable database.
+        """
+
+    async def trip(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
+        """The result of `work` on a consistent view. It costs less than `read`, because it may run in one trip to
+        another thread; so `work` awaits nothing but the view, and not its vectors.
+
+        Raises:
+            StorageReplaced, StorageDamaged: as `read`.
         """
 
     def write(self) -> AbstractAsyncContextManager[WriteTransaction]:

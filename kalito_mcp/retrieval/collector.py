@@ -30,7 +30,11 @@ _MAX_SAME_IDS: Final = 20
 class Collector:
     """Collects the hits of a search: each once, with the ids of records that say the same."""
 
-    def __init__(self, is_noise: Callable[[Sequence[ScoredCandidate]], bool], *, wanted: int) -> None:
+    def __init__(
+        self, is_noise: Callable[[Sequence[ScoredCandidate]], bool], *, wanted: int, least_share: float = 0.0
+    ) -> None:
+        """With `least_share`, hits below this share of the best score are not wanted: a batch that reaches so low is
+        the last."""
         self.hits: list[ScoredCandidate] = []
         self.noise: list[ScoredCandidate] = []
         """The first batch, if it does not answer the query."""
@@ -40,6 +44,7 @@ class Collector:
         """How many texts were read, and how many of them contain an excluded word."""
         self._is_noise = is_noise
         self._wanted = wanted
+        self._least_share = least_share
         self._statements: list[_Statement] = []
         self._messages: list[ScoredCandidate] = []
         self._same: dict[int, list[str]] = {}
@@ -53,8 +58,9 @@ class Collector:
     def collect(self, generator: "CandidateGenerator", similarities: Mapping[int, float], aged: Ager) -> None:
         """Add the hits of a generator until there are enough, or the first ones are noise."""
         for batch in generator.batches(similarities):
-            self.add(aged(batch))
-            if self.is_enough or self.noise:
+            scored = aged(batch)
+            self.add(scored)
+            if self.is_enough or self.noise or self._is_low(scored):
                 break
         self.note = generator.note
         self.read_count, self.excluded_count = generator.read_count, generator.excluded_count
@@ -76,6 +82,11 @@ class Collector:
             else:
                 same = self._same.setdefault(self.hits[earlier].candidate.key, [])
                 same += [candidate.record_id, *self._same.pop(candidate.key, ())]
+
+    def _is_low(self, batch: Sequence[ScoredCandidate]) -> bool:
+        if not self.hits or not batch or not self._least_share:
+            return False
+        return min(one.score for one in batch) < self._least_share * self.hits[0].score
 
     def same_ids(self, scored: ScoredCandidate) -> tuple[str, ...]:
         """The ids of other records that say the same as this hit."""

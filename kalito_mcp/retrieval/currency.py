@@ -112,22 +112,27 @@ def ordered(hits: Sequence[Hit], current: Mapping[int, Hit], currency: Currency)
     placed: list[Hit] = []
     taken: set[int] = set()
     by_key = {**current, **{hit.key: hit for hit in hits}}
+    newer_of = {
+        hit.key: [by_key[key] for key in currency.superseding(hit) if key in by_key]
+        for hit in by_key.values()
+        if hit.key in currency.facts
+    }
+    older_of: dict[int, list[Hit]] = {}
+    for hit in hits:
+        for newer in newer_of.get(hit.key, ()):
+            older_of.setdefault(newer.key, []).append(hit)
+    asks_past = currency.asks_past
 
     def put(hit: Hit, seen: frozenset[int]) -> None:
         if hit.key in taken or hit.key in seen:
             return
-        newer = [by_key[key] for key in currency.superseding(hit) if key in by_key]
-        if currency.asks_past:
-            older = [one for one in hits if hit.key in currency.superseding(one)]
-            for one in older:
-                put(one, seen | {hit.key})
-        else:
-            for one in newer:
-                put(one, seen | {hit.key})
+        newer = newer_of.get(hit.key, ())
+        for one in older_of.get(hit.key, ()) if asks_past else newer:
+            put(one, seen | {hit.key})
         if hit.key not in taken:
             taken.add(hit.key)
             placed.append(hit)
-        if currency.asks_past:
+        if asks_past:
             for one in newer:
                 put(one, seen | {hit.key})
 

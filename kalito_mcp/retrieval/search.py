@@ -4,11 +4,11 @@ The candidates are scored by `ranking`, lowered by age, and collapsed where seve
 the query (`answerability`) the page is empty, because nothing is better than noise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import anyio
 
@@ -56,6 +56,23 @@ _SEMANTIC_TOP: Final = 5
 """How many top hits are checked for semantic similarity before a page is called noise."""
 
 
+T = TypeVar("T")
+
+
+class Prepared(NamedTuple):
+    """A query, parsed at a moment, its vector if one is compared, and what a page says of that."""
+
+    question: Question
+    now_ms: int
+    vector: "NDArray[np.float32] | None" = None
+    note: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it asks for nothing."""
+        return not self.question.terms and not self.question.spans
+
+
 class Searcher:
     """Searches one agent's memory, or one session of it. Reads only."""
 
@@ -87,35 +104,67 @@ class Searcher:
                 or the agent is mistyped.
             SessionNotFound: the session is mistyped.
         """
+        prepared = await self.prepare(request)
+        if prepared.is_empty:
+            _offset(request.cursor, _fingerprint(scope, request))
+            return SearchPage(hits=(), next_cursor=None)
+        return await self.read(prepared, lambda view: self.page(view, scope, request, prepared))
+
+    async def prepare(self, request: SearchRequest) -> "Prepared":
+        """What a search needs before it reads.
+
+        Raises:
+            InvalidInput: k is outside 1 to `max_k`, or the query is empty or too long.
+        """
         self._check(request)
-        fingerprint = _fingerprint(scope, request)
-        offset = _offset(request.cursor, fingerprint)
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
         question = await self._parsed(request.query, now_ms, request.zone or self._zone)
         if not question.terms and not question.spans:
-            return SearchPage(hits=(), next_cursor=None)
-        vector, note = await self._vector(question.query.words)
+            return Prepared(question, now_ms)
+        return Prepared(question, now_ms, *await self._vector(question.query.words))
+
+    async def read(self, prepared: "Prepared", work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
+        """The result of `work` on one view: in one trip, unless vectors are compared."""
+        if prepared.vector is None:
+            return await self._store.trip(work)
         async with self._store.read() as view:
-            if vector is not None and not await self._is_served(view, len(vector)):
-                vector, note = None, _OTHER_EMBEDDER
-            found = Collector(self._is_noise, wanted=offset + request.k + 1)
-            if not await self._find(view, scope, question, request.filters, found, vector, now_ms):
-                await refuse_mistaken(view, scope)
-            hits = found.hits[offset : offset + request.k]
-            answers = await self._answers(view, scope, question, [one.candidate for one in hits])
-            page = [
-                _hit(
-                    scored,
-                    found.same_ids(scored),
-                    answers.get(scored.candidate.key),
-                    project=scope.project,
-                    is_explained=request.explain,
-                )
-                for scored in hits
-            ]
-            page, taken = await newest_first(view, scope, question, page, found.hits[:offset], request)
-            checked = [one.record_id for one in page] + [one.record_id for one in answers.values()]
-            damaged = await view.records.damaged(checked)
+            return await work(view)
+
+    async def page(
+        self,
+        view: ReadView,
+        scope: Scope,
+        request: SearchRequest,
+        prepared: "Prepared",
+        *,
+        least_share: float = 0.0,
+    ) -> SearchPage:
+        """As `search`, on this view. Of hits below this share of the best score, not all are looked for."""
+        if prepared.is_empty:
+            return SearchPage(hits=(), next_cursor=None)
+        question, now_ms, vector, note = prepared
+        fingerprint = _fingerprint(scope, request)
+        offset = _offset(request.cursor, fingerprint)
+        if vector is not None and not await self._is_served(view, len(vector)):
+            vector, note = None, _OTHER_EMBEDDER
+        found = Collector(self._is_noise, wanted=offset + request.k + 1, least_share=least_share)
+        if not await self._find(view, scope, question, request.filters, found, vector, now_ms):
+            await refuse_mistaken(view, scope)
+        hits = found.hits[offset : offset + request.k]
+        answers = await self._answers(view, scope, question, [one.candidate for one in hits])
+        page = [
+            _hit(
+                scored,
+                found.same_ids(scored),
+                answers.get(scored.candidate.key),
+                project=scope.project,
+                is_explained=request.explain,
+            )
+            for scored in hits
+        ]
+        page, taken = await newest_first(view, scope, question, page, found.hits[:offset], request)
+        checked = [one.record_id for one in page] + [one.record_id for one in answers.values()]
+        damaged = await view.records.damaged(checked)
         note = note or found.note
         if not page and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None
@@ -135,21 +184,24 @@ class Searcher:
         self, view: ReadView, scope: Scope, question: Question, hits: Sequence[Candidate]
     ) -> Mapping[int, Answer]:
         """The answers to those of the hits that ask, by the hit's key."""
-        of_assistant = question.asks_assistant
         from kalito_mcp.retrieval.answers import answers_to, asks  # noqa: PLC0415 - numpy comes with it
 
+        of_assistant = question.asks_assistant
         if not any(asks(hit, of_assistant=of_assistant) for hit in hits):
             return {}
-
         return await view.search.in_index(scope, lambda index: answers_to(index, hits, of_assistant=of_assistant)) or {}
 
-    async def search_leniently(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
-        """Up to `wanted` hits. A query that is too long, or a `wanted` that is too large, is cut, not refused."""
+    def lenient(self, query: str, *, wanted: int, filters: SearchFilters) -> SearchRequest | None:
+        """The request for up to `wanted` hits. A query that is too long, or a `wanted` that is too large, is cut, not
+        refused. None if nothing is asked or wanted."""
         asked = query.strip()[: self._policy.max_query_chars]
         k = min(wanted, self._policy.max_k)
-        if not asked or k < 1:
-            return SearchPage(hits=(), next_cursor=None)
-        return await self.search(scope, SearchRequest(query=asked, k=k, filters=filters))
+        return SearchRequest(query=asked, k=k, filters=filters) if asked and k >= 1 else None
+
+    async def search_leniently(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
+        """The page of the `lenient` request; an empty one if there is none."""
+        request = self.lenient(query, wanted=wanted, filters=filters)
+        return SearchPage(hits=(), next_cursor=None) if request is None else await self.search(scope, request)
 
     async def _parsed(self, query: str, now_ms: int, zone: Zone) -> Question:
         """The query as a question. A long one takes milliseconds, so not on the event loop."""
@@ -280,7 +332,9 @@ def _why_empty(question: Question, found: Collector, *, is_all: bool) -> str | N
 def _hit(
     scored: ScoredCandidate, same: tuple[str, ...], answer: Answer | None, *, project: str | None, is_explained: bool
 ) -> Hit:
-    hit = replace(hit_of(scored.candidate, scored.score, project), same=same, answer=answer)
+    hit = hit_of(scored.candidate, scored.score, project)
+    if same or answer is not None:
+        hit = replace(hit, same=same, answer=answer)
     return replace(hit, parts=scored.parts, why=explain(scored)) if is_explained else hit
 
 

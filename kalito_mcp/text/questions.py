@@ -20,6 +20,9 @@ _MAX_CHARS: Final = 4_000
 _MAX_LAST_CHARS: Final = 300
 """Of a text, in which its last sentence begins if it asks."""
 
+_LONGEST_END: Final = 8
+"""Of a text: a question mark, and what closes after it."""
+
 _MAX_QUESTIONS: Final = 8
 _MAX_REPLY_WORDS: Final = 12
 
@@ -113,7 +116,10 @@ def questions_in(text: str) -> Sequence[str]:
 
 
 def ends_by_asking(text: str) -> bool:
-    """Whether the last sentence of a text asks for something."""
+    """Whether the last sentence of a text asks for something. Without a question mark, it ends without any."""
+    text = text.rstrip()
+    if not text[-1:].isalnum():
+        return _ENDS_AS_QUESTION.search(text[-_LONGEST_END:]) is not None
     sentences = split_sentences(text[-_MAX_LAST_CHARS:])
     return bool(sentences) and _asks(sentences[-1])
 

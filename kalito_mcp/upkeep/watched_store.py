@@ -1,10 +1,13 @@
 """A store that reports each commit made through it, so that a method that writes need not wake the workers itself."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeVar
 
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+
+T = TypeVar("T")
 
 
 class WatchedStore:
@@ -21,6 +24,10 @@ class WatchedStore:
     def read(self) -> AbstractAsyncContextManager[ReadView]:
         """As the store's."""
         return self._store.read()
+
+    async def trip(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
+        """As the store's."""
+        return await self._store.trip(work)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransaction]:

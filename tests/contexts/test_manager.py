@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import dataclass
 
+import aiosqlite
 import pytest
 
 from kalito_mcp.contexts.cache import CachePolicy
@@ -18,7 +19,6 @@ from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, message_number
 from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, RecordNotFound, SessionFinalized, SessionNotFound
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
-from kalito_mcp.ports.store import ReadView
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -133,15 +133,15 @@ async def test_a_context_is_never_stale_within_a_process_or_across_two(here: Pro
 
 
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Gets one more with every view that is opened from here on."""
+    """Gets one more with every reader that is taken from here on."""
     reads: list[int] = []
-    original = SqliteStore.read
+    original = SqliteStore._reader
 
-    def counting(self: SqliteStore) -> AbstractAsyncContextManager[ReadView]:
+    def counting(self: SqliteStore) -> AbstractAsyncContextManager[aiosqlite.Connection]:
         reads.append(1)
         return original(self)
 
-    monkeypatch.setattr(SqliteStore, "read", counting)
+    monkeypatch.setattr(SqliteStore, "_reader", counting)
     return reads
 
 
@@ -158,7 +158,7 @@ async def test_a_cached_context_is_read_once(
     assert len(reads) == 1
     clock.advance(5)
     await said(here)
-    assert len(reads) == 3, "once more, and what is known"
+    assert len(reads) == 2
 
 
 async def test_importance_and_state_show_in_the_next_context_too(here: Process) -> None:
@@ -280,15 +280,13 @@ async def test_a_neighbour_is_of_the_hits_own_session_whoever_spoke_at_the_same_
     assert [line.split(": ")[1] for line in passages_of(context.text)] == ["Here 0.", "The north pier.", "Here 2."]
 
 
-async def test_the_neighbours_of_all_sessions_are_read_in_one_view(
-    here: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_context_with_a_query_reads_one_view(here: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         await converse(here, f"session {number}", "Where?", f"At the north pier number {number}.", "Thanks.")
     reads = counted_reads(monkeypatch)
     context = await here.manager.build_context("empty", query="pier")
     assert len(passages_of(context.text)) == 12
-    assert len(reads) == 4, "the session, what is known, the search, the neighbours"
+    assert len(reads) == 1
 
 
 async def test_only_the_structured_context_says_that_nothing_was_found(here: Process) -> None:

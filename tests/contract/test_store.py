@@ -6,7 +6,7 @@ import pytest
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
-from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from tests import drafts
 from tests.contract.conftest import Backend
 from tests.index_reads import keys_with, record_count, shown
@@ -246,3 +246,66 @@ async def test_records_of_every_type_are_in_the_text_index_under_their_type(stor
     async with store.read() as view:
         found = await shown(view, Scope(), "abandon", filters=SearchFilters(include_internal=True))
     assert {candidate.type for candidate in found} == set(RecordType)
+
+
+async def test_a_trip_reads_one_consistent_view(backend: Backend) -> None:
+    store, other = await backend.open(), await backend.open()
+    async with store.write() as transaction:
+        await write_everything(transaction)
+
+    async def counted_twice(view: ReadView) -> tuple[int, int, int]:
+        session = await view.sessions.get(TRIP)
+        hits = await shown(view, Scope(), "abandon", filters=SearchFilters(include_internal=True))
+        return session.message_count if session else 0, await record_count(view, Scope()), len(hits)
+
+    assert await store.trip(counted_twice) == await other.trip(counted_twice) == (1, 6, 6)
+    async with other.write() as transaction:
+        await write_everything(transaction, "another")
+    assert await store.trip(counted_twice) == (2, 12, 6)
+
+
+async def test_an_error_ends_a_trip_and_the_next_one_works(store: Store) -> None:
+    async def refused(view: ReadView) -> None:
+        await view.sessions.get(TRIP)
+        raise Abandoned
+
+    async def totals(view: ReadView) -> int:
+        return (await view.sessions.totals(Scope()))["sessions"]
+
+    for _ in range(10):
+        with pytest.raises(Abandoned):
+            await store.trip(refused)
+    assert await store.trip(totals) == 0
+    async with store.write() as transaction:
+        await write_everything(transaction)
+    assert await store.trip(totals) == 1
+
+
+async def test_trips_of_many_tasks_do_not_mix(store: Store) -> None:
+    async with store.write() as transaction:
+        for number in range(8):
+            await transaction.sessions.ensure(Scope(session=f"s{number}"), now_ms=START_MS)
+    found: dict[int, str] = {}
+
+    async def look(number: int) -> None:
+        async def work(view: ReadView) -> str:
+            session = await view.sessions.get(Scope(session=f"s{number}"))
+            return session.id if session else ""
+
+        found[number] = await store.trip(work)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(look, number)
+    assert found == {number: f"s{number}" for number in range(8)}
+
+
+async def test_a_cancelled_trip_leaves_the_store_usable(store: Store) -> None:
+    async def slow(view: ReadView) -> int:
+        for _ in range(200):
+            await view.sessions.totals(Scope())
+        return 1
+
+    with anyio.move_on_after(0.001):
+        await store.trip(slow)
+    assert await store.trip(slow) == 1

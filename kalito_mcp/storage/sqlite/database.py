@@ -10,10 +10,10 @@ Only SQLite opens the database file: closing another descriptor of it would drop
 
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import aiosqlite
 import anyio
@@ -31,11 +31,13 @@ from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, lea
 from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_rebuild import REBUILD_STEP, rebuild, warn_if_older
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
+from kalito_mcp.storage.sqlite.trips import in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 EXACT_VECTORS: Final = 100_000
+T = TypeVar("T")
 
 _READ_WRITE: Final = "?mode=rw"
 _READ_ONLY: Final = "?mode=ro"
@@ -122,10 +124,7 @@ class SqliteStore:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadViewOfSqlite]:
         """A consistent view, on a connection that cannot write."""
-        self._files.check_names()
-        async with self._reader_slots:
-            with explained(self.path):
-                reader = self._idle_readers.pop() if self._idle_readers else await self._open_reader()
+        async with self._reader() as reader:
             try:
                 with explained(self.path):
                     await reader.execute_fetchall("BEGIN")
@@ -133,10 +132,30 @@ class SqliteStore:
             finally:
                 with anyio.CancelScope(shield=True):
                     await reader.rollback()
-                    if self._is_closed:
+
+    async def trip(self, work: Callable[[ReadViewOfSqlite], Coroutine[Any, Any, T]]) -> T:
+        """The result of `work` on a consistent view, in one trip to the thread of a reader."""
+        async with self._reader() as reader:
+            with explained(self.path):
+                return await in_one_trip(
+                    reader, lambda direct: work(ReadViewOfSqlite(direct, self._vectors, self._columns))
+                )
+
+    @asynccontextmanager
+    async def _reader(self) -> AsyncIterator[aiosqlite.Connection]:
+        """A connection that cannot write, for one reading at a time."""
+        self._files.check_names()
+        async with self._reader_slots:
+            with explained(self.path):
+                reader = self._idle_readers.pop() if self._idle_readers else await self._open_reader()
+            try:
+                yield reader
+            finally:
+                if self._is_closed:
+                    with anyio.CancelScope(shield=True):
                         await reader.close()
-                    else:
-                        self._idle_readers.append(reader)
+                else:
+                    self._idle_readers.append(reader)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransactionOfSqlite]:

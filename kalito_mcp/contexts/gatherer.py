@@ -1,0 +1,243 @@
+"""Reads all that a context is built from: the session, what is known, and what matches the query. Reads only.
+
+One consistent view, in one trip to the database's thread. A session and what is known are kept until a process writes,
+so that a context without a query usually needs no trip.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+from kalito_mcp.contexts.cache import CachePolicy, Moment, RevisionCache
+from kalito_mcp.contexts.known import Known, KnownReader
+from kalito_mcp.contexts.recaller import Query, Recalled, Recaller
+from kalito_mcp.domain.context import Include
+from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
+from kalito_mcp.domain.sessions import Session, unrecorded_session
+from kalito_mcp.domain.validation import checked_name
+from kalito_mcp.errors import SessionNotFound, StorageDamaged
+from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.conversations import SessionView
+from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.retrieval.known_names import find_session
+from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.safety.trust import trusted
+
+_log: Final = logging.getLogger("kalito.contexts")
+T = TypeVar("T")
+_Reading = Callable[[ReadView], Coroutine[Any, Any, T]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a context is asked for. `seen_messages` of the newest are before the model already, and the newest is left
+    out if it `is_pending`: the input that the model answers."""
+
+    scope: Scope
+    include: frozenset[Include] = frozenset()
+    query: str | None = None
+    seen_messages: int = 0
+    is_pending: bool = False
+
+    @property
+    def has_query(self) -> bool:
+        """Whether anything is searched for."""
+        return bool(self.query and self.query.strip())
+
+
+class SessionParts(NamedTuple):
+    """A session and its parts. The newest `shown` messages are shown; `withheld` counts the untrusted records."""
+
+    session: Session
+    parts: SessionView
+    shown: int
+    withheld: int
+
+    def recent(self, asked: Asked) -> tuple[list[MessageWithImportance], list[MessageWithImportance]]:
+        """The messages to show, oldest first, and the pending one, if there is one."""
+        recent = [one for one in self.parts.tail if one.seq <= self.seen_from(asked)]
+        pending = [recent.pop()] if asked.is_pending and recent and recent[-1].role == "user" else []
+        return recent[-self.shown :] if self.shown else [], pending
+
+    def seen_from(self, asked: Asked) -> int:
+        """The seq after which the model sees the messages itself."""
+        return self.session.message_count - asked.seen_messages
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a context is built from."""
+
+    of_session: SessionParts
+    known: Known = field(default_factory=Known)
+    found: Recalled = field(default_factory=Recalled)
+
+
+class Gatherer:
+    """Gathers what a context is built from, for the sessions of a store."""
+
+    def __init__(
+        self,
+        store: Store,
+        searcher: Searcher,
+        clock: Clock,
+        cache: CachePolicy,
+        *,
+        shown: int,
+        shown_if_damaged: int,
+        pins: int,
+        wanted: int,
+    ) -> None:
+        self._store = store
+        self._searcher = searcher
+        self._clock = clock
+        self._shown = shown
+        self._shown_if_damaged = shown_if_damaged
+        self._pins = pins
+        self._recaller = Recaller(searcher, wanted=wanted)
+        self._known = KnownReader(cache)
+        self._sessions: RevisionCache[tuple[str | None, frozenset[Include]], SessionParts] = RevisionCache(cache)
+
+    async def gather(self, asked: Asked) -> Gathered:
+        """Read what is not known yet.
+
+        Raises:
+            SessionNotFound: a session is named that does not exist, and it is mistyped, or there is no query.
+            InvalidInput: the agent is mistyped, or the session is of another project.
+        """
+        query = await self._recaller.prepare(asked.query, asked.include)
+        moment = Moment(await self._store.revision(), self._clock.steady_s())
+        session = self._cached_session(asked, moment)
+        known = session and self._known.cached(_of_known(asked, session), asked.include, moment)
+        if session is not None and known is not None and query is None:
+            return Gathered(session, known)
+        read = partial(self._read, query)
+        try:
+            found = await read(lambda view: self._gather(asked, query, session, known, lambda work: work(view)))
+        except StorageDamaged:
+            # A damaged page of pins or summaries must not stop a conversation; `doctor --deep` names the page.
+            _log.exception("session %s: only what is not damaged could be read", asked.scope.session)
+            return await self._gather(asked, query, session, known, read, is_lenient=True)
+        if session is None and found.of_session.session.key:
+            self._sessions.put(
+                (asked.scope.session, asked.include),
+                found.of_session,
+                revision=moment.revision,
+                now_s=moment.steady_s,
+            )
+        if known is None:
+            self._known.keep(_of_known(asked, found.of_session), asked.include, found.known, moment)
+        return found
+
+    def forget_session(self, session_id: str) -> None:
+        """Read the session anew next time."""
+        self._sessions.drop_where(lambda key: key[0] == session_id)
+
+    async def _read(self, query: Query | None, work: _Reading[T]) -> T:
+        if query is None:
+            return await self._store.trip(work)
+        return await self._searcher.read(query.prepared, work)
+
+    async def _gather(
+        self,
+        asked: Asked,
+        query: Query | None,
+        session: SessionParts | None,
+        known: Known | None,
+        read: Callable[[_Reading[Any]], Awaitable[Any]],
+        *,
+        is_lenient: bool = False,
+    ) -> Gathered:
+        """Gather what is not known, in as many readings as `read` makes of it. If `is_lenient`, what is damaged is left
+        out."""
+        if session is None:
+            try:
+                session = await read(partial(self._session_parts, asked))
+            except StorageDamaged:
+                if not is_lenient:
+                    raise
+                session = await read(partial(self._newest, asked))
+        if known is None:
+            try:
+                known = await read(partial(self._read_known, asked, session))
+            except StorageDamaged:
+                if not is_lenient:
+                    raise
+                known = Known()
+        if query is None:
+            return Gathered(session, known)
+        return Gathered(session, known, await read(partial(self._recall, asked, query, session, known)))
+
+    def _cached_session(self, asked: Asked, moment: Moment) -> SessionParts | None:
+        scope = asked.scope
+        found = self._sessions.get((scope.session, asked.include), revision=moment.revision, now_s=moment.steady_s)
+        if found is None or scope.agent not in (None, found.session.agent):
+            return None
+        scope.admit(found.session)
+        return found
+
+    async def _session_parts(self, asked: Asked, view: ReadView) -> SessionParts:
+        """The session and its parts; a session without any, if it is not yet known."""
+        scope = asked.scope
+        if scope.session is None:
+            return self._unrecorded(asked)
+        try:
+            session = await find_session(view, scope)
+        except SessionNotFound as error:
+            if error.nearest or not asked.has_query:
+                raise
+            return self._unrecorded(asked)
+        parts = await view.conversations.view(
+            session,
+            # One more than shown, because the newest may be the pending input.
+            tail=self._shown + 1,
+            pins=self._pins,
+            include_internal=Include.INTERNAL in asked.include,
+        )
+        withheld = 0
+        if Include.UNTRUSTED not in asked.include:
+            parts, withheld = trusted(parts)
+        return SessionParts(session, parts, self._shown, withheld)
+
+    def _unrecorded(self, asked: Asked) -> SessionParts:
+        scope = asked.scope
+        session_id = "" if scope.session is None else checked_name(scope.session, "session_id")
+        session = unrecorded_session(
+            scope.owner, session_id, self._clock.now_ms(), scope.agent or DEFAULT_AGENT, scope.project
+        )
+        return SessionParts(session, SessionView(tail=(), pins=(), summaries=()), 0, 0)
+
+    async def _newest(self, asked: Asked, view: ReadView) -> SessionParts:
+        """Only the newest messages, for a session whose other parts cannot be read."""
+        session = await find_session(view, asked.scope)
+        newest = session.message_count
+        tail = await view.conversations.messages(session, first_seq=newest - self._shown_if_damaged, last_seq=newest)
+        parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
+        return SessionParts(session, parts, self._shown_if_damaged, withheld)
+
+    async def _read_known(self, asked: Asked, of_session: SessionParts, view: ReadView) -> Known:
+        return await self._known.read(view, _of_known(asked, of_session), asked.include)
+
+    async def _recall(
+        self, asked: Asked, query: Query, of_session: SessionParts, known: Known, view: ReadView
+    ) -> Recalled:
+        session, scope = of_session.session, asked.scope
+        recent, pending = of_session.recent(asked)
+        already_shown = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in of_session.parts.pins}
+        return await self._recaller.recall(
+            view,
+            query,
+            Scope(session.owner, session.agent, project=scope.project),
+            session,
+            already_shown | known.withheld | known.superseded,
+            seen_from=of_session.seen_from(asked),
+        )
+
+
+def _of_known(asked: Asked, of_session: SessionParts) -> Scope:
+    """Where what is known is read: in the project of the caller, or else in that of the session."""
+    session = of_session.session
+    return Scope(session.owner, session.agent, project=asked.scope.project or session.project or PERSONAL)
