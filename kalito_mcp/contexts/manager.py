@@ -4,11 +4,13 @@ It builds contexts from a session's recent messages, pins and summaries, inside 
 conversation in memory, except in a cache that is valid only until any process writes (`contexts/cache.py`).
 """
 
-import logging
 from collections.abc import Collection, Sequence
 from copy import copy
+from functools import partial
 from hashlib import blake2b
 from typing import Final
+
+import anyio.to_thread
 
 from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.contexts.gatherer import Asked, Gatherer
@@ -41,8 +43,6 @@ from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
-
-_log: Final = logging.getLogger("kalito.manager")
 
 
 class MemoryManager:
@@ -128,7 +128,9 @@ class MemoryManager:
             withheld=withheld + len(known.withheld - {pin.id for pin in view.pins}) + found.withheld,
             note=found.note,
         )
-        return self._packer.pack(parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
+        pack = partial(self._packer.pack, parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
+        # Matches take milliseconds to pack.
+        return await anyio.to_thread.run_sync(pack) if parts.hits else pack()
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """See `Memory.create_summary`."""

@@ -56,6 +56,13 @@ class GraphCache:
         self._store = store
         self._new_graph = new_graph
         self._cached: OrderedDict[Scope, _Cached] = OrderedDict()
+        self._is_warm = False
+
+    async def warm_up(self) -> None:
+        """Import what graphs need, in a thread: the first time that takes 70 ms."""
+        if not self._is_warm:
+            await anyio.to_thread.run_sync(self._new_graph, Scope())
+            self._is_warm = True
 
     @asynccontextmanager
     async def reading(self, *scopes: Scope) -> AsyncIterator[list["GraphStore"]]:

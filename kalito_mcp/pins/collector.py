@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+import anyio.to_thread
+
 from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
 from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType
 from kalito_mcp.domain.scope import Scope
@@ -48,7 +50,8 @@ class PinCollector:
                     if self._policy.enabled
                     else ()
                 )
-            drafts = _newest(self.drafts(messages))
+            # In a thread, because that takes 10 ms.
+            drafts = _newest(await anyio.to_thread.run_sync(self.drafts, messages))
             async with self._store.write() as transaction:
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:

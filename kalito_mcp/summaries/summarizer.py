@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
+import anyio.to_thread
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SummaryMethod
 from kalito_mcp.domain.validation import Policy
@@ -154,16 +155,17 @@ class Summarizer:
         sources: Sequence[str],
         without_model: Callable[[], str],
     ) -> WrittenSummary:
+        """Ask the model, or summarise without one: in a thread, because that takes 10 ms."""
         model_id = self.summarization_model(session_model)
         chat = self._models.find(model_id)
         if chat is None:
-            return _extractive(without_model())
+            return _extractive(await anyio.to_thread.run_sync(without_model))
         prompt = local_prompt if chat.is_local else cloud_prompt
         text, flaw = await self._ask(chat, model_id, prompt, lines=lines, sources=sources)
         if flaw is None:
             return WrittenSummary(text, SummaryMethod.MODEL, model_id, None)
         _log.warning("using an extractive summary instead of %s: %s", model_id, flaw)
-        return _extractive(without_model(), flaw)
+        return _extractive(await anyio.to_thread.run_sync(without_model), flaw)
 
     async def _ask(
         self, chat: ChatModel, model_id: str, prompt: Prompt, *, lines: Sequence[str], sources: Sequence[str]
