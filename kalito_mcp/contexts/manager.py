@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from copy import copy
 from functools import partial
 from hashlib import blake2b
-from typing import Final
 
 import anyio.to_thread
 
