@@ -20,13 +20,16 @@ _CURRENCY: Final = (
     r"|kroner?|shillings?|grand)\b)"
 )
 _FIGURE: Final = lazy(rf"\d|\b(?:free|nothing|zero|half|{_NUMBER_WORD})\b", re.IGNORECASE)
+_MEASURE: Final = (
+    r"(?:%|°|(?:[ap]m|o'clock|st|nd|rd|th|times|days?|nights?|weeks?|months?|years?|yrs?|hours?|hrs?|mins?|minutes?"
+    r"|k?ms?|ks|k?gs?|c?m|miles?|met(?:er|re)s?|lit(?:er|re)s?|people|percent|january|february|march|april|may|june"
+    r"|july|august|september|october|november|december)\b)"
+)
 _MONEY: Final = lazy(
     rf"{_CURRENCY}|\b(?:free|nothing|{_NUMBER_WORD})\b|\b\d+(?:[.,]\d+)?k\b"
-    # A number that is no year, no time of day and no measure of something else.
-    r"|(?<![\d:.,])(?!(?:19|20)\d\d\b)(?:\d{2,}(?:[.,]\d+)*|\d[.,]\d+(?:[.,]\d+)*)\b(?![:.]\d|\s*(?:%|°|[ap]m\b|o'clock|(?:st|nd|rd|th)\b|times\b|days?\b|"
-    r"nights?\b|weeks?\b|months?\b|years?\b|yrs?\b|hours?\b|hrs?\b|min(?:utes?|s)?\b|k?ms?\b|ks\b|k?gs?\b|miles?\b|"
-    r"met(?:er|re)s?\b|c?m\b|lit(?:er|re)s?\b|people\b|percent\b|january|february|march|april|may\b|june|july|august|"
-    r"september|october|november|december))",
+    # A number from ten up, or with a fraction, that is no year, no time of day and no measure of something else.
+    r"|(?<![\d:.,])(?!(?:19|20)\d\d\b)(?:\d{2,}(?:[.,]\d+)*|\d[.,]\d+(?:[.,]\d+)*)\b"
+    rf"(?![:.]\d|\s*{_MEASURE})",
     re.IGNORECASE,
 )
 _AGE: Final = lazy(
