@@ -120,7 +120,7 @@ class Gatherer:
         except StorageDamaged:
             # A damaged page of pins or summaries must not stop a conversation; `doctor --deep` names the page.
             _log.exception("session %s: only what is not damaged could be read", asked.scope.session)
-            return await self._gather(asked, query, session, known, read, is_lenient=True)
+            return await self._gather(asked, query, session, known, read)
         if session is None and found.of_session.session.key:
             self._sessions.put(
                 (asked.scope.session, asked.include),
@@ -148,24 +148,18 @@ class Gatherer:
         session: SessionParts | None,
         known: Known | None,
         read: Callable[[_Reading[Any]], Awaitable[Any]],
-        *,
-        is_lenient: bool = False,
     ) -> Gathered:
-        """Gather what is not known, in as many readings as `read` makes of it. If `is_lenient`, what is damaged is left
-        out."""
+        """Gather what is not known, in as many readings as `read` makes of it: all in one, or each for itself, so that
+        what is damaged is left out."""
         if session is None:
             try:
                 session = await read(partial(self._session_parts, asked))
             except StorageDamaged:
-                if not is_lenient:
-                    raise
                 session = await read(partial(self._newest, asked))
         if known is None:
             try:
                 known = await read(partial(self._read_known, asked, session))
             except StorageDamaged:
-                if not is_lenient:
-                    raise
                 known = Known()
         if query is None:
             return Gathered(session, known)
