@@ -5,7 +5,7 @@ text itself. Every expression reads a text once, from left to right.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,29 +33,18 @@ _UNSURE: Final = frozenset(
     she'll they'll i'd we'd dreamed dreamt said says told asked claim claims hypothetically character guess believe
     think translate letter""".split()
 )
-_UNSURE_PHRASES: Final = (
-    "thinking of",
-    "thinking about",
-    "plan to",
-    "plans to",
-    "planning to",
-    "planning on",
-    "want to",
-    "wants to",
-    "wanted to",
-    "going to",
-    "about to",
-    "for example",
-    "e g",
-    "in case",
-    "in the novel",
-    "in the book",
-    "in the movie",
-    "in the film",
-    "in the story",
-    "in the game",
-    "once upon",
-    "let's say",
+
+
+def _phrases(listed: str) -> Callable[[], re.Pattern[str]]:
+    """What finds one of these phrases, between spaces. They are divided by commas."""
+    phrases = "|".join(re.escape(" ".join(phrase.split())) for phrase in listed.split(","))
+    return lazy(f" (?:{phrases}) ")
+
+
+_UNSURE_PHRASES: Final = _phrases(
+    """thinking of, thinking about, plan to, plans to, planning to, planning on, want to, wants to, wanted to, going
+    to, about to, for example, e g, in case, in the novel, in the book, in the movie, in the film, in the story, in
+    the game, once upon, let's say"""
 )
 _MONTH_OF_MAY: Final = lazy(r"\bmay (?=\d)|(?<=\d )may\b", re.IGNORECASE)
 _DECIDED: Final = lazy(r"\b(?:decided|agreed|chose|we will (?:use|go)|we'll (?:use|go))\b", re.IGNORECASE)
@@ -64,26 +53,9 @@ _CHANGE: Final = frozenset(
     joined quit left became recently just started stopped new converted upgraded downgraded replaced renamed
     rescheduled postponed shifted resigned retired got starting decided adopted sold promoted updated""".split()
 )
-_CHANGE_PHRASES: Final = (
-    "no longer",
-    "any more",
-    "turns out",
-    "i meant",
-    "as of",
-    "from now on",
-    "these days",
-    "used to",
-    "since then",
-    "this year",
-    "last week",
-    "last month",
-    "last year",
-    "last quarter",
-    "last spring",
-    "last summer",
-    "last autumn",
-    "last fall",
-    "last winter",
+_CHANGE_PHRASES: Final = _phrases(
+    """no longer, any more, turns out, i meant, as of, from now on, these days, used to, since then, this year, last
+    week, last month, last year, last quarter, last spring, last summer, last autumn, last fall, last winter"""
 )
 _LEAD: Final = lazy(
     r"\s*(?:(?:correction|update|edit|note|fyi|btw|ok|okay|so|well|and|but|also|oh|hey|hi|hello|yes|no|yeah|actually|"
@@ -177,16 +149,17 @@ def is_change(sentence: str) -> bool:
 
 def is_unsure(piece: str) -> bool:
     """Whether its words say that it is wished, planned, supposed or told by somebody else."""
-    return _has(_MONTH_OF_MAY().sub("", piece), _UNSURE, _UNSURE_PHRASES) and not _DECIDED().search(piece)
+    if "may" in piece.lower():
+        piece = _MONTH_OF_MAY().sub("", piece)
+    return _has(piece, _UNSURE, _UNSURE_PHRASES) and not _DECIDED().search(piece)
 
 
-def _has(text: str, words: frozenset[str], phrases: Sequence[str]) -> bool:
+def _has(text: str, words: frozenset[str], phrases: Callable[[], re.Pattern[str]]) -> bool:
     """Whether the text has one of the words or phrases."""
     found = _WORD().findall(text.lower())
     if not words.isdisjoint(found):
         return True
-    spaced = f" {' '.join(found)} "
-    return any(f" {phrase} " in spaced for phrase in phrases)
+    return phrases().search(f" {' '.join(found)} ") is not None
 
 
 def clauses(start: int, sentence: str) -> Iterator[Clause]:

@@ -6,7 +6,7 @@ speaker. English is read by its grammar (`english`), other languages by patterns
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kalito_mcp.domain.facts import ANY, USER_SUBJECT, Polarity, Statement
@@ -78,22 +78,26 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
     found: list[Statement] = []
     for start, sentence in sentences(masked):
         foreign = list(foreign_statements(start, sentence, me))
-        found += foreign or [*_remarks(start, sentence, me), *_english(start, sentence, me)]
+        if foreign:
+            found += foreign
+        else:
+            parts = list(clauses(start, sentence))
+            found += [*_remarks(start, sentence, me, has_clauses=bool(parts)), *_english(parts, me)]
         if len(found) >= _MOST:
             break
     return list(dict.fromkeys(found))[:_MOST]
 
 
-def _english(start: int, sentence: str, me: str) -> list[Statement]:
+def _english(parts: Sequence[Clause], me: str) -> list[Statement]:
     return [
         _statement(subject, reading, clause)
-        for clause in clauses(start, sentence)
+        for clause in parts
         for subject, reading in (*_readings(clause, me), *_endings(clause, me))
         if subject and value_of(reading.value)
     ]
 
 
-def _remarks(start: int, sentence: str, me: str) -> list[Statement]:
+def _remarks(start: int, sentence: str, me: str, *, has_clauses: bool) -> list[Statement]:
     """What a sentence states that has no subject and verb: goodbye Cork; always answer in French."""
     if not (may_wish(sentence) or may_end(sentence)):
         return []
@@ -106,7 +110,7 @@ def _remarks(start: int, sentence: str, me: str) -> list[Statement]:
         "", "", is_change=False, start=begin, end=start + len(sentence.rstrip(" .!")), whole=sentence.strip()
     )
     ended = [*ended_wish(sentence), *parted_from(sentence)]
-    is_read = bool(wishes) or (not is_taken_back and next(clauses(start, sentence), None) is not None)
+    is_read = bool(wishes) or (not is_taken_back and has_clauses)
     if not is_read and may_end(whole.whole):
         ended += list(ended_by_words(whole.whole, is_change=True))
     return [_statement(me, one, whole) for one in (*map(_ended, ended), *(Reading(WISH, wish) for wish in wishes))]
