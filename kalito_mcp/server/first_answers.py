@@ -18,7 +18,7 @@ from kalito_mcp.server.catalogue import HIDDEN_ID, Catalogue, kind_of, load
 if TYPE_CHECKING:
     from threading import Thread
 
-_QUIET_S: Final = 0.05
+_QUIET_MS: Final = 50
 """How long a host may be silent before the server is loaded. Loading would slow down the answers to its next lists."""
 _CHUNK_BYTES: Final = 65_536
 _LONGEST_REST: Final = 65_536
@@ -94,6 +94,8 @@ class _Connection:
         self._loading: Thread | None = None
         self._loaded: int | None = None
         self._is_server_needed = False
+        self._poll = select.poll()
+        self._poll.register(self.begun.wire_in, select.POLLIN)
 
     def run(self) -> None:
         """Answer until the server has to take over, or the host has left."""
@@ -120,8 +122,7 @@ class _Connection:
         while True:
             if self._is_server_needed and self._loaded is None:
                 self._load()
-            watched = [self.begun.wire_in] if self._loaded is None else [self._loaded, self.begun.wire_in]
-            ready, _, _ = select.select(watched, (), (), _QUIET_S if self._loaded is None else None)
+            ready = {descriptor for descriptor, _ in self._poll.poll(_QUIET_MS if self._loaded is None else None)}
             if self._loaded in ready:
                 return rest
             if not ready:
@@ -166,6 +167,7 @@ class _Connection:
         from threading import Thread  # noqa: PLC0415 - not before it is needed
 
         self._loaded, writing = os.pipe()
+        self._poll.register(self._loaded, select.POLLIN)
 
         def load_server() -> None:
             try:

@@ -3,12 +3,14 @@
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, StdioServerParameters
 
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, line, request, served
 
@@ -200,6 +202,18 @@ def test_a_host_that_listens_for_changes_gets_the_lists_all_the_same(tmp_path: P
         assert len(acknowledged) == 1
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+async def test_a_client_of_the_sdk_gets_every_list_before_the_sdk_is_imported_by_the_server(mode: Any) -> None:
+    code = f"{NO_SDK}; sys.argv = ['kalito-mcp', 'serve']; from kalito_mcp.cli.main import main; main()"
+    server = StdioServerParameters(command=sys.executable, args=["-c", code], env=clean_environment())
+    async with Client(server, mode=mode) as client:
+        assert len((await client.list_tools()).tools) == 13
+        assert len((await client.list_prompts()).prompts) == 1
+        assert (await client.list_resources()).resources
+        assert (await client.list_resource_templates()).resource_templates
+
+
 def test_a_host_that_writes_everything_before_it_reads_gets_every_answer_once(tmp_path: Path) -> None:
     with served(tmp_path / "memory.db") as wire:
         wire.send(request(0, "server/discover"), *(request(number, "tools/list") for number in range(1, 600)))
@@ -207,6 +221,24 @@ def test_a_host_that_writes_everything_before_it_reads_gets_every_answer_once(tm
         wire.close_stdin()
         assert sorted(answer["id"] for answer in wire.rest()) == list(range(601))
         assert wire.exit_code() == 0
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_host_may_connect_sockets_instead_of_pipes(tmp_path: Path, era: str) -> None:
+    asking, stdin = socket.socketpair()
+    hearing, stdout = socket.socketpair()
+    environment = clean_environment(KALITO_DATABASE=str(tmp_path / "memory.db"))
+    command = [sys.executable, "-m", "kalito_mcp", "serve"]
+    with asking, hearing:
+        with stdin, stdout:
+            process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL, env=environment)
+        hearing.settimeout(PATIENCE_S)
+        with process:
+            asking.sendall(b"".join((*opening(era), asked(era, 1, "tools/list"), stored(era, 2, "kept"))))
+            asking.close()
+            heard = b"".join(iter(lambda: hearing.recv(65_536), b""))
+        assert [json.loads(one)["id"] for one in heard.splitlines()] == [0, 1, 2]
+        assert process.returncode == 0
 
 
 def test_no_line_of_the_server_s_own_opening_reaches_the_host(tmp_path: Path) -> None:
@@ -230,7 +262,7 @@ def test_a_host_that_closes_stdout_at_once_ends_the_process_quietly(tmp_path: Pa
 def test_ctrl_c_ends_the_process_quietly_before_the_server_is_loaded(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     with served(
-        database, code=NO_SDK.replace("None", "None; import kalito_mcp.server.first_answers as f; f._QUIET_S = 99")
+        database, code=NO_SDK.replace("None", "None; import kalito_mcp.server.first_answers as f; f._QUIET_MS = 99_000")
     ) as wire:
         wire.send(request(1, "server/discover"))
         wire.answer(1)
