@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Tests start the command a hundred times, and would compile it each time where this is set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check format lint types imports coverage package bench campaigns lock clean
+.PHONY: demo test check format catalogue lint types imports coverage package bench campaigns lock clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/kalito-mcp demo
@@ -20,6 +20,10 @@ check: lint types imports coverage package
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# What a host gets before the server is loaded. After a change of tools, texts, release or libraries; a test says when.
+catalogue: $(VENV)/.runtime
+	$(BIN)/python -m kalito_mcp.server.bake
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -18,6 +18,7 @@ BENCHMARKS: Final = (
     "pins",
     "search",
     "round_trip",
+    "start",
     "processes",
     "conversation",
     "recall",

@@ -20,6 +20,7 @@ from kalito_mcp.errors import ConfigurationError, KalitoError
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
+    from kalito_mcp.server.first_answers import Begun
 
 _LAST_SECONDS: Final = 3.0
 """How long the process may take to end after it stopped serving."""
@@ -41,7 +42,9 @@ _LAST_SECONDS: Final = 3.0
     "host names, or the repository that it starts this command in; over HTTP none.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
+@click.pass_obj
 def command(
+    begun: "Begun | None",
     database: Path | None,
     config: Path | None,
     transport: Literal["stdio", "http", "sse"],
@@ -51,10 +54,10 @@ def command(
 ) -> None:
     """Serve the memory to an MCP host."""
     from kalito_mcp.server.build import build_server  # noqa: PLC0415 - importing mcp takes a second
-    from kalito_mcp.server.http import check_address, serve_http  # noqa: PLC0415
-    from kalito_mcp.server.stdio import serve_stdio  # noqa: PLC0415
 
     if transport != "stdio":
+        from kalito_mcp.server.http import check_address  # noqa: PLC0415 - a host over stdio needs none of it
+
         check_address(host)
     _configure_logging(os.environ.get("KALITO_LOG", ""))
     # The environment names the session of the host that started us. Over HTTP, other hosts connect too.
@@ -68,8 +71,12 @@ def command(
     async def run() -> None:
         async with server.opened.open():
             if transport == "stdio":
-                await serve_stdio(server)
+                from kalito_mcp.server.stdio import serve_stdio  # noqa: PLC0415 - imports mcp
+
+                await serve_stdio(server, begun)
             else:
+                from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
+
                 await server.opened.memory()
                 await serve_http(server, transport, host=host, port=port, announce=_announce)
 

@@ -13,7 +13,6 @@ import logging
 import math
 import os
 import re
-import stat
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,6 +36,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from kalito_mcp.server.build import KalitoServer
+from kalito_mcp.server.first_answers import Begun, claim_pipes, is_pipe
 
 _log: Final = logging.getLogger("kalito.server")
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
@@ -55,15 +55,19 @@ Incoming = ContextSendStream[SessionMessage | Exception]
 Outgoing = ContextReceiveStream[SessionMessage]
 
 
-async def serve_stdio(server: KalitoServer) -> None:
-    """Serve until the host closes stdin and its requests are answered, or until it closes stdout."""
+async def serve_stdio(server: KalitoServer, begun: Begun | None = None) -> None:
+    """Serve until the host closes stdin and its requests are answered, or until it closes stdout.
+
+    `begun` is the connection to go on with. Without one, it is that of stdin and stdout.
+    """
     core = server._lowlevel_server  # the SDK has no public way to use another transport
     options = core.create_initialization_options()
-    if sys.platform == "win32" or not (_is_pipe(0) and _is_pipe(1)):
+    if begun is None and (sys.platform == "win32" or not (is_pipe(0) and is_pipe(1))):
         async with stdio_server() as (incoming, outgoing):
             await core.run(incoming, outgoing, options)
         return
-    async with _claimed_pipes() as (reader, writer):
+    begun = begun or Begun(*claim_pipes())
+    async with _opened_pipes(begun) as (reader, writer):
         send_incoming, incoming = create_context_streams[SessionMessage | Exception](0)
         outgoing, receive_outgoing = create_context_streams[SessionMessage](0)
         unanswered = _Unanswered()
@@ -80,7 +84,7 @@ async def serve_stdio(server: KalitoServer) -> None:
             try:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(read)
-                    tasks.start_soon(_write_messages, receive_outgoing, writer, unanswered)
+                    tasks.start_soon(_write_messages, receive_outgoing, writer, unanswered, begun)
                     await core.run(incoming, outgoing, options)
                     tasks.cancel_scope.cancel()
             except* ConnectionError:
@@ -119,23 +123,23 @@ class _Unanswered:
 
 
 @asynccontextmanager
-async def _claimed_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Stdin and stdout on private descriptors. In the block, fd 0 reads nothing and fd 1 writes to stderr."""
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
+async def _opened_pipes(begun: Begun) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """The pipes to the host, opened for asyncio. What is read starts with what was kept."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_CHUNK_BYTES)
-    source = os.fdopen(wire_in, "rb", buffering=0)
-    sink = os.fdopen(wire_out, "wb", buffering=0)
+    if begun.kept:
+        reader.feed_data(begun.kept)
+    source = os.fdopen(begun.wire_in, "rb", buffering=0)
+    sink = os.fdopen(begun.wire_out, "wb", buffering=0)
     reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
     writing, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
     # `drain` then waits until the last byte is in the pipe: bytes still buffered when the loop ends would be lost.
     writing.set_write_buffer_limits(high=0)
+    writer = asyncio.StreamWriter(writing, protocol, None, loop)
+    if begun.unsent:
+        writer.write(begun.unsent)
     try:
-        yield reader, asyncio.StreamWriter(writing, protocol, None, loop)
+        yield reader, writer
     finally:
         writing.close()
         reading.close()
@@ -182,10 +186,13 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
         yield b"".join(pending)
 
 
-async def _write_messages(outgoing: Outgoing, writer: asyncio.StreamWriter, unanswered: _Unanswered) -> None:
+async def _write_messages(
+    outgoing: Outgoing, writer: asyncio.StreamWriter, unanswered: _Unanswered, begun: Begun
+) -> None:
     async with outgoing:
         async for message in outgoing:
-            await _send(writer, message.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+            if getattr(message.message, "id", None) != begun.hidden:
+                await _send(writer, message.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
             unanswered.outgoing(message.message)
 
 
@@ -244,11 +251,3 @@ def _is_unicode(content: Any) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _is_pipe(descriptor: int) -> bool:
-    try:
-        mode = os.fstat(descriptor).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

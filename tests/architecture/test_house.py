@@ -101,7 +101,7 @@ def test_every_exported_name_can_be_imported() -> None:
 
 def test_help_and_stats_never_import_mcp(tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom kalito_mcp.cli.main import commands\n"
+        "import sys\nfrom kalito_mcp.cli.commands import commands\n"
         "try: commands(sys.argv[1:])\nexcept BaseException: pass\n"
         "assert not {'mcp', 'mcp_types'} & set(sys.modules), 'mcp was imported'"
     )

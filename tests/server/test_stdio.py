@@ -177,7 +177,7 @@ def test_a_line_of_five_megabytes_is_a_message_like_any(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_line_of_seventy_megabytes_is_refused_and_not_kept(tmp_path: Path) -> None:
     with served(tmp_path / "memory.db") as wire:
-        wire.send(request(1, "prompts/list"))
+        wire.send(call(1, "build_context", session_id="nobody"))
         wire.answer(1)
         before = memory_of(wire)
         wire.send(b'{"jsonrpc":"2.0","id":2,"method":"')
@@ -291,7 +291,7 @@ Memory.search_memory = endless
 def test_a_thread_that_does_not_end_does_not_keep_the_process(tmp_path: Path) -> None:
     stuck = "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,)).start()"
     with served(tmp_path / "memory.db", code=stuck, **COVERED) as wire:
-        wire.send(request(1, "prompts/list"))
+        wire.send(call(1, "build_context", session_id="nobody"))
         wire.answer(1)
         wire.close_stdin()
         assert wire.exit_code() == 1

@@ -1,0 +1,85 @@
+"""`kalito-mcp`: the commands, and how their errors are shown."""
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kalito_mcp.errors import KalitoError
+from kalito_mcp.version import __version__
+
+if TYPE_CHECKING:
+    from kalito_mcp.server.first_answers import Begun
+
+# Name, place (the module's `command` unless another is named), and the line that --help shows without importing it.
+_COMMANDS: Final = {
+    "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
+    "demo": ("kalito_mcp.cli.demo.command", "Watch how a conversation is remembered, from start to end."),
+    "stats": ("kalito_mcp.cli.stats", "Show what the memory contains."),
+    "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
+    "profile": ("kalito_mcp.cli.profile", "List what every conversation knows of you and your projects."),
+    "search": ("kalito_mcp.cli.remembering:search", "Find records and their ids."),
+    "show": ("kalito_mcp.cli.records:show", "Show one record with all its fields."),
+    "edit": ("kalito_mcp.cli.edits:edit", "Correct a record."),
+    "history": ("kalito_mcp.cli.records:history", "List who changed a record, when and how."),
+    "revert": ("kalito_mcp.cli.edits:revert", "Return a record to an earlier version."),
+    "forget": ("kalito_mcp.cli.records:forget", "Hide records from every context and search."),
+    "restore": ("kalito_mcp.cli.records:restore", "Bring forgotten records back."),
+    "purge": ("kalito_mcp.cli.records:purge", "Erase records for good."),
+    "tasks": ("kalito_mcp.cli.records:tasks", "List the tasks that are to be done."),
+    "project": ("kalito_mcp.cli.project", "List projects, and move memories between them."),
+    "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
+    "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
+    "reindex": ("kalito_mcp.cli.reindex", "Rebuild the text index, and add missing vectors."),
+}
+_INTERRUPTED: Final = 130
+"""The exit code that shells report for a command that Ctrl-C ended."""
+
+
+class LazyCommands(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of use."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        place, _ = _COMMANDS[cmd_name]
+        module, _, name = place.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name or "command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kalito-mcp")
+def commands() -> None:
+    """Long-term memory for AI assistants: one local file, offline, over MCP.
+
+    Add it to Claude Code:  claude mcp add kalito -- kalito-mcp serve
+    """
+
+
+def run(begun: "Begun | None" = None) -> None:
+    """Run the command line. `serve` goes on with the connection, if one was begun.
+
+    An error of ours is one line on stderr and exit code 1, never a traceback.
+    """
+    try:
+        sys.exit(commands.main(prog_name="kalito-mcp", standalone_mode=False, obj=begun))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KalitoError as error:
+        click.echo(f"kalito-mcp: {error}", err=True)
+        sys.exit(1)
+    except click.Abort:
+        sys.exit(_INTERRUPTED)
