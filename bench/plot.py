@@ -12,8 +12,8 @@ from typing import Final
 
 Points = Sequence[tuple[float, float]]
 
-# Readers can tell both colours apart on white and on black, also without seeing red or green.
-_COLOURS: Final = ("#2f81f7", "#d4862a", "#8957e5", "#4f9d69")
+# Readers can tell the first two apart on white and on black, also without seeing red or green.
+_COLOURS: Final = ("#2f81f7", "#d4862a", "#8957e5", "#4f9d69", "#818b98")
 _PANEL_WIDTH, _PANEL_HEIGHT = 200, 150
 _LEFT, _TOP, _GAP, _BOTTOM, _RIGHT = 52, 52, 92, 42, 48
 _STEPS: Final = (1.0, 2.0, 5.0)
