@@ -23,9 +23,20 @@ from bench.report import ROOT
 EMPTY_CONFIGURATION: Final = "empty.toml"
 _INSTALL_LIMIT_S: Final = 900
 _HITS: Final = 10
+_UNSAFE: Final = re.compile(r"[^\w.]+")
 _KEY: Final = re.compile(r"turn-\d{6}")
 _EXTENSIONS: Final = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)"
-_OTHERS_SETTINGS: Final = ("KALITO_", "CLAUDE", "MCP_", "MEMORY_", "AGENTMEMORY_", "STANDALONE_", "DATA_DIR", "XDG_")
+_OTHERS_SETTINGS: Final = (
+    "KALITO_",
+    "CLAUDE",
+    "MCP_",
+    "MEMORY_",
+    "AGENTMEMORY_",
+    "STANDALONE_",
+    "DATA_DIR",
+    "XDG_",
+    "PYTHON",
+)
 
 Call = tuple[str, dict[str, Any]]
 """A tool and its arguments."""
@@ -81,7 +92,8 @@ class Peer:
         """
         if not self.registry:
             return [sys.executable, *self.arguments]
-        folder = scratch / self.name / "package"
+        # One folder a version: a kept scratch folder must not bring another version than the row says.
+        folder = scratch / self.name / _UNSAFE.sub("-", self.package)
         program = folder / self.program
         if not program.exists():
             folder.mkdir(parents=True, exist_ok=True)
@@ -93,8 +105,10 @@ class Peer:
     def environment(self, data: Path) -> dict[str, str]:
         """The environment of a server that keeps everything in the folder `data`, also what it puts at home."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OTHERS_SETTINGS)}
+        # An installed package has its bytecode; this repository may not have it yet, and must not be written to.
+        compiled = {"PYTHONPYCACHEPREFIX": str(data.parent / "bytecode")}
         files = {name: str(data / file) for name, file in (self.files or {}).items()}
-        return {**kept, "HOME": str(data), **files, **(self.settings or {})}
+        return {**kept, **compiled, "HOME": str(data), **files, **(self.settings or {})}
 
 
 def keys_in(answer: str) -> set[str]:

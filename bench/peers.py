@@ -187,8 +187,11 @@ async def started(peer: Peer, command: Sequence[str], data: Path) -> AsyncIterat
 
 
 async def cold_starts(peer: Peer, command: Sequence[str], folder: Path, count: int) -> dict[str, Any]:
-    """Medians of `count` starts on empty data."""
-    took, cpu = [], []
+    """Medians of `count` starts on empty data, after one that is not counted: it compiles what is not compiled."""
+    took: list[float] = []
+    cpu: list[float] = []
+    async with started(peer, command, _fresh(folder)):
+        pass
     for _ in range(count):
         data = _fresh(folder)
         began = time.perf_counter()

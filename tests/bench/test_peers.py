@@ -40,7 +40,7 @@ async def test_this_server_is_measured_with_what_it_found_and_wrote(tmp_path: Pa
     assert row["question"]["found"] == 100.0
     assert row["question"]["n"] == row["keyword"]["n"] == row["asked"] == 10
     assert row["disk_mb"] > 0.06
-    assert {file.name for file in (tmp_path / "kalito-mcp").iterdir()} == {"data", "stderr.log"}
+    assert {file.name for file in (tmp_path / "kalito-mcp").iterdir()} == {"bytecode", "data", "stderr.log"}
     head, _, line = table([row])
     assert line.count("|") == head.count("|")
     assert "kalito-mcp" in drawn([row])
