@@ -82,6 +82,8 @@ class Peer:
     files: Mapping[str, str] | None = None
     """Environment variables that name a file or folder, relative to the server's data."""
     settings: Mapping[str, str] | None = None
+    already: str = ""
+    """What its refusal says of a text that it has already. Such a turn counts as stored, without its own key."""
     note: str = ""
 
     def install(self, scratch: Path) -> list[str]:
@@ -240,6 +242,7 @@ PEERS: Final = (
         store=_stored,
         search=lambda query: ("memory_search", {"query": query, "limit": _HITS, "mode": "hybrid"}),
         look_up=lambda word: ("memory_search", {"query": word, "limit": _HITS, "mode": "exact"}),
+        already="Duplicate content detected",
         note="as its package installs, which is without an embedding model: it falls back to hashed words",
     ),
 )

@@ -156,6 +156,20 @@ class Server:
         structured = result.structured_content
         return text, json.dumps(structured, ensure_ascii=False) if structured else ""
 
+    async def store(self, turns: Sequence[Turn]) -> int:
+        """Store the turns in one call. Returns how many the server refused because it has their text: all or none.
+
+        Raises:
+            Refused: the tool answered with another error.
+        """
+        try:
+            await self.call(self.peer.store(turns))
+        except Refused as error:
+            if not self.peer.already or self.peer.already not in str(error):
+                raise
+            return len(turns)
+        return 0
+
     async def timed(self, call: Call) -> float:
         """The seconds of a call."""
         started = time.perf_counter()
@@ -205,14 +219,15 @@ async def filled(
     server: Server, turns: Sequence[Turn], singles: Sequence[Turn], questions: Sequence[Question]
 ) -> dict[str, Any]:
     """The figures of one server from its idle state to the last search."""
-    store, search = server.peer.store, server.peer.search
+    store, search, duplicates = server.peer.store, server.peer.search, 0
     await anyio.sleep(_IDLE_S)
     figures: dict[str, Any] = {"rss_idle_mb": server.rss_mb()}
     cpu_at, began = server.cpu_s(), time.perf_counter()
     for _, of_one in groupby(turns, lambda turn: turn.conversation):
         rest = iter(of_one)
         while batch := list(islice(rest, server.peer.batch)):
-            await server.call(store(batch))
+            duplicates += await server.store(batch)
+    figures["duplicates"] = duplicates
     figures["import_per_s"] = len(turns) / (time.perf_counter() - began)
     figures["store"] = latency([await server.timed(store([turn])) for turn in singles])
     await server.idle()

@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.peer_servers import KALITO, PEERS, Peer, Turn, is_inside_project, keys_in
+from bench.peer_servers import KALITO, PEERS, Call, Peer, Turn, is_inside_project, keys_in
 from bench.peer_table import drawn, table
 from bench.peers import Contest, Question, real_turns, synthetic_questions
 from bench.process_tree import children_of, cpu_s, tree_of, tree_rss_mb
@@ -116,3 +116,17 @@ def test_a_tree_counts_the_children_of_children(busy_child: subprocess.Popen[str
     rss, rss_of_part = tree_rss_mb(busy_child.pid), tree_rss_mb(grandchild)
     assert rss is not None and rss_of_part is not None and rss > rss_of_part
     assert cpu_s(2**30) is None
+
+
+async def test_a_text_that_a_server_has_already_is_counted_and_not_a_failure(tmp_path: Path) -> None:
+    turns = [*(Turn(f"turn-{place:06}", "c", "user", "user", f"Tram {place}.") for place in range(20)), *TURNS]
+    contest = Contest(turns, [Question("Which tram?", frozenset({"turn-000003"}))], most_questions=1)
+
+    def store(told: Sequence[Turn]) -> Call:
+        is_refused = any(turn.key == "turn-000007" for turn in told)
+        return KALITO.store(told) if not is_refused else ("record_messages", {"session_id": "", "messages": []})
+
+    refusing = replace(KALITO, store=store, batch=1)
+    assert (await contest.of_peer(refusing, tmp_path, 20, starts=1))["why"].startswith("stopped: Refused: ")
+    forgiven = replace(refusing, already="record_messages")
+    assert (await contest.of_peer(forgiven, tmp_path, 20, starts=1))["duplicates"] == 1
