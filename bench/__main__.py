@@ -1,6 +1,7 @@
 """Run every benchmark in its short form, one after the other: `python -m bench`. `--full` runs the long forms.
 
 `--campaigns` runs the campaigns instead, at full size. They try to break the guarantees of the memory.
+Neither runs `bench.peers`, which installs other servers from the network.
 """
 
 import argparse

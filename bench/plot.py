@@ -12,8 +12,8 @@ from typing import Final
 
 Points = Sequence[tuple[float, float]]
 
-# Readers can tell both colours apart on white and on black, also without seeing red or green.
-_COLOURS: Final = ("#2f81f7", "#d4862a", "#8957e5", "#4f9d69")
+# Readers can tell the first two apart on white and on black, also without seeing red or green.
+_COLOURS: Final = ("#2f81f7", "#d4862a", "#8957e5", "#4f9d69", "#818b98")
 _PANEL_WIDTH, _PANEL_HEIGHT = 200, 150
 _LEFT, _TOP, _GAP, _BOTTOM, _RIGHT = 52, 52, 92, 42, 48
 _STEPS: Final = (1.0, 2.0, 5.0)
@@ -123,7 +123,7 @@ def _panel(panel: Panel, left: float, colours: Mapping[str, str], across: str) -
     for tick in x_axis.ticks:
         yield _text(x_axis.at(tick), _TOP + _PANEL_HEIGHT + 16, short(tick), "middle")
     yield _text(left + _PANEL_WIDTH / 2, _TOP + _PANEL_HEIGHT + 33, across, "middle")
-    ends: list[float] = []
+    labels: list[tuple[float, float, str, str]] = []
     for name, points in lines.items():
         if not points:
             continue
@@ -132,9 +132,13 @@ def _panel(panel: Panel, left: float, colours: Mapping[str, str], across: str) -
         yield f'<path class="line" stroke="{colours[name]}" d="M{path}"/>'
         for x, y in places:
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colours[name]}"/>'
-        end = _apart(places[-1][1], ends)
-        ends.append(end)
-        yield _text(places[-1][0] + 7, end + 4, short(points[-1][1]), "start", f' style="fill:{colours[name]}"')
+        x, y = places[-1]
+        labels.append((y, x, short(points[-1][1]), colours[name]))
+    ends: list[float] = []
+    # From the top down, so that a label that must move stays below the larger ones.
+    for y, x, value, colour in sorted(labels):
+        ends.append(_apart(y, ends))
+        yield _text(x + 7, ends[-1] + 4, value, "start", f' style="fill:{colour}"')
 
 
 def _legend(colours: Mapping[str, str]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The plot is complete, and its axes contain every value."""
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -53,3 +54,10 @@ def test_some_records_more_than_a_power_of_ten_open_no_further_decade() -> None:
 def test_without_a_point_there_is_no_plot() -> None:
     with pytest.raises(ValueError, match="at least one size"):
         plot([Panel("p50", {"kalito": [(1e4, 0.0)]})], across="records")
+
+
+def test_labels_that_must_move_keep_the_order_of_their_values() -> None:
+    lines = {name: [(1_000, 1), (5_000, value)] for name, value in (("a", 31), ("b", 64), ("c", 10), ("d", 49))}
+    drawn = plot([Panel("cost", lines)], across="turns")
+    labels = re.findall(r'y="([\d.]+)" text-anchor="start" style="fill:[^"]*">(\d+)<', drawn)
+    assert [value for _, value in sorted(labels, key=lambda label: float(label[0]))] == ["64", "49", "31", "10"]
