@@ -31,6 +31,7 @@ from kalito_mcp.domain.sessions import MemoryStats, Session, unrecorded_session
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, message_number
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionNotFound, StorageDamaged
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.pins.pinner import Pinner
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import SessionView
@@ -144,7 +145,12 @@ class MemoryManager:
             withheld=withheld,
             note=found.note,
         )
-        return self._packer.pack(parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
+        texts = [*(one.text for one in (*recent, *pending)), *(hit.text for hit in chosen.hits)]
+        texts += [one.text for one in found.neighbours]
+        return await read_aside(
+            sum(map(len, texts)),
+            lambda: self._packer.pack(parts, max_tokens=budget, fence=self._fence(session), as_json=as_json),
+        )
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """See `Memory.create_summary`."""
@@ -299,7 +305,8 @@ class MemoryManager:
             return await self._newest(session_id)
         withheld = 0
         if Include.UNTRUSTED not in include:
-            parts, withheld = trusted(parts)
+            read = parts
+            parts, withheld = await read_aside(sum(len(one.text) for one in read.tail), lambda: trusted(read))
         found = _View(session, parts, shown, withheld)
         self._views.put((session_id, include), found, revision=revision, now_s=now_s)
         return found

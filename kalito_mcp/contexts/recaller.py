@@ -9,6 +9,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.store import Store
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.trust import is_withheld
@@ -70,7 +71,9 @@ class Recaller:
             return not is_seen and one.record_id not in already_shown
 
         unshown = [hit for hit in found.hits if is_new(hit)]
-        trusted = [hit for hit in unshown if _is_shown(hit, include)]
+        trusted = await read_aside(
+            sum(len(hit.text) for hit in unshown), lambda: [hit for hit in unshown if _is_shown(hit, include)]
+        )
         hits = [hit for hit in trusted[: self._wanted] if hit.score >= _LEAST_OF_BEST * trusted[0].score]
         neighbours = await self._neighbours(scope, hits, include_internal=include_internal)
         return Recalled(

@@ -1,12 +1,14 @@
 """Makes pins from stored messages, as owed work: after the call that recorded them was acknowledged."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
 from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins, is_found_pin, subject_of
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -48,7 +50,7 @@ class PinCollector:
                     if self._policy.enabled
                     else ()
                 )
-            drafts = _newest(self.drafts(messages))
+            drafts = _newest(await read_aside(sum(len(one.text) for one in messages), partial(self.drafts, messages)))
             async with self._store.write() as transaction:
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:

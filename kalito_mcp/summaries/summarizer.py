@@ -16,6 +16,7 @@ import anyio
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SummaryMethod
 from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import ModelError
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.chat import ChatModel, ChatModels, ChatRequest
 from kalito_mcp.summaries.extractive import fold_summaries, keep_informative, summarize_messages
 from kalito_mcp.summaries.prompts import CLOUD_SUMMARY, LOCAL_SUMMARY, SUMMARY_OF_SUMMARIES, Prompt, fit_lines
@@ -157,13 +158,13 @@ class Summarizer:
         model_id = self.summarization_model(session_model)
         chat = self._models.find(model_id)
         if chat is None:
-            return _extractive(without_model())
+            return _extractive(await read_aside(sum(map(len, sources)), without_model))
         prompt = local_prompt if chat.is_local else cloud_prompt
         text, flaw = await self._ask(chat, model_id, prompt, lines=lines, sources=sources)
         if flaw is None:
             return WrittenSummary(text, SummaryMethod.MODEL, model_id, None)
         _log.warning("using an extractive summary instead of %s: %s", model_id, flaw)
-        return _extractive(without_model(), flaw)
+        return _extractive(await read_aside(sum(map(len, sources)), without_model), flaw)
 
     async def _ask(
         self, chat: ChatModel, model_id: str, prompt: Prompt, *, lines: Sequence[str], sources: Sequence[str]

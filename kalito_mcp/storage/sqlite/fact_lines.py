@@ -123,8 +123,8 @@ def add(
     *,
     named: Collection[str] = (),
 ) -> None:
-    """Store what a record states, and which records it supersedes as a whole. `named` are those of the ids that somebody
-    names just now.
+    """Store what a record states, and which records it supersedes as a whole. `named` are those of the ids that
+    somebody names just now.
 
     Raises:
         RecordNotFound: one of `named` is of no record of its agent and project.

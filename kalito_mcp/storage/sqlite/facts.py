@@ -166,8 +166,8 @@ class FactStatements(FactQueries):
             await self._on_thread(run)
 
     async def replace(self, sources: Sequence[Source], *, before: Source | None = None) -> None:
-        """Replace what changed records state. A record that is forgotten or internal states nothing. `before` is the one
-        that was edited.
+        """Replace what changed records state. A record that is forgotten or internal states nothing. `before` is the
+        one that was edited.
 
         Raises:
             RecordNotFound: the edit names a record to supersede that its agent and project do not have.

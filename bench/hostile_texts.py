@@ -1,0 +1,101 @@
+"""What hostile texts cost each pass over a text, and what another client's call waits beside one of 512 KiB.
+
+`passes`: the CPU of each function that recording, editing, searching, importing or purging runs over a whole text, for
+each family of texts at 120 and 480 KiB. A pair is `super_linear` if four times the text takes over six times the time,
+and `slow` above 0.2 s. `wire`: two clients of one server over HTTP. One sends texts of 512 KiB, one call after the
+other; the other makes small calls all the time. `waits` are those of the other client, with and without the texts
+beside it. A second core shows the server's waits, not its CPU.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from kalito_mcp.contexts.passages import excerpt
+from kalito_mcp.domain.records import MessageWithImportance, RecordType, Role
+from kalito_mcp.facts.questions import asked_fact
+from kalito_mcp.facts.statements import statements
+from kalito_mcp.graph.canonical import canonical_key
+from kalito_mcp.graph.entities import entities
+from kalito_mcp.graph.hashing import HashingEmbedder
+from kalito_mcp.inference.tokens import token_counter
+from kalito_mcp.pins.automatic import find_pins
+from kalito_mcp.records.chunking import chunks
+from kalito_mcp.records.diffs import diff, diff_summary
+from kalito_mcp.records.importance import score_importance
+from kalito_mcp.retrieval.question import parse_question
+from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.safety.instructions import is_instruction_like
+from kalito_mcp.safety.redaction import redact
+from kalito_mcp.summaries.extractive import summarize_messages
+from kalito_mcp.text.analysis import index_text, indexed_words, words
+from kalito_mcp.text.code_blocks import collapse_code
+from kalito_mcp.text.identifiers import identifier_keys
+from kalito_mcp.text.languages import likely_languages
+from kalito_mcp.text.look_alikes import compact
+from kalito_mcp.text.questions import questions_in
+from kalito_mcp.text.repetition import keys_of, keys_stated, keys_to_forget
+from kalito_mcp.text.sentences import split_sentences
+from kalito_mcp.text.times.annotation import languages_of, with_dates
+
+_CHARS: Final = (120 * 1024, 480 * 1024)
+_SLOW_S: Final = 0.2
+_SUPER_LINEAR: Final = 6.0
+_MEASURABLE_S: Final = 0.004
+_NOW_MS: Final = 1_750_000_000_000
+_COUNTER: Final = token_counter("calibrated")
+_EMBEDDER: Final = HashingEmbedder()
+
+
+def _said(text: str) -> MessageWithImportance:
+    return MessageWithImportance(
+        id=1, session_id="s", role=Role.USER, text=text, model_id=None, token_usage=None, created_at=_NOW_MS,
+        importance_score=0.5, seq=1, tokens=1,
+    )  # fmt: skip
+
+
+PASSES: Final[Mapping[str, Callable[[str], Any]]] = {
+    "redact": redact,
+    "instructions": is_instruction_like,
+    "importance": lambda text: score_importance(Role.USER, text),
+    "as data": as_data,
+    "tokens": _COUNTER.count,
+    "index": index_text,
+    "facts": statements,
+    "asked fact": asked_fact,
+    "keys": keys_of,
+    "keys stated": keys_stated,
+    "keys to forget": lambda text: keys_to_forget(text, RecordType.MESSAGE),
+    "keys to forget of a pin": lambda text: keys_to_forget(text, RecordType.PIN),
+    "compact": compact,
+    "identifiers": identifier_keys,
+    "pins": lambda text: find_pins(_said(text)),
+    "sentences": split_sentences,
+    "code": collapse_code,
+    "languages": lambda text: likely_languages(words(text)),
+    "dates": lambda text: with_dates(text, _NOW_MS, languages_of(text)),
+    "questions": questions_in,
+    "chunks": chunks,
+    "entities": entities,
+    "node key": canonical_key,
+    "hashes": lambda text: _EMBEDDER.embed(text[:4_000]),
+    "summary": lambda text: summarize_messages([_said(text)] * 2, max_chars=800),
+    "excerpt": lambda text: excerpt(text, ["porto", "word", "key"], 600),
+    "words of a hit": indexed_words,
+    "diff": lambda text: diff({"text": text}, {"text": f"x{text[: len(text) // 2]}y{text[len(text) // 2 :]}"}),
+    "diff summary": lambda text: diff_summary({"text": text}, {"text": f"x{text}y"}),
+    "question": lambda text: parse_question(text[:100_000], max_terms=400, now_ms=_NOW_MS),
+}
+
+
+def _cpu_s(read: Callable[[str], Any], text: str) -> float:
+    started = time.process_time()
+    read(text)
+    return time.process_time() - started
+
+
+def costs(families: Mapping[str, tuple[str, str]]) -> Iterator[tuple[str, str, float, float]]:
+    """Each family and pass with its CPU at both lengths, in seconds."""
+    for family, (short, long) in families.items():
+        for name, read in PASSES.items():
+            yield family, name, _cpu_s(read, short), _cpu_s(read, long)
