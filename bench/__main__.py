@@ -31,6 +31,7 @@ BENCHMARKS: Final = (
     "graph",
     "recollection",
     "redaction",
+    "hostile_texts",
     "instructions",
     "token_counters",
 )

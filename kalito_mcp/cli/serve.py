@@ -21,6 +21,9 @@ from kalito_mcp.errors import ConfigurationError, KalitoError
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
+_SWITCH_S: Final = 0.0005
+"""How long a thread that reads a long text may hold the interpreter while calls wait. Python's default is ten times as
+long, and a search changes threads some ten times."""
 _LAST_SECONDS: Final = 3.0
 """How long the process may take to end after it stopped serving."""
 
@@ -54,6 +57,7 @@ def command(
     from kalito_mcp.server.http import check_address, serve_http  # noqa: PLC0415
     from kalito_mcp.server.stdio import serve_stdio  # noqa: PLC0415
 
+    sys.setswitchinterval(_SWITCH_S)
     if transport != "stdio":
         check_address(host)
     _configure_logging(os.environ.get("KALITO_LOG", ""))
