@@ -33,6 +33,7 @@ BENCHMARKS: Final = (
     "graph",
     "recollection",
     "redaction",
+    "hostile_texts",
     "instructions",
     "token_counters",
 )

@@ -40,7 +40,7 @@ from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.environment import access, users
+from kalito_mcp.storage.sqlite.environment import access, log_size, users
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
@@ -356,5 +356,6 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
         yield users(settings.database)
         return
     yield access(settings.database)
+    yield log_size(settings.database)
     yield from inspect(settings.database, is_deep=is_deep, fingerprint=fingerprint)
     yield users(settings.database)

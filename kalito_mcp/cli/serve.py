@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
     from kalito_mcp.server.first_answers import Begun
 
+_SWITCH_S: Final = 0.0005
+"""How long a thread that reads a long text may hold the interpreter while calls wait. Python's default is ten times as
+long, and a search changes threads some ten times."""
 _LAST_SECONDS: Final = 3.0
 """How long the process may take to end after it stopped serving."""
 
@@ -55,6 +58,7 @@ def command(
     """Serve the memory to an MCP host."""
     from kalito_mcp.server.build import build_server  # noqa: PLC0415 - importing mcp takes a second
 
+    sys.setswitchinterval(_SWITCH_S)
     if transport != "stdio":
         from kalito_mcp.server.http import check_address  # noqa: PLC0415 - a host over stdio needs none of it
 

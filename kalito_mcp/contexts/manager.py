@@ -32,6 +32,7 @@ from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.validation import LimitsPolicy, message_number
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, RecordNotFound
+from kalito_mcp.long_texts import LONG_CHARS
 from kalito_mcp.pins.pinner import Pinner
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
@@ -129,7 +130,8 @@ class MemoryManager:
         )
         pack = partial(self._packer.pack, parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
         # Matches take milliseconds to pack.
-        return await anyio.to_thread.run_sync(pack) if parts.hits else pack()
+        is_long = bool(parts.hits) or sum(len(one.text) for one in recent) > LONG_CHARS
+        return await anyio.to_thread.run_sync(pack) if is_long else pack()
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """See `Memory.create_summary`."""

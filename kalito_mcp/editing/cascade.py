@@ -23,6 +23,7 @@ from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.graph.canonical import canonical_key
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.snapshot_import import detach_records
@@ -214,7 +215,8 @@ class Cascade:
             return {}
         conversations = change.within.transaction.conversations
         messages = await conversations.messages(change.session, first_seq=seq, last_seq=seq)
-        return {draft.client_key: draft for draft in self._pins.drafts(messages)}
+        drafts = await read_aside(sum(len(one.text) for one in messages), lambda: self._pins.drafts(messages))
+        return {draft.client_key: draft for draft in drafts}
 
     async def _set_deleted_at(self, change: _Change, pin: MemoryRecord, deleted_at: int | None) -> None:
         edit_type = EditType.RESTORE if deleted_at is None else EditType.DELETE
@@ -224,7 +226,8 @@ class Cascade:
     async def _keys_ever(self, change: _Change, record: MemoryRecord) -> list[str]:
         """The canonical keys of all versions of the record's text, newest first."""
         made = versions(record, await change.records.edits(record))
-        return list(dict.fromkeys(canonical_key(str(content["text"])) for _, content in made[::-1]))
+        texts = [str(content["text"]) for _, content in made[::-1]]
+        return list(await read_aside(sum(map(len, texts)), lambda: dict.fromkeys(map(canonical_key, texts))))
 
     async def _change_graphs(self, change: _Change) -> None:
         for scope, graph in change.within.graphs:

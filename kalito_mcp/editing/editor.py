@@ -24,12 +24,12 @@ from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
-from kalito_mcp.records.recorder import read_aside
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.schemas import checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
@@ -234,7 +234,7 @@ class RecordEditor:
             content = change(record)
             if content == record.content:
                 return record
-            edit = self._draft(content, edit_type, editor)
+            edit = await read_aside(len(str(content["text"])), lambda: self._draft(content, edit_type, editor))
             await self._forgotten.follow(transaction.records, scope.owner, record, edit)
             changed = await transaction.records.change(record, edit)
             await self._cascade.apply(transaction, before=record, after=changed)

@@ -6,6 +6,7 @@ next purge, or in the background after the memory is next opened or written to.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -18,6 +19,7 @@ from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased
 from kalito_mcp.graph.canonical import canonical_key
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import get_record, get_records
@@ -63,7 +65,9 @@ class Eraser:
             async with self._cascade.changing(scope.owner, target) as transaction:
                 record = await get_record(transaction.records, scope, target.id)
                 derived = await self._cascade.apply(transaction, before=record, after=None)
-                text_keys = derived.erased_keys or (canonical_key(record.text),)
+                text_keys = derived.erased_keys or (
+                    await read_aside(len(record.text), partial(canonical_key, record.text)),
+                )
                 await transaction.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys)
             erased += [record.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]

@@ -13,6 +13,7 @@ from kalito_mcp.domain.memory_records import (
 )
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import RecordReader, RecordWriter
@@ -35,16 +36,16 @@ class ForgottenNotes:
         content = edit.content
         scope, is_forgotten = scope_of(owner, record), content.get(DELETED_AT) is not None
         if is_forgotten and not record.is_deleted:
-            keys = keys_to_forget(record.text, record.type)
+            keys = await read_aside(len(record.text), lambda: keys_to_forget(record.text, record.type))
             for pin in await _found_pins(records, record):
                 keys |= keys_to_forget(pin.text, pin.type)
             await records.forget_values(scope, keys, now_ms=self._clock.now_ms())
         elif record.is_deleted and not is_forgotten:
             pins = await _found_pins(records, record)
             texts = [str(content["text"]), *(pin.text for pin in pins)]
-            await records.bring_back_values(scope, frozenset[str]().union(*map(keys_of, texts)))
+            await records.bring_back_values(scope, await _keys_of(texts))
         elif content["text"] != record.text:
-            new = keys_of(str(content["text"])) - keys_of(record.text)
+            new = await _keys_of([str(content["text"])]) - await _keys_of([record.text])
             if edit.type is not EditType.UPDATE or edit.editor.type is EditorType.HUMAN:
                 await records.bring_back_values(scope, new)
             elif await records.forgotten_values(scope, new):
@@ -57,12 +58,17 @@ class ForgottenNotes:
         found = set[str]()
         for draft in drafts:
             text = str(draft.content["text"])
-            keys = keys_of(text).union(*map(keys_of, _labels(draft)))
+            keys = await _keys_of([text, *_labels(draft)])
             if draft.origin is Origin.USER:
                 await records.bring_back_values(scope, keys)
             elif await records.forgotten_values(scope, keys):
                 found.add(text)
         return frozenset(found)
+
+
+async def _keys_of(texts: Sequence[str]) -> frozenset[str]:
+    """The keys of all the texts."""
+    return await read_aside(sum(map(len, texts)), lambda: frozenset[str]().union(*map(keys_of, texts)))
 
 
 def _labels(draft: RecordDraft) -> list[str]:

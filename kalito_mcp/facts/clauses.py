@@ -67,10 +67,13 @@ _LEAD: Final = lazy(
     r"good news|bad news|big news|guess what)\b[,:;.!\s–—-]*)+",
     re.IGNORECASE,
 )
+# Spaces are only read from where they begin: what is masked is one long run of them.
+_SPACES: Final = r"(?<!\s)\s++"
 _SPLIT: Final = lazy(
-    r"\s*[;:–—]\s+|\s+-\s+|,\s+(?:and|but|so|then|while)\s+|,\s+(?=(?:I|we|my|our|he|she|now|not)\b)"
-    r"|\s+(?:but|because|so that|although|though|while|whereas|since then)\s+"
-    r"|,?\s+and\s+(?=(?:(?:now|also|currently|just|still|then|recently|no longer)\s+)*"
+    rf"(?:{_SPACES})?+[;:–—]\s+|{_SPACES}-\s+|,\s+(?:and|but|so|then|while)\s+"
+    r"|,\s+(?=(?:I|we|my|our|he|she|now|not)\b)"
+    rf"|{_SPACES}(?:but|because|so that|although|though|while|whereas|since then)\s+"
+    rf"|(?:,\s++|{_SPACES})and\s+(?=(?:(?:now|also|currently|just|still|then|recently|no longer)\s+)*"
     r"(?:I|we|my|our|he|she|they|it|is|am|are|was|has|have|had|does|do|lives?|works?|plays?|owns?|drives?|reports?|"
     r"pays?|speaks?|follows?|uses?|likes?|loves?|hates?|prefers?|eats?|drinks?|runs?|leads?|joined|moved|left|quit|"
     r"started|switched|took|teach|teaches|stud(?:y|ies)|commutes?|rents?|hosts?|continues?|rejects?|avoids?|never|"

@@ -10,6 +10,7 @@ from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
@@ -93,7 +94,8 @@ class AgentGraphs:
         self, scope: Scope, target_id: str, label: FeedbackLabel | str, note: str | None
     ) -> KeptFeedback:
         """See `Memory.record_feedback`."""
-        note, redacted = cleaned(note)
+        given = note
+        note, redacted = await read_aside(len(given or ""), lambda: cleaned(given))
         if not self._observer.policy.enabled:
             raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
         session = await self._session_of_feedback(scope, target_id)

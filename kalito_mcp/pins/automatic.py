@@ -106,6 +106,7 @@ _NO_PERSON: Final = lazy(
 )
 # Only so many characters are searched: a longer message is probably a paste.
 _MAX_READ: Final = 20_000
+_MOST_SENTENCES: Final = 600
 _MIN_SENTENCE: Final = 12
 _MIN_UNSPACED: Final = 5
 _KEY_BYTES: Final = 16
@@ -192,7 +193,7 @@ def _search(
     parts = list(code_blocks(text))
     before = ""
     for prose, _ in parts:
-        for sentence in split_sentences(_without_quoted_lines(prose)) if rules else ():
+        for sentence in split_sentences(_without_quoted_lines(prose))[:_MOST_SENTENCES] if rules else ():
             pin = _pin_of(sentence, before, message, rules, policy)
             before = sentence
             if pin:

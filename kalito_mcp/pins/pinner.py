@@ -18,6 +18,7 @@ from kalito_mcp.domain.scope import NO_PROJECT, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, SessionFinalized
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
@@ -49,11 +50,11 @@ class Pinner:
         checked_handle(request.session_id, "session_id")
         _check_key(request.client_key)
         asked = _checked_reach(request.scope)
-        request, redacted = cleaned(request)
-        draft = self._draft(request)
+        kept, redacted = await read_aside(len(request.content), lambda: cleaned(request))
+        draft = await read_aside(len(kept.content), lambda: self._draft(kept))
         async with self._store.write() as transaction:
             session = await self._session(transaction, scope, draft.created_at)
-            draft = await _with_source(transaction, scope, session, draft, request)
+            draft = await _with_source(transaction, scope, session, draft, kept)
             draft = replace(draft, reach=_settled_reach(asked, session, draft))
             if not await transaction.conversations.add_pins(session, [draft]):
                 return replace(await _pinned_before(transaction, session, draft), redacted=redacted)

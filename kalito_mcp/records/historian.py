@@ -10,6 +10,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, StorageDamaged, damage_note
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.diffs import diff
@@ -88,7 +89,8 @@ class Historian:
     async def diff(self, scope: Scope, record_id: str, old: int, new: int) -> list[str]:
         """The lines that differ between two versions. Raises as `version`."""
         record, made = await self._versions(scope, record_id)
-        return diff(at_version(record, made, old).content, at_version(record, made, new).content)
+        before, after = at_version(record, made, old).content, at_version(record, made, new).content
+        return await read_aside(len(str(before["text"])) + len(str(after["text"])), lambda: diff(before, after))
 
     async def list_records(
         self, scope: Scope, types: frozenset[RecordType], *, limit: int = _PAGE, after: str | None = None

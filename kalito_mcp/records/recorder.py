@@ -4,17 +4,16 @@ It calls no model and awaits only the store. Owed work (summaries, automatic pin
 messages.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
-
-import anyio.to_thread
+from typing import Any, Final
 
 from kalito_mcp.domain.records import NewMessage, Origin, RecordType, Repetition, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_moment, checked_name, checked_text
 from kalito_mcp.errors import InvalidInput, SessionFinalized
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.store import Store
@@ -28,13 +27,6 @@ from kalito_mcp.text.analysis import index_text
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
 _NO_DETAILS_INSTEAD: Final = "send them next to details, except caused_by: set it with update_memory later"
-_LONG_CHARS: Final = 100_000
-_Made = TypeVar("_Made")
-
-
-async def read_aside(chars: int, read: Callable[[], _Made]) -> _Made:
-    """Run `read`: in a thread if it reads many characters, so that other calls do not wait."""
-    return await anyio.to_thread.run_sync(read) if chars > _LONG_CHARS else read()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ of a conversation are stored, but hidden. Everything else is left out, and so is
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
@@ -13,6 +14,7 @@ from kalito_mcp.domain.records import Origin, Repetition, Role, message_record_i
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.records import ForgottenValue, RecordReader, RecordWriter
 from kalito_mcp.text.repetition import keys_of, keys_stated
@@ -35,10 +37,11 @@ class Repetitions:
         back = set[str]()
         marked = list(drafts)
         for place, draft in enumerate(drafts):
-            forgotten = await records.forgotten_values(self._scope, keys_of(draft.text) - back)
+            keys = await read_aside(len(draft.text), partial(keys_of, draft.text))
+            forgotten = await records.forgotten_values(self._scope, keys - back)
             if not forgotten:
                 continue
-            stated = keys_stated(draft.text) & forgotten.keys()
+            stated = await read_aside(len(draft.text), partial(keys_stated, draft.text)) & forgotten.keys()
             if stated and _is_live(draft, forgotten):
                 self._found[place], self._stated[place] = Repetition.BROUGHT_BACK, stated
                 back |= stated

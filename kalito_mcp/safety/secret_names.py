@@ -67,10 +67,9 @@ _PLACE: Final = (
     r"|\d{4}-\d\d-\d\d|AAAA|ssh-)"
 )
 _SHORTEST_PASSWORD: Final = 4
-_SHORTEST_KEY: Final = 8
-_SHORTEST_RANDOM: Final = 20
+_SHORTEST: Final = {"password": _SHORTEST_PASSWORD, "key": 8, "random": 20}
 _RANDOM_ENTROPY: Final = 3.0
-_MOST_NESTED: Final = 4
+_MOST_NESTED: Final = 2
 """At most so many names are judged inside a value that was found to be no secret: `key=key=key=...`."""
 
 
@@ -246,13 +245,16 @@ def _is_clear_alone(text: str, value: _Value) -> bool:
 
 
 def _is_secret(rule: str, value: str) -> bool:
-    if not value or compiled(r"\s", NOFLAG).search(value) or is_placeholder(value) or compiled(_PLACE).match(value):
+    if (
+        len(value) < _SHORTEST[rule]
+        or compiled(r"\s", NOFLAG).search(value)
+        or is_placeholder(value)
+        or compiled(_PLACE).match(value)
+    ):
         return False
     if rule == "password":
-        return len(value) >= _SHORTEST_PASSWORD and value[0] not in ",)]}:;"
-    if rule == "key" and len(value) >= _SHORTEST_KEY and not is_slug(value):
-        return True
-    return len(value) >= _SHORTEST_RANDOM and not is_slug(value) and entropy(value) >= _RANDOM_ENTROPY
+        return value[0] not in ",)]}:;"
+    return not is_slug(value) and (rule == "key" or entropy(value) >= _RANDOM_ENTROPY)
 
 
 def _is_mixed(value: str) -> bool:

@@ -91,13 +91,13 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     (
         "password",
         ("curl ",),
-        r"curl [^\n]{0,120}?(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{3,256})",
+        r"curl (?:(?!curl )[^\n]){0,120}?(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{3,256})",
     ),
     ("password", ("jdbc:oracle:",), r"jdbc:oracle:\w{1,8}:[^\s/@]{1,64}/(?P<secret>[^\s@]{1,128})@"),
     ("private_key", ("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{40,}"),
     ("password", ("://",), r"://[^\s:@/\"'<>]{0,100}:(?!\d{1,5}\?)(?P<secret>[^\s/\"'<>]{1,256})@(?=[\w.\[%$-])"),
     # A slash in a password is invalid but common. Only HTTP URLs often have an @ after the host.
-    ("password", ("://",), _NOT_HTTP + r"(?P<secret>[^\s\"'<>?]{1,256})@(?=[\w\[])"),
+    ("password", ("://",), _NOT_HTTP + r"(?P<secret>(?:[^\s\"'<>?:]|:(?!//)){1,256})@(?=[\w\[])"),
 )
 _ANCHORS: Final = tuple((anchor, place) for place, (_, anchors, _) in enumerate(_TOKENS) for anchor in anchors)
 _FEW_CHARACTERS: Final = 6
@@ -160,9 +160,10 @@ _ARTICLE_NUMBER_LENGTH: Final = 13
 
 _PLACEHOLDER: Final = (
     r"[<\[({]|[$%][({]|(?-i:\$(?:[a-z_]+|[A-Z0-9_]+|[a-z]+(?:[A-Z][a-z]+)+)$)|%\w+%$|@[\w.]+@$|x+$|(.)\1{2,}$"
-    r"|.{0,20}?(?:\byour|_your|insert|replace|change.?me|placeholder|redacted|\bexample\b)|.*(?:\.\.\.|…|\*{4})"
+    r"|.{0,20}?(?:\byour|_your|insert|replace|change.?me|placeholder|redacted|\bexample\b)"
     r"|(?=.{0,20}?(?:passw|secret|token|[_-]key|api.?key))[a-z_-]+$"
 )
+_LEFT_OUT: Final = ("...", "…", "****")
 _WORDS: Final = frozenset(
     """password passwort passwd secret token key pass string str text none null nil true false undefined required
     optional wrong invalid incorrect missing yes no hidden unknown empty bool boolean int integer number varchar char
@@ -171,8 +172,9 @@ _WORDS: Final = frozenset(
 _LONG_VALUE: Final = 16
 _MOST_LETTERS_A_CAPITAL: Final = 3
 _FEW_TURNS: Final = 2
-# A letter next to a digit, or a character that does not join words.
-_NO_WORDS: Final = r"[^\W\d_]\d|\d[^\W\d_]|[^\w./:+~=-]"
+# A character that does not join words, or a letter next to a digit.
+_JOINS_NO_WORDS: Final = r"[^\w./:+~=-]"
+_LETTER_AT_DIGIT: Final = r"[^\W\d_]\d|\d[^\W\d_]"
 
 
 def shaped_secrets(text: str) -> Iterator[Found]:
@@ -299,7 +301,11 @@ def is_iban(account: str) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether the value only marks the place of a secret: <key>, ${TOKEN}, xxxx, changeme, password."""
-    return value.lower() in _WORDS or compiled(_PLACEHOLDER, re.IGNORECASE).match(value) is not None
+    return (
+        value.lower() in _WORDS
+        or any(mark in value.partition("\n")[0] for mark in _LEFT_OUT)
+        or compiled(_PLACEHOLDER, re.IGNORECASE).match(value) is not None
+    )
 
 
 def entropy(value: str) -> float:
@@ -312,10 +318,15 @@ def is_slug(value: str) -> bool:
 
     A long value is not if a third of it are capitals mixed with lower case (see `is_drawn`).
     """
-    return not compiled(_NO_WORDS, re.NOFLAG).search(value) and not (len(value) >= _LONG_VALUE and is_drawn(value))
+    # One after the other: many values are judged, and hardly one has to be read three times.
+    if compiled(_JOINS_NO_WORDS, re.NOFLAG).search(value) or (len(value) >= _LONG_VALUE and is_drawn(value)):
+        return False
+    return not (compiled(r"\d", re.NOFLAG).search(value) and compiled(_LETTER_AT_DIGIT, re.NOFLAG).search(value))
 
 
 def is_drawn(value: str) -> bool:
     """Whether a third of the characters are capitals mixed with lower case, as in base64 and unlike words."""
+    if value.islower():
+        return False
     capitals = sum(map(str.isupper, value))
     return len(value) <= _MOST_LETTERS_A_CAPITAL * capitals and len(compiled("[a-z][A-Z]").findall(value)) >= _FEW_TURNS

@@ -55,7 +55,10 @@ async def serve_http(
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise ConfigurationError(f"cannot listen on {host}, port {port}: {reason}; use another --port") from error
+    # asyncio sends small parts of an answer at once only if the socket names its protocol. Otherwise each call on a
+    # kept connection waits 40 ms for the host's delayed acknowledgement.
+    return socket.socket(bound.family, bound.type, socket.IPPROTO_TCP, fileno=bound.detach())

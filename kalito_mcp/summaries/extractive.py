@@ -38,6 +38,9 @@ _MAX_SPEAKER: Final = 40
 # A longer message is a paste, whose middle is seldom news: only its beginning and end are read.
 _MAX_HEAD_CHARS: Final = 24_000
 _MAX_TAIL_CHARS: Final = 8_000
+# Prose of these lengths has fewer.
+_MOST_HEAD_SENTENCES: Final = 600
+_MOST_TAIL_SENTENCES: Final = 200
 
 # In an assistant's answer of more sentences than this, each sentence is worth less.
 _BRIEF: Final = 3
@@ -75,7 +78,7 @@ def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: 
         _extract_all(
             [
                 with_dates(sentence, message.created_at, languages)
-                for sentence in _trusted(split_sentences(_drop_middle(message.text)), message.origin)
+                for sentence in _trusted(_sentences(message.text), message.origin)
             ]
         )
         for message in messages
@@ -134,7 +137,7 @@ class _Part:
 
 def _parse(summary: ConversationSummary) -> _Part:
     if summary.method != SummaryMethod.EXTRACTIVE:
-        sentences = _extract_all(_trusted(split_sentences(_drop_middle(summary.summary)), summary.origin))
+        sentences = _extract_all(_trusted(_sentences(summary.summary), summary.origin))
         return _Part([], [""] * len(sentences), sentences)
     turns = _drop_middle(summary.summary).split("\n")
     topics: list[str] = []
@@ -160,6 +163,14 @@ def _trusted(sentences: Sequence[str], origin: Origin) -> Sequence[str]:
         return sentences
     kept = [sentence for sentence in sentences if not is_withheld(origin, sentence)]
     return [] if is_withheld(origin, " ".join(kept)) else kept
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, without those in the middle of a long one."""
+    found = split_sentences(_drop_middle(text))
+    if len(found) <= _MOST_HEAD_SENTENCES + _MOST_TAIL_SENTENCES:
+        return found
+    return [*found[:_MOST_HEAD_SENTENCES], *found[-_MOST_TAIL_SENTENCES:]]
 
 
 def _drop_middle(text: str) -> str:

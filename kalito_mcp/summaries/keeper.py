@@ -32,6 +32,7 @@ from kalito_mcp.errors import (
     SessionFinalized,
     SummaryRangeConflict,
 )
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import SummaryDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
@@ -119,7 +120,7 @@ class SummaryKeeper:
         """See `Memory.create_summary`."""
         if request.summary is not None:
             checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
-        kept, redacted = cleaned(request)
+        kept, redacted = await read_aside(len(request.summary or ""), lambda: cleaned(request))
         text = None if kept.summary is None else kept.summary.strip()
         async with self._store.read() as view:
             session = await find_session(view, scope)
@@ -135,11 +136,10 @@ class SummaryKeeper:
             written = WrittenSummary(text, SummaryMethod.CALLER, None, None)
         else:
             written = await self._summarizer.summarize(messages, session_model=session.model)
-        draft = self._draft_of_messages(messages, written)
+        draft = await read_aside(len(written.text), lambda: self._draft_of_messages(messages, written))
+        keys = frozenset[str]() if text is None else await read_aside(len(text), lambda: keys_of(text))
         async with self._store.write() as transaction:
-            if text is not None and await transaction.records.forgotten_values(
-                scope_of_session(session), keys_of(text)
-            ):
+            if await transaction.records.forgotten_values(scope_of_session(session), keys):
                 raise repetition_refused()
             # The caller's text stays valid if the messages have changed.
             is_current = text is not None or await _are_unchanged(transaction, session, messages)

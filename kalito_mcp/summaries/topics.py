@@ -13,6 +13,8 @@ from kalito_mcp.domain.records import MessageWithImportance, Role
 from kalito_mcp.text.analysis import stem, words
 
 MAX_TOPICS: Final = 3
+_MAX_READ: Final = 20_000
+"""Characters of a message in which keywords are looked for."""
 
 _KEYWORDS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("programming", ("code", "programming", "function")),
@@ -37,7 +39,7 @@ def extract_topics(messages: Sequence[MessageWithImportance]) -> list[str]:
     for message in messages:
         if message.role != Role.USER:
             continue
-        said = f" {' '.join(map(stem, words(message.text)))} "
+        said = f" {' '.join(map(stem, words(message.text[:_MAX_READ])))} "
         found += [
             topic for topic, keywords in _stemmed() if topic not in found and any(map(said.__contains__, keywords))
         ]

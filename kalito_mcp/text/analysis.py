@@ -213,6 +213,11 @@ def indexed_words(text: str) -> list[str]:
 
 
 def _bigrams(word: str) -> list[str]:
+    first = _UNSPACED.search(word)
+    if first is None:
+        return [word]
+    if first.start() == 0 and first.end() == len(word):
+        return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
     parts: list[str] = []
     end = 0
     for run in _UNSPACED.finditer(word):

@@ -5,6 +5,8 @@ part of a longer identifier is another one.
 """
 
 from collections.abc import Iterator
+from enum import Enum, auto
+from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Final
 
@@ -12,9 +14,10 @@ from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.look_alikes import compact, plain_letters
 
 _RUN: Final = lazy(r"[^\W_]+")
-_TIGHT: Final = lazy(r"[-‐‑‒–—−._@+]{1,2}|[()]")
+_TIGHT: Final = lazy(r"[-‐‑‒–—−._@+]{1,2}")
 _LOOSE: Final = lazy(r"[ \t\u00a0]{1,2}(?:[-–—(][ \t]?)?|\)[ \t\-]")
 _OF_BYTES: Final = lazy(r"[0-9a-f]{2}")
+_LONGEST_GAP: Final = 4
 _MAX_RUNS: Final = 12
 _COUNTRY_CODE: Final = 3
 _COUNT: Final = 2
@@ -38,10 +41,12 @@ def identifier_keys(text: str) -> frozenset[str]:
 def _keys(plain: str) -> Iterator[str]:
     for phrase in _phrases(plain):
         joined = ["".join(runs) for runs in phrase]
+        yield from joined
         for runs, one in zip(phrase, joined, strict=True):
-            yield one
-            if all(run.isalpha() for run in runs) and len(runs) > 1:
+            if len(runs) > 1 and one.isalpha():
                 yield from runs  # Oslo-based
+        if all(map(str.isalpha, joined)):
+            continue
         for before, one in pairwise(joined):
             if before.isalpha() and _has_digit(one):
                 yield before + one  # ACME 12
@@ -65,11 +70,12 @@ def _phrases(plain: str) -> Iterator[list[list[str]]]:
     phrase: list[list[str]] = []
     end = 0
     for match in _RUN().finditer(plain):
-        between, run = plain[end : match.start()], match.group()
+        start, run = match.start(), match.group()
+        gap = _gap(plain[end:start]) if start - end <= _LONGEST_GAP else _Gap.NONE
         end = match.end()
-        if phrase and _is_joined(phrase[-1][-1], between, run):
+        if phrase and gap is not _Gap.NONE and _is_joined(phrase[-1][-1], gap, run):
             phrase[-1].append(run)
-        elif phrase and _LOOSE().fullmatch(between):
+        elif phrase and gap is _Gap.LOOSE:
             phrase.append([run])
         else:
             if phrase:
@@ -79,13 +85,35 @@ def _phrases(plain: str) -> Iterator[list[list[str]]]:
         yield phrase
 
 
-def _is_joined(before: str, between: str, run: str) -> bool:
+class _Gap(Enum):
+    """What stands between two runs."""
+
+    NONE = auto()
+    TIGHT = auto()
+    LOOSE = auto()
+    BRACKET = auto()
+    COLON = auto()
+
+
+# A long text has as many gaps as words, and few different ones.
+@lru_cache(maxsize=1_024)
+def _gap(between: str) -> _Gap:
     if between in ("(", ")"):
-        return before.isdigit() and run.isdigit()
+        return _Gap.BRACKET
     if between == ":":
+        return _Gap.COLON
+    if _TIGHT().fullmatch(between):
+        return _Gap.TIGHT
+    return _Gap.LOOSE if _LOOSE().fullmatch(between) else _Gap.NONE
+
+
+def _is_joined(before: str, gap: _Gap, run: str) -> bool:
+    if gap is _Gap.BRACKET:
+        return before.isdigit() and run.isdigit()
+    if gap is _Gap.COLON:
         return all(_OF_BYTES().fullmatch(one) for one in (before, run))
-    return _TIGHT().fullmatch(between) is not None
+    return gap is _Gap.TIGHT
 
 
 def _has_digit(text: str) -> bool:
-    return any(map(str.isdigit, text))
+    return not text.isalpha() and any(map(str.isdigit, text))

@@ -15,6 +15,7 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.conversations import (
     AppendedMessage,
     MessageDraft,
@@ -222,7 +223,8 @@ class ConversationStatements(ConversationQueries):
         erased = await Tombstones(self._connection).texts(
             session.owner, RecordType.PIN, [draft.content for draft in drafts]
         )
-        keys = {draft.id: keys_of(draft.content) for draft in drafts}
+        chars = sum(len(draft.content) for draft in drafts)
+        keys = await read_aside(chars, lambda: {draft.id: keys_of(draft.content) for draft in drafts})
         scope = Scope(session.owner, session.agent, project=session.project)
         forgotten = await ForgottenValues(self._connection).of(scope, frozenset[str]().union(*keys.values()))
         fresh: list[PinDraft] = []

@@ -12,6 +12,7 @@ from kalito_mcp.storage.sqlite.inspection import Finding, Verdict
 
 _PROC: Final = Path("/proc")
 _UNLINKED: Final = " (deleted)"
+_LONG_LOG_BYTES: Final = 64 * 1024**2
 _LSOF_TIMEOUT_S: Final = 10
 _STRAY: Final = ", which uses files that were moved or replaced: end it"
 
@@ -28,6 +29,20 @@ def access(path: Path) -> Finding:
     if others and os.name == "posix":
         return Finding("access", Verdict.WARNING, f"other users of this machine may open it; run chmod 600 {path}")
     return Finding("access", Verdict.OK, "writable, and closed to other users")
+
+
+def log_size(path: Path) -> Finding:
+    """Whether the write-ahead log is short. A program that keeps reading one view stops it from being emptied."""
+    log = path.with_name(f"{path.name}-wal")
+    size = log.stat().st_size if log.exists() else 0
+    if size > _LONG_LOG_BYTES:
+        return Finding(
+            "log",
+            Verdict.WARNING,
+            f"{log.name} has {size // 1024**2:,} MB and grows while a program reads an old view of the database; end "
+            "those under 'opened by' that are no memory server",
+        )
+    return Finding("log", Verdict.OK, f"{log.name} has {size:,} bytes")
 
 
 def users(path: Path) -> Finding:

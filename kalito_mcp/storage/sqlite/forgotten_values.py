@@ -11,6 +11,7 @@ from typing import Any, Final
 import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.records import ForgottenValue
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY, hashed_text
 
@@ -66,7 +67,7 @@ class ForgottenValues:
 
     async def _hashed(self, keys: Collection[str]) -> dict[str, str]:
         [[secret]] = await self._connection.execute_fetchall(SELECT_IDENTITY)
-        return {hashed_text(bytes(secret), key): key for key in keys}
+        return await read_aside(sum(map(len, keys)), lambda: {hashed_text(bytes(secret), key): key for key in keys})
 
 
 def _parameters(scope: Scope, hashes: Collection[str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_PROJECT, PERSONAL, Scope
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, RevisionConflict
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT
@@ -163,7 +164,9 @@ class RecordStatements(RecordQueries):
         earlier = [edit.before["text"] for edit in await self.edits(record) if edit.before.get("text")]
         owner = await self._owner(before)
         texts = [before["text"], *earlier]
-        keys = frozenset[str]().union(*(keys_to_forget(text, record.type) for text in texts))
+        keys = await read_aside(
+            sum(map(len, texts)), lambda: frozenset[str]().union(*(keys_to_forget(text, record.type) for text in texts))
+        )
         await self.forget_values(scope_of(owner, record), keys, now_ms=now_ms, is_erased=True)
         tombstones = Tombstones(self._connection)
         # The forgotten value stops a pin from coming back, and the user can bring it back.
@@ -285,7 +288,8 @@ class RecordStatements(RecordQueries):
         """Update the text index and the counters for a row that has changed. Forgotten records are in neither."""
         shown_before = before if before is not None and before["deleted_at"] is None else None
         shown_after = after if after is not None and after["deleted_at"] is None else None
-        old, new = _index_entry(shown_before), _index_entry(shown_after)
+        chars = sum(len(one["text"]) for one in (shown_before, shown_after) if one is not None)
+        old, new = await read_aside(chars, lambda: (_index_entry(shown_before), _index_entry(shown_after)))
         if old != new:
             index = TextIndexStatements(self._connection)
             if before is not None and before["hash"] != hash_of_record(before):

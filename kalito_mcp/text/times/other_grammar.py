@@ -31,6 +31,13 @@ _YEAR_SIGN, _MONTH_SIGN, _DAY_SIGN = range(3)
 _SEASONS: Final = tuple(en.SEASONS[name] for name in ("spring", "summer", "autumn", "winter"))
 DECEMBER: Final = 12
 _LAST_DAY: Final = 31
+_MOST_SKIPPED: Final = 4
+_BEGINNINGS: Final = frozenset(
+    f"{mark}{sense}"
+    for sense in "written digits numbers one two year years months weekdays days units steps ago".split()
+    for mark in ("", "?")
+)
+"""What the first word of every name means, apart from words such as `in` before it."""
 _SIDES: Final = ("since", "until", "before", "after")
 
 
@@ -94,6 +101,8 @@ class Names:
         return found, self.skip(end, "~in", "~to" if self._is_range(begin, end) else "~in")
 
     def _name(self, place: int, *, is_sure: bool) -> Step:
+        if _BEGINNINGS.isdisjoint(self._at(place).senses):
+            return None
         return _longest(
             self._day_first(place),
             self._year_first(place, is_sure=is_sure),
@@ -289,17 +298,18 @@ class Names:
     # --- words
 
     def skip(self, place: int, *senses: str) -> int:
-        """The next place whose word has none of these senses."""
-        while any(self._has(place, sense) for sense in senses):
-            place += 1
-        return place
+        """The next place whose word has none of these senses, at most four places on: no name has more such words."""
+        for after in range(place, place + _MOST_SKIPPED):
+            if not any(self._has(after, sense) for sense in senses):
+                return after
+        return place + _MOST_SKIPPED
 
     def _at(self, place: int) -> Token:
         return self._tokens[place] if place < len(self._tokens) else NO_TOKEN
 
     def _get(self, place: int, sense: str) -> int | None:
         senses = self._at(place).senses
-        return senses.get(sense, senses.get(f"?{sense}"))
+        return senses.get(sense, senses.get(f"?{sense}")) if senses else None
 
     def _has(self, place: int, sense: str) -> bool:
         return self._get(place, sense) is not None

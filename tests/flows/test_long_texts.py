@@ -1,0 +1,64 @@
+"""Long texts are read in threads: the event loop, and with it every other call, goes on meanwhile."""
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kalito_mcp import open_memory
+from kalito_mcp.domain.records import NewMessage, RecordType, Role
+from kalito_mcp.long_texts import LONG_CHARS
+
+_LONG = "I moved to Porto and I like tea. " * (LONG_CHARS // 30)
+_READERS = (
+    "kalito_mcp.records.recorder.cleaned",
+    "kalito_mcp.records.recorder.index_text",
+    "kalito_mcp.records.repetitions.keys_of",
+    "kalito_mcp.editing.forgotten_notes.keys_of",
+    "kalito_mcp.editing.forgotten_notes.keys_to_forget",
+    "kalito_mcp.editing.editor.cleaned",
+    "kalito_mcp.storage.sqlite.record_changes.keys_to_forget",
+    "kalito_mcp.storage.sqlite.text_index.index_text",
+    "kalito_mcp.editing.cascade.canonical_key",
+    "kalito_mcp.pins.collector.find_pins",
+    "kalito_mcp.records.historian.diff",
+)
+
+
+@pytest.mark.anyio
+async def test_no_pass_over_a_long_text_runs_on_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_loop: list[str] = []
+    ran: set[str] = set()
+    loop = threading.get_ident()
+
+    def watched(name: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(read)
+        def run(*given: Any, **named: Any) -> Any:
+            ran.add(name)
+            if threading.get_ident() == loop and len(str(given)) > LONG_CHARS:
+                on_loop.append(name)
+            return read(*given, **named)
+
+        return run
+
+    for name in _READERS:
+        module, _, function = name.rpartition(".")
+        read = getattr(__import__(module, fromlist=[function]), function)
+        monkeypatch.setattr(name, watched(name, read))
+
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages("a", [NewMessage(Role.USER, "My account is ABC-123-45 there.")])
+        [first] = (await memory.record_messages("a", [NewMessage(Role.USER, "My badge is XYZ-99-1 here.")])).message_ids
+        await memory.forget(first)
+        [long] = (await memory.record_messages("a", [NewMessage(Role.USER, _LONG)])).message_ids
+        await memory.settled()
+        note = (await memory.remember(RecordType.THOUGHT, {"text": _LONG}))[0]
+        await memory.update_memory(note.id, {"text": f"{_LONG} And coffee."}, expected_revision=1)
+        await memory.diff(note.id, 1, 2)
+        await memory.build_context("a", query="where did I move")
+        await memory.purge([long, note.id])
+    assert ran == set(_READERS)
+    assert on_loop == []

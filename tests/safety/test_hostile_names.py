@@ -1,0 +1,22 @@
+"""Names of secrets inside a value that is no secret are judged a few times, not at each place."""
+
+import pytest
+
+from kalito_mcp.safety import secret_names
+from kalito_mcp.safety.redaction import redact
+
+
+@pytest.mark.parametrize("name", ["key", "token", "secret"])
+def test_a_long_row_of_names_is_judged_in_few_places(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = 0
+    judge = secret_names._is_secret
+
+    def counted(rule: str, value: str) -> bool:
+        nonlocal judged
+        judged += 1
+        return judge(rule, value)
+
+    monkeypatch.setattr(secret_names, "_is_secret", counted)
+    text = f"{name}=" * 20_000
+    assert redact(text).text == text
+    assert 0 < judged < len(text) / 50
