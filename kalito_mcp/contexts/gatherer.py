@@ -110,27 +110,18 @@ class Gatherer:
         """
         query = await self._recaller.prepare(asked.query, asked.include)
         moment = Moment(await self._store.revision(), self._clock.steady_s())
-        session = self._cached_session(asked, moment)
-        known = session and self._known.cached(_of_known(asked, session), asked.include, moment)
-        if session is not None and known is not None and query is None:
-            return Gathered(session, known)
+        if query is None:
+            session = self._cached_session(asked, moment)
+            known = session and self._known.cached(_of_known(asked, session), asked.include, moment)
+            if session is not None and known is not None:
+                return Gathered(session, known)
         read = partial(self._read, query)
         try:
-            found = await read(lambda view: self._gather(asked, query, session, known, lambda work: work(view)))
+            return await read(lambda view: self._gather(asked, query, moment, lambda work: work(view)))
         except StorageDamaged:
             # A damaged page of pins or summaries must not stop a conversation; `doctor --deep` names the page.
             _log.exception("session %s: only what is not damaged could be read", asked.scope.session)
-            return await self._gather(asked, query, session, known, read)
-        if session is None and found.of_session.session.key:
-            self._sessions.put(
-                (asked.scope.session, asked.include),
-                found.of_session,
-                revision=moment.revision,
-                now_s=moment.steady_s,
-            )
-        if known is None:
-            self._known.keep(_of_known(asked, found.of_session), asked.include, found.known, moment)
-        return found
+            return await self._gather(asked, query, moment, read)
 
     def forget_session(self, session_id: str) -> None:
         """Read the session anew next time."""
@@ -142,28 +133,33 @@ class Gatherer:
         return await self._searcher.read(query.prepared, work)
 
     async def _gather(
-        self,
-        asked: Asked,
-        query: Query | None,
-        session: SessionParts | None,
-        known: Known | None,
-        read: Callable[[_Reading[Any]], Awaitable[Any]],
+        self, asked: Asked, query: Query | None, moment: Moment, read: Callable[[_Reading[Any]], Awaitable[Any]]
     ) -> Gathered:
-        """Gather what is not known, in as many readings as `read` makes of it: all in one, or each for itself, so that
+        """Gather what is not cached, in as many readings as `read` makes of it: all in one, or each for itself, so that
         what is damaged is left out."""
+        session = self._cached_session(asked, moment)
         if session is None:
             try:
                 session = await read(partial(self._session_parts, asked))
+                self._keep_session(asked, session, moment)
             except StorageDamaged:
                 session = await read(partial(self._newest, asked))
+        place = _of_known(asked, session)
+        known = self._known.cached(place, asked.include, moment)
         if known is None:
             try:
                 known = await read(partial(self._read_known, asked, session))
+                self._known.keep(place, asked.include, known, moment)
             except StorageDamaged:
                 known = Known()
         if query is None:
             return Gathered(session, known)
         return Gathered(session, known, await read(partial(self._recall, asked, query, session, known)))
+
+    def _keep_session(self, asked: Asked, session: SessionParts, moment: Moment) -> None:
+        if session.session.key:
+            key = asked.scope.session, asked.include
+            self._sessions.put(key, session, revision=moment.revision, now_s=moment.steady_s)
 
     def _cached_session(self, asked: Asked, moment: Moment) -> SessionParts | None:
         scope = asked.scope
