@@ -92,7 +92,8 @@ class Store(Protocol):
         """
 
     async def catch_up(self) -> bool:
-        """Do the next piece of what an older release left to do, in some milliseconds; whether more is left.
+        """Do the next piece of what an older release or a large batch left to do, in some milliseconds; whether more is
+        left.
 
         Raises:
             StorageBusy: another process held the lock too long.

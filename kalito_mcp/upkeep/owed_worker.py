@@ -64,6 +64,7 @@ class OwedWorker:
         while True:
             while self._pending:
                 await self.pay(self._pending.pop(next(iter(self._pending))))
+                await self._catch_up()
             self._idle.set()
             with anyio.move_on_after(pause_s) if pause_s < math.inf else nullcontext():
                 await self._wake.wait()
@@ -99,7 +100,7 @@ class OwedWorker:
             while await self._store.catch_up():
                 pass
         except Exception:
-            _log.exception("what an older release left to do is not done; the next start goes on")
+            _log.exception("some records are not read for facts yet; the next start goes on")
 
     async def _find_debts(self) -> None:
         last_key = 0

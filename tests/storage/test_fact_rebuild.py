@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.fact_rows import read_source
+from tests import drafts
 from tests.retrieval.stored_memories import remember
 from tests.scripted import START_MS
 
@@ -23,7 +25,8 @@ def facts(database: Path) -> list[tuple[object, ...]]:
 
 async def test_a_rebuild_gives_the_same_facts(store: SqliteStore, database: Path) -> None:
     await remember(store, "I live in Porto.", "I work at Globex.", "I moved to Graz.", "I work at Initech.")
-    await remember(store, *(f"I now live in Porto{place}." for place in range(600)))
+    for hundred in range(6):
+        await remember(store, *(f"I now live in Porto{100 * hundred + place}." for place in range(100)))
     before = facts(database)
     assert len(before) == 604
     await store.reindex()
@@ -78,6 +81,33 @@ async def test_the_facts_of_many_records_are_rebuilt_in_the_background(
     await opened.close()
     assert "reading 1,200 records for facts, in the background" in caplog.text
     assert "all records are read for facts" in caplog.text
+
+
+async def test_a_large_batch_is_read_in_the_background_as_if_it_had_been_read_at_once(
+    store: SqliteStore, database: Path
+) -> None:
+    towns = ("Porto", "Graz", "Leeds")
+    await remember(store, "I live in Ghent.")
+    await remember(store, *(f"I moved to {towns[place % 3]}." for place in range(250)))
+    assert len(facts(database)) == 1
+    await remember(store, "I moved to Oslo.")
+    await remember(store, *(f"I moved to {towns[place % 3]} again." for place in range(300)))
+    while await store.catch_up():
+        pass
+    read = facts(database)
+    assert len(read) == 552
+    assert [row[6] for row in read].count(None) == 1
+    await store.reindex()
+    assert facts(database) == read
+
+
+async def test_a_large_batch_that_names_what_it_supersedes_is_read_at_once(store: SqliteStore, database: Path) -> None:
+    await remember(store, "The red mug is mine.")
+    batch = [drafts.message(f"The mug {place} is mine.", details={"supersedes": ["msg_1"]}) for place in range(201)]
+    await remember(store, *batch)
+    assert not await store.catch_up()
+    with pytest.raises(RecordNotFound, match="msg_999"):
+        await remember(store, *batch, drafts.message("Mine.", details={"supersedes": ["msg_999"]}))
 
 
 async def test_a_record_that_changes_while_it_is_read_is_read_again(store: SqliteStore, database: Path) -> None:

@@ -73,7 +73,7 @@ class SqliteStore:
         self._reader_slots = anyio.Semaphore(policy.readers)
         self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
         self._columns = ColumnCaches()
-        self._facts = FactRebuild(self.read, self.write)
+        self._facts = FactRebuild(self.trip, self.write)
         self._watcher: aiosqlite.Connection | None = None
         self._watcher_lock = anyio.Lock()
         self._is_closed = False
@@ -200,7 +200,7 @@ class SqliteStore:
             return await transaction.text_rebuild.indexed_count()
 
     async def catch_up(self) -> bool:
-        """Read the next records for facts if an older release stored them; whether more are left."""
+        """Read the next records for facts, of an older release or a large batch; whether more are left."""
         return not self.is_read_only and await self._facts.go_on()
 
     async def build_ann_index(self) -> bool:

@@ -1,4 +1,5 @@
-"""Rebuilds the facts from the records, in pieces that each store how far they came.
+"""Rebuilds the facts from the records, in pieces that each store how far they came. Also reads what a large batch left
+to do.
 
 The facts of few records are rebuilt when the database is opened, those of many in the background: each piece reads its
 records outside of the transaction that stores what they state. Until the last piece, an outdated fact may stand
@@ -7,9 +8,9 @@ unmarked. A process that is killed has lost one piece, and processes that open t
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import anyio
 import anyio.to_thread
@@ -29,6 +30,9 @@ _PAUSE_S: Final = 0.005
 
 _TELL_EVERY_S: Final = 5.0
 _log: Final = logging.getLogger("kalito.storage")
+
+
+_Left = tuple[int, Sequence[Source]]
 
 
 class _View(Protocol):
@@ -52,10 +56,10 @@ class FactRebuild:
 
     def __init__(
         self,
-        read: Callable[[], AbstractAsyncContextManager[_View]],
+        trip: Callable[[Callable[[_View], Coroutine[Any, Any, _Left]]], Awaitable[_Left]],
         write: Callable[[], AbstractAsyncContextManager[_Transaction]],
     ) -> None:
-        self._read = read
+        self._trip = trip
         self._write = write
         self._telling: _Telling | None = None
 
@@ -78,8 +82,7 @@ class FactRebuild:
 
     async def go_on(self) -> bool:
         """Rebuild the next piece, and tell now and then how far it is. Whether more are left."""
-        async with self._read() as view:
-            left, sources = await view.facts.left()
+        left, sources = await self._trip(lambda view: view.facts.left())
         if not left:
             return False
         self._tell(left)
@@ -88,6 +91,7 @@ class FactRebuild:
             left = await transaction.facts.go_on(read)
         if not left and self._telling is not None:
             _log.warning("all records are read for facts, after %.0f s", time.monotonic() - self._telling.began_at)
+            self._telling = None
         await anyio.sleep(_PAUSE_S)
         return bool(left)
 

@@ -18,6 +18,7 @@ from kalito_mcp.storage.sqlite.fact_lines import add, remove
 from kalito_mcp.storage.sqlite.fact_rows import (
     SOURCE_COLUMNS,
     STATED_COLUMNS,
+    SUPERSEDES,
     Source,
     Stated,
     fact,
@@ -82,6 +83,9 @@ DELETE_ALL_FACTS: Final = "DELETE FROM facts"
 DELETE_ALL_SUPERSEDED: Final = "DELETE FROM superseded_records"
 
 
+_MOST_AT_ONCE: Final = 200
+"""Records of one call that are read for statements before it returns: in a twentieth of a second."""
+
 _LONG_CHARS: Final = 5_000
 """Of records that are read for statements in a millisecond."""
 
@@ -143,12 +147,16 @@ class FactStatements(FactQueries):
     """Changes the facts inside a write transaction."""
 
     async def add(self, sources: Iterable[Source]) -> None:
-        """Add what these new records state.
+        """Add what these new records state. A large batch is read in the background, as in a rebuild, unless it names
+        records to supersede.
 
         Raises:
             RecordNotFound: one names a record to supersede that its agent and project do not have.
         """
         listed = list(sources)
+        if len(listed) > _MOST_AT_ONCE and not any(SUPERSEDES in (one.attributes or "") for one in listed):
+            await self._leave_for_later(listed[0].key, listed[-1].key)
+            return
 
         def read() -> list[tuple[Source, Stated]]:
             new = ((one, read_source(one)) for one in listed)
@@ -206,6 +214,12 @@ class FactStatements(FactQueries):
         done_key = sources[-1].key if sources else last_key
         await self._all(UPDATE_STATE, rules=rules, done_key=done_key, last_key=last_key)
         return await self._left_count()
+
+    async def _leave_for_later(self, first_key: int, last_key: int) -> None:
+        """Leave the records with these keys to the rebuild. Those in between are read again, if it has others left."""
+        [[rules, done_key, left_key]] = await self._all(SELECT_STATE)
+        done_key = done_key if done_key < left_key else first_key - 1
+        await self._all(UPDATE_STATE, rules=rules, done_key=done_key, last_key=max(left_key, last_key))
 
     async def _on_thread(self, work: Callable[[sqlite3.Connection], Any]) -> None:
         run: Any = self._connection._execute  # the driver's own way to run a function on its thread
