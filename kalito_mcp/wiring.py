@@ -221,7 +221,7 @@ async def _assemble(
         searcher=searcher,
         finalizer=Finalizer(store, summaries, pins, observer, orchestrators, clock),
         orchestrators=orchestrators,
-        graphs=AgentGraphs(store, orchestrators, observer, searcher),
+        graphs=AgentGraphs(store, orchestrators, observer),
         owed=owed,
         editor=editor,
         eraser=eraser,

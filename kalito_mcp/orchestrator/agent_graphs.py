@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, KeptFeedback, PastAnswer
-from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType, Role
+from kalito_mcp.domain.records import MESSAGE_ID_PREFIX
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
@@ -15,25 +14,21 @@ from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.orchestrator.past_answers import with_others
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.search import SearchIndex
+from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
-from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.redaction import cleaned
-from kalito_mcp.text.questions import likeness, questions_in
 from kalito_mcp.text.repetition import keys_of
 
-_ASKED: Final = SearchFilters(types=frozenset({RecordType.MESSAGE}), roles=frozenset({Role.USER}))
-_MOST_ASKED: Final = 24
 _MOST_SESSIONS: Final = 8
-"""How many messages that ask the same are looked up, and in how many sessions: each has a graph to load."""
+"""In how many sessions that asked the same their answers are looked up: each has a graph to load."""
 
 
 class AgentGraphs:
     """Answers calls from the graphs that they mean. In a scope, a session wins over the agent."""
 
-    def __init__(self, store: Store, orchestrators: Orchestrators, observer: Observer, searcher: Searcher) -> None:
+    def __init__(self, store: Store, orchestrators: Orchestrators, observer: Observer) -> None:
         self._store = store
-        self._searcher = searcher
         self._orchestrators = orchestrators
         self._observer = observer
 
@@ -63,13 +58,16 @@ class AgentGraphs:
         if not policy.enabled or not policy.past_answers:
             return ()
         of_agent = Scope(scope.owner, agent.agent_id, project=scope.project)
-        page = await self._searcher.search_leniently(of_agent, query, wanted=_MOST_ASKED, filters=_ASKED)
-        alike = [hit for hit in page.hits if questions_in(hit.text)]
-        alike = [hit for hit in alike if likeness(query, hit.text) >= policy.min_similarity]
-        same = [record_id for hit in alike for record_id in hit.same][:_MOST_ASKED]
-        async with self._store.read() as view:
-            again = [await view.conversations.message(of_agent, message_number(one)) for one in same]
-        sessions = dict.fromkeys([*(hit.session_id for hit in alike), *(one.session_id for one in again if one)])
+
+        def alike(index: SearchIndex) -> list[str | None]:
+            from kalito_mcp.retrieval.asked_before import asked_before  # noqa: PLC0415 - numpy loads when first needed
+
+            return [one.session_id for one in asked_before(index, query, least=policy.min_similarity)]
+
+        async def look(view: ReadView) -> list[str | None] | None:
+            return await view.search.in_index(of_agent, alike)
+
+        sessions = dict.fromkeys(await self._store.trip(look) or ())
         asking = [one for one in sessions if one is not None and one != current_session_id][:_MOST_SESSIONS]
         return [
             one

@@ -198,11 +198,6 @@ class Searcher:
         k = min(wanted, self._policy.max_k)
         return SearchRequest(query=asked, k=k, filters=filters) if asked and k >= 1 else None
 
-    async def search_leniently(self, scope: Scope, query: str, *, wanted: int, filters: SearchFilters) -> SearchPage:
-        """The page of the `lenient` request; an empty one if there is none."""
-        request = self.lenient(query, wanted=wanted, filters=filters)
-        return SearchPage(hits=(), next_cursor=None) if request is None else await self.search(scope, request)
-
     async def _parsed(self, query: str, now_ms: int, zone: Zone) -> Question:
         """The query as a question. A long one takes milliseconds, so not on the event loop."""
         parse = partial(

@@ -135,6 +135,12 @@ def likeness(asked: str, past: str) -> float:
     return max(_alike(one, other) for one in ours for other in theirs)
 
 
+def asked_terms(text: str) -> list[frozenset[str]]:
+    """The content terms of each question in a text, and of the whole text; without those that have none."""
+    asked = {text[:_MAX_CHARS], *questions_in(text)}
+    return [terms for one in sorted(asked) if (terms := _parsed(one).terms)]
+
+
 def answers_nothing(text: str) -> bool:
     """Whether a reply only acknowledges, thanks or promises: `Noted.`, `Sure, I'll keep that in mind.`
 

@@ -1,0 +1,58 @@
+"""The messages of users that ask for the same, without a search."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.ports.search import SearchIndex
+from kalito_mcp.retrieval.asked_before import asked_before
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.text.questions import asked_terms, likeness, questions_in
+from tests.retrieval.stored_memories import remember, said_by
+
+pytestmark = pytest.mark.anyio
+LEAST = 0.65
+WORDS = st.lists(st.sampled_from("ferry moss oslo boat leave ticket pier anchor".split()), min_size=1, max_size=6)
+
+
+async def found(store: SqliteStore, text: str) -> list[str]:
+    def look(index: SearchIndex) -> list[str]:
+        return [one.text for one in asked_before(index, text, least=LEAST)]
+
+    async with store.read() as view:
+        return await view.search.in_index(Scope(), look) or []
+
+
+async def test_the_most_alike_come_first_then_the_newest(store: SqliteStore) -> None:
+    await remember(
+        store,
+        "When does the ferry to Moss leave?",
+        "When does the ferry to Moss leave on Sunday mornings?",
+        "The ferry to Moss leaves at seven.",
+        said_by(None, "When does the ferry to Moss leave?", role=Role.ASSISTANT),
+        "And the soup? When does the ferry to Moss leave?",
+        "Where is the pier?",
+    )
+    assert await found(store, "when does the moss ferry leave") == [
+        "And the soup? When does the ferry to Moss leave?",
+        "When does the ferry to Moss leave?",
+    ]
+    assert await found(store, "Where is my boat?") == []
+    assert await found(store, "?") == []
+
+
+async def test_only_what_has_the_terms_is_read(store: SqliteStore) -> None:
+    await remember(store, *(f"Where is pier {number}?" for number in range(100)), "When does the ferry leave?")
+    assert await found(store, "When does the ferry leave?") == ["When does the ferry leave?"]
+    assert len(await found(store, "Where is the pier?")) <= 64
+
+
+@given(WORDS, WORDS)
+async def test_whatever_is_alike_has_enough_of_the_terms(ours: list[str], theirs: list[str]) -> None:
+    asked, past = f"Where is {' '.join(ours)}?", f"Where is {' '.join(theirs)}?"
+    assert questions_in(past)
+    if likeness(asked, past) >= LEAST:
+        shared = [len(terms & other) / len(terms) for terms in asked_terms(asked) for other in asked_terms(past)]
+        assert max(shared) >= LEAST
