@@ -23,10 +23,11 @@ from kalito_mcp.domain.graph import (
     PromotionPolicy,
     SessionGraphConfig,
 )
+from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
-from kalito_mcp.domain.validation import LimitsPolicy, Policy
+from kalito_mcp.domain.validation import LimitsPolicy, Policy, checked_name
 from kalito_mcp.domain.wording import did_you_mean
 from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
@@ -44,7 +45,15 @@ from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 _PREFIX: Final = "KALITO_"
 _OWN_VARIABLES: Final = frozenset(
-    {"KALITO_DATABASE", "KALITO_CONFIG", "KALITO_SESSION", "KALITO_LOG", "KALITO_PROJECT", "KALITO_CRASH_POINT"}
+    {
+        "KALITO_DATABASE",
+        "KALITO_OWNER",
+        "KALITO_CONFIG",
+        "KALITO_SESSION",
+        "KALITO_LOG",
+        "KALITO_PROJECT",
+        "KALITO_CRASH_POINT",
+    }
 )
 
 
@@ -73,6 +82,8 @@ class Settings:
     leaves the machine."""
 
     database: Path = field(default_factory=default_database)
+    owner: str = LOCAL_OWNER
+    """Whose memory in the database is opened. No call reaches another's, whatever it names."""
     context: ContextPolicy = ContextPolicy()
     window: SummaryWindowPolicy = SummaryWindowPolicy()
     summaries: SummaryPolicy = SummaryPolicy()
@@ -111,7 +122,7 @@ def load_settings(
     Raises:
         ConfigurationError: an unknown key, a value of the wrong type or range, or a file that cannot be read.
     """
-    sections, servers, file_database = _from_file(_config_path(environment, config))
+    sections, servers, file_database, file_owner = _from_file(_config_path(environment, config))
     not_settings = _OWN_VARIABLES | {str(server.get("api_key_env")) for server in servers}
     for name, value in environment.items():
         if name.startswith(_PREFIX) and name not in not_settings:
@@ -120,6 +131,7 @@ def load_settings(
     chosen = database or (Path(environment["KALITO_DATABASE"]) if environment.get("KALITO_DATABASE") else None)
     return Settings(
         database=_database_path(chosen or file_database or default_database()),
+        owner=_checked_owner(environment.get("KALITO_OWNER") or file_owner or LOCAL_OWNER),
         servers=tuple(servers),
         **{name: checked_section(policy, sections.get(name, {}), name) for name, policy in _SECTIONS.items()},
     )
@@ -150,9 +162,16 @@ def _expanded(path: Path) -> Path:
         raise ConfigurationError(f"{path}: no such user; write the whole path") from error
 
 
-def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Path | None]:
+def _checked_owner(owner: str) -> str:
+    try:
+        return checked_name(owner, "owner")
+    except InvalidInput as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Path | None, str | None]:
     if path is None:
-        return {}, [], None
+        return {}, [], None, None
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -162,8 +181,11 @@ def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[
     database = content.pop("database", None)
     if not isinstance(database, str | None):
         raise ConfigurationError(f"{path}: write the database's path in quotes")
+    owner = content.pop("owner", None)
+    if not isinstance(owner, str | None):
+        raise ConfigurationError(f"{path}: write the owner's name in quotes")
     servers = content.pop("servers", [])
-    known = [*_SECTIONS, "database", "servers"]
+    known = [*_SECTIONS, "database", "owner", "servers"]
     for section, values in content.items():
         if section not in _SECTIONS:
             raise ConfigurationError(f"{path}: unknown section {section!r}{did_you_mean(section, known)}")
@@ -171,7 +193,7 @@ def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[
             raise ConfigurationError(f"{path}: {section!r} is a section; write [{section}] with its keys below")
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
         raise ConfigurationError(f"{path}: write each model server as [[servers]]")
-    return content, servers, None if database is None else Path(database)
+    return content, servers, None if database is None else Path(database), owner
 
 
 def _section_and_key(variable: str) -> tuple[str, str]:

@@ -196,6 +196,7 @@ async def _assemble(
         limits=settings.limits,
         fence_secret=await store.secret(),
         zone=zone,
+        owner=settings.owner,
     )
     pins = PinCollector(store, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.cache, settings.graph)
@@ -232,6 +233,7 @@ async def _assemble(
         vectors=vectors,
         projects=settings.projects,
         zone=zone,
+        owner=settings.owner,
     )
     return memory, owed, usage
 
@@ -271,6 +273,7 @@ def _orchestrators(
 async def read_stats(settings: Settings, session_id: str | None) -> dict[str, Any]:
     """What the database holds, or one of its sessions, JSON-ready. Reads only."""
     store = await SqliteStore.open(settings.database, settings.storage, may_write=False)
+    everything = Scope(settings.owner)
     try:
         async with store.read() as view:
             if session_id is None:
@@ -278,12 +281,12 @@ async def read_stats(settings: Settings, session_id: str | None) -> dict[str, An
                 return {
                     "database": str(settings.database),
                     "bytes": settings.database.stat().st_size,
-                    **await view.sessions.totals(Scope()),
+                    **await view.sessions.totals(everything),
                     "vectors": sum([await view.vectors.count(index) for index in served]),
                     "vectors_made_by": served[0].fingerprint if served else None,
-                    "newest": [session.to_dict() for session in await view.sessions.list_recent(Scope(), limit=20)],
+                    "newest": [session.to_dict() for session in await view.sessions.list_recent(everything, limit=20)],
                 }
-            return (await find_session(view, Scope(session=session_id))).stats().to_dict()
+            return (await find_session(view, everything.of_session(session_id))).stats().to_dict()
     finally:
         await store.close()
 

@@ -79,6 +79,15 @@ def test_a_tilde_is_the_home(home: Path) -> None:
     assert load_settings({"KALITO_DATABASE": "~/m.db"}).database == home / "m.db"
 
 
+def test_the_owner_is_that_of_the_environment_then_of_the_file(home: Path) -> None:
+    config = toml(home, 'owner = "ann"\n')
+    assert load_settings({}, config=config).owner == "ann"
+    assert load_settings({"KALITO_OWNER": "ben"}, config=config).owner == "ben"
+    assert load_settings({}).owner == "local"
+    assert "owner" in refusal({"KALITO_OWNER": "b\nn"})
+    assert "in quotes" in refusal({}, toml(home, "owner = 3\n"))
+
+
 def test_a_file_may_begin_with_a_byte_order_mark(home: Path) -> None:
     assert load_settings({}, config=toml(home, "\ufeff[context]\ntoken_limit = 9\n")).context.token_limit == 9
 
@@ -86,7 +95,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(home: Path) -> None:
 def test_every_number_and_switch_can_be_set_by_the_environment() -> None:
     for section in fields(Settings):
         policy = getattr(Settings(), section.name)
-        for one in fields(policy) if section.name not in ("database", "servers") else ():
+        for one in fields(policy) if section.name not in ("database", "owner", "servers") else ():
             value = getattr(policy, one.name)
             if isinstance(value, bool | int | float | str):
                 variable = f"KALITO_{section.name}_{one.name}".upper()
