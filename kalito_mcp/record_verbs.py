@@ -11,7 +11,7 @@ from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.editing.kinds import NOTE, as_record
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.pins.automatic import is_found_pin
+from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import Historian

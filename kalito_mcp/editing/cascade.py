@@ -27,8 +27,8 @@ from kalito_mcp.long_texts import read_aside
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.snapshot_import import detach_records
-from kalito_mcp.pins.automatic import is_found_pin
 from kalito_mcp.pins.collector import PinCollector
+from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.records import RecordWriter
@@ -214,9 +214,10 @@ class Cascade:
         if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
         conversations = change.within.transaction.conversations
-        messages = await conversations.messages(change.session, first_seq=seq, last_seq=seq)
+        # With the next one, which may confirm its code.
+        messages = await conversations.messages(change.session, first_seq=seq, last_seq=seq + 1)
         drafts = await read_aside(sum(len(one.text) for one in messages), lambda: self._pins.drafts(messages))
-        return {draft.client_key: draft for draft in drafts}
+        return {draft.client_key: draft for draft in drafts if draft.source_message_id == change.before.id}
 
     async def _set_deleted_at(self, change: _Change, pin: MemoryRecord, deleted_at: int | None) -> None:
         edit_type = EditType.RESTORE if deleted_at is None else EditType.DELETE

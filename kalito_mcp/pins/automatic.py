@@ -10,12 +10,12 @@ Source: the idea is `autoExtractSemanticPins` of the memory manager's reference.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final
 
-from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
+from kalito_mcp.pins.code import own_code
+from kalito_mcp.pins.found import FoundPin, pin_key
 from kalito_mcp.pins.rule_sets import ASSISTANT_RULES, PERSON_RULES, SPACED_RULES, UNSPACED_RULES, USER_RULES
 from kalito_mcp.pins.rules import IMPORTANCE, PinKind, PinRule
 from kalito_mcp.text.code_blocks import FENCE, CodeBlock, code_blocks
@@ -36,25 +36,9 @@ class AutoPinPolicy(Policy):
 DEFAULT_AUTO_PINS: Final = AutoPinPolicy()
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPin:
-    """A pin to create. Repeating the same words, in any case and punctuation, gives the same `client_key`."""
-
-    content: str
-    pin_type: PinType
-    importance: float
-    client_key: str
-    kind: PinKind
-
-
-_TOKEN: Final = lazy(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
 _SECRET: Final = lazy(
     r"pass(?:word|phrase|code)|\bsecret|api[ _-]?key|\btoken\b|private key|\bpin (?:code|is|number)|\bssn\b|"
     r"social security|credit card|\bcvv\b|\biban\b",
-    re.IGNORECASE,
-)
-_SECRET_VALUE: Final = lazy(
-    r"(?:key|token|secret|passw(?:or)?d|credential)\w{0,20}[\"']?\s{0,3}[:=]\s{0,3}[\"'][^\"'\s]{6,}[\"']",
     re.IGNORECASE,
 )
 _QUOTES: Final = '"“”„«»「」『』'
@@ -82,23 +66,6 @@ _BEGINS_WITH_PRONOUN: Final = lazy(
     re.IGNORECASE,
 )
 _CONJUNCTION: Final = lazy(r"(?:and|but|so|because|plus|also),? (?=\S)", re.IGNORECASE)
-_WORKS: Final = lazy(
-    r"\b(?:this|that|it|which)(?: one| version| code| query| command| script)?(?: now| finally)? (?:works|worked"
-    r"|fixed|solved|did it)\b"
-    r"|\b(?:finally|now) (?:works|working|worked)\b|\b(?:is|as|our|my) (?:the |our |my )?final\b(?! (?:question"
-    r"|step|thought))"
-    r"|\bfinal version\b|\b(?:keep|save|remember|pin) (?:this|the following)\b|\b(?:we|i) (?:decided on|settled on"
-    r"|agreed on|always (?:run|use))\b"
-    r"|\bfor (?:future|later) reference\b|\b(?:funktioniert|marche|funciona|работает|动作|可以用了|動きました)\b",
-    re.IGNORECASE,
-)
-_STILL_BROKEN: Final = lazy(
-    r"\?\s*$|\b(?:but|however|error|fails?|failing|not working|n't work|doesn't|issue|problem|can you|could you"
-    r"|help me|how (?:do|can|to))\b",
-    re.IGNORECASE,
-)
-_COMMANDS: Final = frozenset(("", "sh", "bash", "zsh", "shell", "console", "terminal", "powershell", "sql"))
-_MAX_COMMANDS: Final = 6
 # A longer message of an assistant is a draft, a list or a lesson.
 _MAX_ASSISTANT: Final = 600
 _NO_PERSON: Final = lazy(
@@ -109,7 +76,6 @@ _MAX_READ: Final = 20_000
 _MOST_SENTENCES: Final = 600
 _MIN_SENTENCE: Final = 12
 _MIN_UNSPACED: Final = 5
-_KEY_BYTES: Final = 16
 _MAX_NAME: Final = 60
 
 
@@ -159,27 +125,6 @@ def subject_of(content: str, pin_type: PinType) -> str:
     return ""
 
 
-def pin_key(content: str) -> str:
-    """`auto:` and a digest of the content's words. Case, punctuation and white space do not change it.
-
-    Numbers, signs, negations and names do. Not for code, where every character counts.
-    """
-    return _key(" ".join(token.casefold().replace("’", "'").replace("−", "-") for token in _TOKEN().findall(content)))
-
-
-def is_found_pin(pin: MemoryRecord) -> bool:
-    """Whether the pin is automatic and still has its original words. A pin that somebody reworded is theirs."""
-    return pin.is_automatic and pin.client_key in (pin_key(pin.text), _code_key(pin.text))
-
-
-def _code_key(content: str) -> str:
-    return _key(" ".join(content.split()))
-
-
-def _key(folded: str) -> str:
-    return f"{AUTO_KEY}{blake2b(folded.encode('utf-8', 'surrogatepass'), digest_size=_KEY_BYTES).hexdigest()}"
-
-
 def _worth_trying(text: str, *, is_person: bool, is_assistant: bool) -> list[PinRule]:
     if not is_person:
         return ASSISTANT_RULES.worth_trying(text)
@@ -200,9 +145,9 @@ def _search(
                 yield pin
     if is_person and FENCE in text:
         # At most one block per message: an answer with five listings is one thing, shown in parts.
-        content = _code_content(parts, policy.max_chars)
-        if content:
-            yield FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], _code_key(content), PinKind.CODE)
+        pin = own_code(parts, policy.max_chars)
+        if pin:
+            yield pin
 
 
 def _is_of_the_moment(plain: str, kind: PinKind) -> bool:
@@ -268,28 +213,3 @@ def _without_quoted_lines(prose: str) -> str:
     if ">" not in prose:
         return prose
     return "\n".join(line for line in prose.split("\n") if not line.lstrip().startswith(">"))
-
-
-def _code_content(parts: Sequence[tuple[str, CodeBlock | None]], max_chars: int) -> str:
-    """`python: def parse_date(text):` and as many whole lines after it as fit, of the last block, or a few commands.
-
-    Empty if nobody says that the code works or is final, or if it may contain a secret.
-    """
-    prose = " ".join(text for text, _ in parts)
-    blocks = [block for _, block in parts if block]
-    if not blocks or not _WORKS().search(prose) or _STILL_BROKEN().search(prose):
-        return ""
-    block = blocks[-1]
-    definitions = block.definitions()
-    lines = [line for line in block.lines if line.strip()]
-    is_command = block.language in _COMMANDS and 0 < len(lines) <= _MAX_COMMANDS
-    if not definitions and not is_command:
-        return ""
-    if definitions:
-        lines = list(block.lines[definitions[0].line :])
-    content = cut(f"{block.language or 'code'}: {lines[0].strip()}", max_chars)
-    for line in lines[1:]:
-        if len(content) + 1 + len(line.rstrip()) > max_chars:
-            break
-        content += f"\n{line.rstrip()}"
-    return "" if _SECRET_VALUE().search(content) else content.rstrip()

@@ -1,6 +1,6 @@
 """Makes pins from stored messages, as owed work: after the call that recorded them was acknowledged."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import anyio.to_thread
@@ -9,7 +9,9 @@ from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraf
 from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins, is_found_pin, subject_of
+from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins, subject_of
+from kalito_mcp.pins.code import confirmed_code
+from kalito_mcp.pins.found import FoundPin, is_found_pin
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
@@ -45,13 +47,15 @@ class PinCollector:
                 if session is None or session.pinned_seq >= session.message_count:
                     return made
                 last = min(session.pinned_seq + _CHUNK, session.message_count)
+                # With the last one that was searched: the next message may confirm its code.
+                searched = session.pinned_seq
                 messages = (
-                    await view.conversations.messages(session, first_seq=session.pinned_seq + 1, last_seq=last)
+                    await view.conversations.messages(session, first_seq=searched or 1, last_seq=last)
                     if self._policy.enabled
                     else ()
                 )
             # In a thread, because that takes 10 ms.
-            drafts = _newest(await anyio.to_thread.run_sync(self.drafts, messages))
+            drafts = _newest(await anyio.to_thread.run_sync(self.drafts, messages, searched))
             async with self._store.write() as transaction:
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
@@ -85,26 +89,42 @@ class PinCollector:
                 )
                 await transaction.records.change(pin, edit)
 
-    def drafts(self, messages: Sequence[MessageWithImportance]) -> list[PinDraft]:
-        """The pins to make from the messages. Where there is no project, the store makes its pins the session's."""
+    def drafts(self, messages: Sequence[MessageWithImportance], searched: int = 0) -> list[PinDraft]:
+        """The pins to make from the messages, which follow each other; those up to number `searched` have theirs.
+
+        Where there is no project, the store makes its pins the session's.
+        """
+        return [self._draft(message, pin) for message, pin in self._found(messages, searched)]
+
+    def _found(
+        self, messages: Sequence[MessageWithImportance], searched: int
+    ) -> Iterator[tuple[MessageWithImportance, FoundPin]]:
+        """The pins, each with the message that it quotes."""
+        before: MessageWithImportance | None = None
+        for message in messages if self._policy.enabled else ():
+            if message.seq > searched:
+                code = confirmed_code(message, before, self._policy.max_chars) if before else None
+                if before and code:
+                    yield before, code
+                for pin in find_pins(message, self._policy):
+                    yield message, pin
+            before = message
+
+    def _draft(self, message: MessageWithImportance, pin: FoundPin) -> PinDraft:
         now_ms = self._clock.now_ms()
-        return [
-            PinDraft(
-                id=self._ids.record_id("pin", now_ms),
-                content=pin.content,
-                source_message_id=message.record_id,
-                importance=pin.importance,
-                tokens=self._counter.count(as_data(pin.content)),
-                pin_type=pin.pin_type,
-                created_at=message.created_at,
-                client_key=pin.client_key,
-                indexed=index_text(pin.content),
-                origin=message.origin,
-                reach=reach_of(pin.content, has_project=True, kind=pin.kind, pin_type=pin.pin_type),
-            )
-            for message in messages
-            for pin in find_pins(message, self._policy)
-        ]
+        return PinDraft(
+            id=self._ids.record_id("pin", now_ms),
+            content=pin.content,
+            source_message_id=message.record_id,
+            importance=pin.importance,
+            tokens=self._counter.count(as_data(pin.content)),
+            pin_type=pin.pin_type,
+            created_at=message.created_at,
+            client_key=pin.client_key,
+            indexed=index_text(pin.content),
+            origin=message.origin,
+            reach=reach_of(pin.content, has_project=True, kind=pin.kind, pin_type=pin.pin_type),
+        )
 
 
 def _newest(drafts: Sequence[PinDraft]) -> list[PinDraft]:

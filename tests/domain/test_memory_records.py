@@ -20,7 +20,7 @@ from kalito_mcp.domain.memory_records import (
     with_changes,
 )
 from kalito_mcp.domain.records import Origin, RecordType, Visibility
-from kalito_mcp.pins.automatic import pin_key
+from kalito_mcp.pins.found import pin_key
 from tests.scripted import START_MS
 
 ANN: Final = Editor(EditorType.HUMAN, "ann")

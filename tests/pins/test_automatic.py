@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, PinType, Role
-from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins, pin_key
+from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins
+from kalito_mcp.pins.found import pin_key
 from kalito_mcp.pins.rules import IMPORTANCE, PinKind
 
 
