@@ -32,7 +32,7 @@ _NGRAM: Final = 4
 _NGRAM_CHARS: Final = 400
 """Characters of a query whose n-grams are looked for."""
 
-_MAX_HYPONYMS: Final = 60
+_MAX_HYPONYMS: Final = 100
 _MOST_TERMS_OF_QUESTION: Final = 16
 """With more, the query is a text rather than a question."""
 
@@ -48,9 +48,9 @@ _TIME_TERMS: Final = _CALENDAR.union(
 
 _ASIDES: Final = frozenset(
     """actually anymore anyway basically currently eh exactly finally gets getting going gonna gotta got gotten
-    honestly hmm idea ideas kinda let lets maybe mean need needs nowadays oh ok okay originally pick please presently
-    probably really remember remind remembered something sorta still stuff suggest supposed sure thanks thing things
-    thx though wanna well yeah yet put another make makes
+    honestly hmm idea ideas kinda let lets maybe mean need needs nowadays oh ok okay originally people pick please
+    presently probably really remember remind remembered something sorta still stuff suggest supposed sure thanks thing
+    things thx though wanna well yeah yet put another make makes
     arent cant couldnt didnt doesnt dont hadnt hasnt havent hes im isnt ive n r shes theres theyre thats u ur w wasnt
     werent wont wouldnt youre youve""".split()
 )
