@@ -87,8 +87,10 @@ class SnapshotFolder:
     def others(self) -> list[Path]:
         """Files of the folder that are neither snapshots nor their temporary files, by name. Those of other owners
         are not looked at."""
-        known = {file.path for file in self.all()}.union(self.unfinished())
-        return [path for path in self._files() if path not in known]
+        # Another process may be writing a snapshot right now, whose files come and go between two listings.
+        files = [path for path in self._files() if not _UNFINISHED.fullmatch(path.name)]
+        snapshots = {file.path for file in self.all()}
+        return [path for path in files if path not in snapshots]
 
     def _files(self) -> list[Path]:
         found = self.folder.rglob("*") if self.folder.is_dir() else ()

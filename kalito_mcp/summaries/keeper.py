@@ -121,28 +121,26 @@ class SummaryKeeper:
         if request.summary is not None:
             checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
         kept, redacted = await read_aside(len(request.summary or ""), lambda: cleaned(request))
-        text = None if kept.summary is None else kept.summary.strip()
         async with self._store.read() as view:
             session = await find_session(view, scope)
             messages = await self._read_range(view, session, scope, request)
-        if session.state is SessionState.FINALIZED:
-            raise SessionFinalized(session.id, session.state)
+        _must_be_open(session)
         if messages[0].seq != session.summarized_seq + 1:
             raise SummaryRangeConflict(
                 f"the next summary of session {session.id!r} begins at message {session.summarized_seq + 1}, but this "
                 f"range begins at message {messages[0].seq}; change start_message_id"
             )
-        if text is not None:
-            written = WrittenSummary(text, SummaryMethod.CALLER, None, None)
-        else:
-            written = await self._summarizer.summarize(messages, session_model=session.model)
-        draft = await read_aside(len(written.text), lambda: self._draft_of_messages(messages, written))
-        keys = frozenset[str]() if text is None else await read_aside(len(text), lambda: keys_of(text))
+        if kept.summary is not None:
+            draft, keys = await self._draft_of_told(kept.summary.strip(), messages)
+            async with self._store.write() as transaction:
+                # The caller's text stays valid if the messages have changed.
+                await _must_not_repeat(transaction, session, keys)
+                await transaction.conversations.add_summary(session, draft)
+            return replace(_to_summary(session.id, draft), redacted=redacted)
+        written = await self._summarizer.summarize(messages, session_model=session.model)
+        draft = self._draft_of_messages(messages, written)
         async with self._store.write() as transaction:
-            if await transaction.records.forgotten_values(scope_of_session(session), keys):
-                raise repetition_refused()
-            # The caller's text stays valid if the messages have changed.
-            is_current = text is not None or await _are_unchanged(transaction, session, messages)
+            is_current = await _are_unchanged(transaction, session, messages)
             if is_current:
                 await transaction.conversations.add_summary(session, draft)
         if not is_current:
@@ -152,27 +150,34 @@ class SummaryKeeper:
     async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
         """Store the caller's text as the summary of all messages without one; None if there are no such messages.
 
-        If a window is summarised meanwhile, the text is the summary of the messages after it.
+        If windows are summarised meanwhile, the text is the summary of the messages after them.
 
         Raises:
             InvalidInput: the text is blank or too long.
             SessionNotFound, SessionFinalized: the session does not exist, or is closed.
             Conflict: it repeats what was forgotten.
         """
-        while True:
-            async with self._store.read() as view:
-                session = await find_session(view, scope)
-                if session.summarized_seq >= session.message_count:
-                    return None
-                ends = (session.summarized_seq + 1, session.message_count)
-                [first], [last] = [
-                    await view.conversations.messages(session, first_seq=seq, last_seq=seq) for seq in ends
-                ]
-            request = CreateSummaryRequest(session.id, first.record_id, last.record_id, summary=text)
-            try:
-                return await self.create(scope, request)
-            except SummaryRangeConflict:
-                continue  # another process summarised a window; each time fewer messages are left
+        checked_text(text.strip(), "summary", max_bytes=self._limits.max_text_bytes)
+        kept, redacted = await read_aside(len(text), lambda: cleaned({"summary": text.strip()}))
+        async with self._store.read() as view:
+            session = await find_session(view, scope)
+            messages = await view.conversations.messages(
+                session, first_seq=session.summarized_seq + 1, last_seq=session.message_count
+            )
+        if not messages:
+            return None
+        draft, keys = await self._draft_of_told(kept["summary"], messages)
+        async with self._store.write() as transaction:
+            session = await find_session(transaction, scope)
+            _must_be_open(session)
+            await _must_not_repeat(transaction, session, keys)
+            # What was summarised meanwhile has its summary.
+            left = [message for message in messages if message.seq > session.summarized_seq]
+            if not left:
+                return None
+            draft = _over(left, draft)
+            await transaction.conversations.add_summary(session, draft)
+        return replace(_to_summary(session.id, draft), redacted=redacted)
 
     async def _next_window(
         self, view: ReadView, session: Session, *, is_partial_due: bool
@@ -224,6 +229,13 @@ class SummaryKeeper:
         except SummaryRangeConflict:
             return None
         return _to_summary(session.id, draft)
+
+    async def _draft_of_told(
+        self, text: str, messages: Sequence[MessageWithImportance]
+    ) -> tuple[SummaryDraft, frozenset[str]]:
+        """The caller's text as the summary of these messages, and its keys (see `keys_of`)."""
+        written = WrittenSummary(text, SummaryMethod.CALLER, None, None)
+        return await read_aside(len(text), lambda: (self._draft_of_messages(messages, written), keys_of(text)))
 
     def _draft_of_messages(self, messages: Sequence[MessageWithImportance], written: WrittenSummary) -> SummaryDraft:
         first, last = messages[0], messages[-1]
@@ -279,6 +291,28 @@ class SummaryKeeper:
             indexed=index_text(written.text),
             origin=least_trusted((*writers, *origins)),
         )
+
+
+def _must_be_open(session: Session) -> None:
+    if session.state is SessionState.FINALIZED:
+        raise SessionFinalized(session.id, session.state)
+
+
+async def _must_not_repeat(transaction: WriteTransaction, session: Session, keys: frozenset[str]) -> None:
+    if await transaction.records.forgotten_values(scope_of_session(session), keys):
+        raise repetition_refused()
+
+
+def _over(messages: Sequence[MessageWithImportance], draft: SummaryDraft) -> SummaryDraft:
+    """The caller's summary, of these messages instead of more of them."""
+    return replace(
+        draft,
+        start_seq=messages[0].seq,
+        start_message_id=messages[0].record_id,
+        started_at=min(message.created_at for message in messages),
+        ended_at=max(message.created_at for message in messages),
+        origin=least_trusted((Origin.ASSISTANT, *(message.origin for message in messages))),
+    )
 
 
 async def _are_unchanged(
