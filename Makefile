@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Tests start the command a hundred times, and would compile it each time where this is set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check format catalogue lint types imports coverage package bench campaigns lock clean
+.PHONY: demo test check format catalogue lint types imports coverage bulk package bench campaigns lock clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/kalito-mcp demo
@@ -15,7 +15,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # What has to hold before a change is taken. The floor of the coverage only ever rises.
-check: lint types imports coverage package
+check: lint types imports coverage bulk package
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
@@ -37,9 +37,13 @@ imports: $(VENV)/.dev
 
 coverage: $(VENV)/.dev
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto --dist worksteal
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not bulk"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+# The tests that coverage leaves out, under which they take twice as long and reach no line that others do not.
+bulk: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist worksteal -m bulk
 
 # The wheel, installed into a clean environment and started from there.
 package: $(VENV)/.dev
@@ -49,11 +53,12 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
 # The long ones: servers that are killed, stopped, cut short or robbed of their files; power cuts, which need strace; and
-# the benchmarks at full size. Each runs to its end, and a broken promise in any fails the target.
+# the benchmarks at full size, and mixed calls of three hosts. Each runs to its end, and a broken promise in any fails the target.
 campaigns: $(VENV)/.dev
 	@failed=0; \
 	$(BIN)/python -m bench --campaigns || failed=1; \
 	$(BIN)/python -m bench --full || failed=1; \
+	MIXED_OPERATIONS=1000 $(BIN)/python -m pytest tests/flows/test_projects.py || failed=1; \
 	exit $$failed
 
 lock: $(VENV)/.dev

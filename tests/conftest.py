@@ -1,8 +1,11 @@
 """Fixtures and hooks of every test."""
 
+import os
+import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Final
 
 import hypothesis
 import pytest
@@ -21,6 +24,17 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 hypothesis.settings.register_profile("steady", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("steady")
+
+
+_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108
+_ROOM_BYTES: Final = 4 << 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests write and sync thousands of small databases: in memory, where there is room for them."""
+    del config
+    if os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from bench import cut_purges, kill, power_cut, replaced_files, snapshot_races
 from bench.disk_images import STRACE
 from tests.server.wire import COVERED
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.bulk]
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from bench.process_tree import children_of, cpu_s, tree_of, tree_rss_mb
 from bench.report import ROOT
 from tests.bench.test_growth import ASKED
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
 TURNS = [Turn(f"turn-{place:06}", "c", "user", "Ines", f"The {word} is late.") for place, word in enumerate(["tram"])]
 
 

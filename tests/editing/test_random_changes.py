@@ -92,6 +92,7 @@ class Walk:
         return found
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("seed", range(4))
 async def test_graphs_in_memory_are_those_on_disk_whatever_happens(database: Path, seed: int) -> None:
     clock, drawn = ScriptedClock(), random.Random(seed)

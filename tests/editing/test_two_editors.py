@@ -92,6 +92,7 @@ async def check(memory: Memory, witness: Witness) -> None:
         assert dict(content) == dict((await memory.version(witness.id, number)).content)
 
 
+@pytest.mark.bulk
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**32))
 async def test_history_replays_to_what_is_there_whoever_edits(

@@ -1,11 +1,28 @@
-"""What every flow shares: the two protocol eras."""
+"""What every flow shares: the protocol era of its client."""
+
+from typing import Final
 
 import pytest
 
 from tests.flows.harness import ERAS
 
+_IN_BOTH: Final = {
+    "test_both_channels",
+    "test_conversation",
+    "test_facts",
+    "test_graph_resources",
+    "test_refusals",
+    "test_resources",
+    "test_three_days",
+    "test_tools",
+    "test_transports",
+}
+"""The flows that see what the eras do differently: envelopes, errors, resources, elicitation, a whole conversation. The
+others are about what the tools do, which is behind the protocol: the newer one is enough."""
 
-@pytest.fixture(params=ERAS)
-def era(request: pytest.FixtureRequest) -> str:
-    """The protocol of the client. Every flow runs in both."""
-    return str(request.param)
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The protocol of the client."""
+    if "era" in metafunc.fixturenames:
+        name = metafunc.module.__name__.rpartition(".")[2]
+        metafunc.parametrize("era", ERAS if name in _IN_BOTH else ERAS[-1:])

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import MCPError
@@ -16,7 +15,7 @@ from mcp.types import INVALID_PARAMS
 
 from kalito_mcp.server.build import build_server
 from kalito_mcp.wiring import open_memory
-from tests.flows.harness import ERAS, Harness, said, served, text_of
+from tests.flows.harness import Harness, said, served, text_of
 
 
 def _schemas() -> dict[str, dict[str, Any]]:
@@ -134,7 +133,6 @@ async def survives(database: Path, era: str, sequence: list[tuple[str, dict[str,
         assert "The spare key hangs in the shed." in {hit["text"] for hit in hits}
 
 
-@pytest.mark.parametrize("era", ERAS)
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(sequence=st.lists(calls(), min_size=10, max_size=30))
 def test_no_call_ends_in_an_internal_failure(era: str, sequence: list[tuple[str, dict[str, Any]]]) -> None:

@@ -1,6 +1,7 @@
 """Projects as hosts see them: what is of one project is shown in no other unasked, and names its project when asked."""
 
 import json
+import os
 import random
 import sys
 from collections.abc import AsyncIterator
@@ -17,8 +18,9 @@ from kalito_mcp.settings import Settings
 from tests.flows.harness import asked, said, served, text_of
 from tests.server.wire import clean_environment
 
-pytestmark = pytest.mark.anyio
-OPERATIONS: Final = 1_000
+pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+OPERATIONS: Final = int(os.environ.get("MIXED_OPERATIONS", "300"))
+"""`make campaigns` does 1,000."""
 TOPICS: Final = ("deployment", "database", "invoice export", "login page", "backup", "release", "search index", "cache")
 MARKS: Final = {"quokka": "one", "wombat": "two", "lemur": None}
 """A word that only one host writes, and the folder of its repository. The last works in none: it writes for all."""

@@ -80,6 +80,7 @@ async def test_on_day_four_the_first_context_says_what_is_true_now(database: Pat
         assert not any("always answer in bullet points" in line and "until" not in line for line in first.splitlines())
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize(
     ("question", "now", "before"),
     [

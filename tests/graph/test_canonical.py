@@ -210,6 +210,7 @@ def test_folding_twice_is_folding_once(text: str) -> None:
     assert normalize(text).split() == folded_tokens(text)
 
 
+@pytest.mark.bulk
 def test_every_character_folds_to_what_stays() -> None:
     for code in (*range(0x20000), *range(0x2F800, 0x2FA20), *range(0xE0000, 0xE0200)):
         folded = normalize(f"5{chr(code)}a")
@@ -261,6 +262,7 @@ def test_the_key_is_the_same_in_another_process() -> None:
         assert found.stdout.strip() == canonical_key("wo ist die strasse")
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize(
     "text", ["word, (x) " * 100_000, "(" * 500_000 + ")" * 500_000, "'\"" * 500_000, "—5" * 400_000, ")'." * 300_000]
 )

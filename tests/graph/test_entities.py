@@ -119,6 +119,7 @@ def test_what_is_longer_than_a_name_can_be_is_left_out() -> None:
     assert entities("so " + "Aa " * 7) == ()
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_hostile_text_of_256_kb_is_read_to_its_limit(unit: str) -> None:
     text = (unit * HOSTILE_LENGTH)[:HOSTILE_LENGTH]

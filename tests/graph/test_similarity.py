@@ -91,6 +91,7 @@ def test_with_and_without_an_inverted_index_the_same_is_near_in_any_order(
         assert indexed.nearest(asked, 5) == plain.nearest(asked, 5) == shuffled.nearest(asked, 5)
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("at_least", [0.2, 0.5, 0.75, 0.96, 1.0])
 def test_nothing_near_is_missed_among_thousands(many: list[SparseVector], at_least: float) -> None:
     indexed, plain = filled(many), filled(many, use_inverted_index=False)

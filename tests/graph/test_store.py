@@ -51,6 +51,7 @@ def test_any_order_of_the_same_queries_makes_the_same_graph(orders: tuple[list[s
     assert linked(one) == linked(other)
 
 
+@pytest.mark.bulk
 @settings(max_examples=10)
 @given(st.permutations(CROWD))
 def test_any_order_makes_the_same_edges_where_more_are_near_than_are_linked(texts: list[str]) -> None:

@@ -226,6 +226,7 @@ def test_chars_counts_three_quarters_of_the_characters_rounded_up(text: str, tok
     assert CharsCounter().count(text) == tokens
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
 @given(before=TEXTS, after=TEXTS)
 def test_counts_add_up_over_lines(counter: TokenCounter, before: str, after: str) -> None:
@@ -289,6 +290,7 @@ def test_the_same_text_always_has_the_same_count(text: str) -> None:
     assert CalibratedCounter().count(text) == CalibratedCounter().count(f"{text}") == CalibratedCounter().count(text)
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
 @pytest.mark.parametrize(
     "unit", ["a", "A", "aA", "x", "7", " ", "\n", "\t", "-", "^", "\0", "'", "a ", "é", "字", "😀", "\ud800"]

@@ -12,7 +12,7 @@ from kalito_mcp.text.languages import language_of
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 from tests.meaning_package import needs_meaning
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
 FILES = sorted(SETS.glob("*.json"))
 CODES = [path.stem for path in FILES]
 

@@ -156,6 +156,7 @@ async def test_named_speakers_ask_and_are_answered(memory: Memory) -> None:
     assert answers(await graph_of(memory)) == {"Where is Ann?": [], "And who drives?": ["In Oslo; Bob does."]}
 
 
+@pytest.mark.bulk
 async def test_five_hundred_imported_messages_are_observed_once_each(memory: Memory) -> None:
     await memory.record_messages("trip", talk(250))
     graph = await graph_of(memory)

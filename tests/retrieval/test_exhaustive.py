@@ -28,6 +28,8 @@ from tests.retrieval.builders import question
 from tests.retrieval.stored_memories import remember
 from tests.scripted import START_MS, ScriptedClock
 
+pytestmark = pytest.mark.bulk
+
 EVERYTHING: Final = 10**9
 FEW: Final = 6
 UNBOUNDED: Final = SearchPolicy(min_score=0, candidates=EVERYTHING, read=EVERYTHING)

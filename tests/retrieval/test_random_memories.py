@@ -18,6 +18,8 @@ from tests.retrieval.builders import question
 from tests.retrieval.stored_memories import embed, page_of, remember
 from tests.scripted_embedder import ScriptedEmbedder
 
+pytestmark = pytest.mark.bulk
+
 WORDS = (
     "ferry ferries moss oslo seven tickets puppy kitten clarinet bought buy pets instruments I prefer when how many "
     "the men's painting paintnig ferrry 東京 猫 été 7 ? 😀"

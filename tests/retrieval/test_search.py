@@ -130,6 +130,7 @@ async def test_the_normal_form_of_the_query_makes_no_difference(store: SqliteSto
     assert len(await found(store, form)) == 5
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize(
     "query",
     [

@@ -137,6 +137,7 @@ def test_any_text_has_an_answer(text: str) -> None:
     assert is_instruction_like(text) == bool(instruction_signs(text))
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize(
     "unit",
     ["ignore ", "a", " ", "\n ", "a b ", "do not tell ", "http://a/", " ,send send", "a0b", "QUJDQUJDQUJDQUJDQUJDQUJD ",

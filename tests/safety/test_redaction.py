@@ -285,6 +285,7 @@ def test_a_card_has_a_check_digit_and_nothing_else_is_one(prefix: str, chance: r
             assert (redact(f"paid with {written}.").kinds == ("payment_card",)) == (number in cards)
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("unit", HOSTILE, ids=lambda unit: unit[:12].strip() or "space")
 def test_a_long_hostile_text_is_read_to_its_end(unit: str) -> None:
     text = unit * (100_000 // len(unit)) + f"\n\n{TOKEN}"

@@ -25,7 +25,7 @@ from tests.index_reads import shown
 from tests.scripted import START_MS, ScriptedClock
 from tests.storage.conftest import MESSAGES, TEXT
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
 TRIP = Scope(session="trip")
 
 

@@ -137,6 +137,7 @@ class Editing:
         self.erased.add(record.id)
 
 
+@pytest.mark.bulk
 @pytest.mark.anyio
 @pytest.mark.parametrize("seed", range(4))
 async def test_random_edits_of_two_processes_lose_nothing(database: Path, seed: int) -> None:

@@ -411,6 +411,7 @@ async def test_the_columns_of_a_view_stay_as_they_are_while_newer_ones_are_read(
             assert (found == values).all(), name
 
 
+@pytest.mark.bulk
 async def test_readers_at_once_see_whole_states_while_another_process_writes(tmp_path: Path) -> None:
     async with two_processes(tmp_path) as (searching, writer, database):
         for number in range(60):

@@ -294,6 +294,7 @@ _TEXTS = st.lists(
 )
 
 
+@pytest.mark.bulk
 @given(texts=_TEXTS, name=st.one_of(st.none(), st.text(max_size=60)), max_chars=st.integers(-3, 900))
 @settings(max_examples=150, deadline=None)
 def test_no_summary_is_ever_longer_than_its_room(texts: list[str], name: str | None, max_chars: int) -> None:

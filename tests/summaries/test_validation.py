@@ -175,6 +175,7 @@ def test_any_answer_is_judged_and_a_flaw_never_quotes_it(summary: str, sources: 
     assert flaw is None or "Zanzibar" not in flaw
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize("piece", ["**A", "**Ab", "A", "Aa ", "Aa Bb", "1", "*", "**A ", "Aa Bb:\n ", "`"])
 @pytest.mark.timeout(5)
 def test_a_hostile_answer_of_a_megabyte_is_judged_in_linear_time(piece: str) -> None:

@@ -71,6 +71,7 @@ def test_what_is_asked_or_to_be_forgotten_is_not_stated() -> None:
         assert key not in keys_stated(text)
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize(
     "part", ["? ", "?", "1 ", "1-", "a@", "(1)", "please ", "Oslo. ", "\u0430", "\u200b", "\n", "I' "]
 )
