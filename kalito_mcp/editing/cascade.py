@@ -214,8 +214,8 @@ class Cascade:
         if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
         conversations = change.within.transaction.conversations
-        # With the next one, which may confirm its code.
-        messages = await conversations.messages(change.session, first_seq=seq, last_seq=seq + 1)
+        # With the one before, which may ask for its code, and the next one, which may confirm it.
+        messages = await conversations.messages(change.session, first_seq=max(1, seq - 1), last_seq=seq + 1)
         drafts = await read_aside(sum(len(one.text) for one in messages), lambda: self._pins.drafts(messages))
         return {draft.client_key: draft for draft in drafts if draft.source_message_id == change.before.id}
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
-from kalito_mcp.pins.code import own_code
+from kalito_mcp.pins.code import command_of, own_code
 from kalito_mcp.pins.found import FoundPin, pin_key
 from kalito_mcp.pins.rule_sets import ASSISTANT_RULES, PERSON_RULES, SPACED_RULES, UNSPACED_RULES, USER_RULES
 from kalito_mcp.pins.rules import IMPORTANCE, PinKind, PinRule
@@ -26,11 +26,15 @@ from kalito_mcp.text.times.annotation import languages_of, with_dates
 
 @dataclass(frozen=True, slots=True)
 class AutoPinPolicy(Policy):
-    """Whether messages are searched, the most pins of one message, and the most characters of a pin."""
+    """Whether messages are searched, the most pins of one message, and the most characters of a pin.
+
+    Words that are longer are cut, and code is not pinned.
+    """
 
     enabled: bool = True
     max_per_message: int = 2
     max_chars: int = 240
+    max_code_chars: int = 600
 
 
 DEFAULT_AUTO_PINS: Final = AutoPinPolicy()
@@ -55,6 +59,13 @@ _OF_THE_MOMENT: Final = lazy(
 _DONE_ONCE: Final = lazy(
     r"\b(?:attended|participated|took part|set up|went on|volunteered at|picture of|the other day|"
     r"when i was (?:younger|little|a kid))\b",
+    re.IGNORECASE,
+)
+_CHOOSES_FROM_WHAT_WAS_SAID: Final = lazy(
+    r"\W*(?:(?:ok|okay|yes|great|then|so|and|agreed),? ){0,2}(?:let's|lets|let us|we'll|we will|i'll|i will|we|i)? ?"
+    r"(?:just )?(?:go(?:ing)? with|use|keep|take|do|pick|choose|stick with|went with|decided on)"
+    r" (?:that|this|it|those|both|the (?:first|second|third|last|other|former|latter|same|above))"
+    r"(?: (?:one|option|version|approach|way))?(?: then| please| instead)?\W*$",
     re.IGNORECASE,
 )
 _REFERS_BACK: Final = lazy(
@@ -114,8 +125,10 @@ def subject_of(content: str, pin_type: PinType) -> str:
     if not colon or len(head) > _MAX_NAME or "\n" in head:
         head, rest = "", content
     if pin_type == PinType.CODE:
-        names = CodeBlock(head, tuple(rest.split("\n"))).definitions()
-        return f"code {head}: {names[0].name}" if names else ""
+        block = CodeBlock(head, tuple(rest.split("\n")))
+        names = block.definitions()
+        name = names[0].name if names else command_of(block)
+        return f"code {head}: {name}" if name else ""
     plain = rest.replace("’", "'")
     for rule in _worth_trying(rest, is_person=True, is_assistant=False):
         match = rule.pattern().search(plain)
@@ -145,7 +158,7 @@ def _search(
                 yield pin
     if is_person and FENCE in text:
         # At most one block per message: an answer with five listings is one thing, shown in parts.
-        pin = own_code(parts, policy.max_chars)
+        pin = own_code(parts, policy.max_code_chars)
         if pin:
             yield pin
 
@@ -153,9 +166,8 @@ def _search(
 def _is_of_the_moment(plain: str, kind: PinKind) -> bool:
     """Whether a sentence tells of a mood, a next step or something done once, or cannot be understood alone."""
     is_passing = _OF_THE_MOMENT().search(plain) is not None or _DONE_ONCE().search(plain) is not None
-    return (kind in _MAY_BE_MOODS and is_passing) or (
-        kind != PinKind.DECISION and _REFERS_BACK().match(plain) is not None
-    )
+    refers_back = _CHOOSES_FROM_WHAT_WAS_SAID if kind == PinKind.DECISION else _REFERS_BACK
+    return (kind in _MAY_BE_MOODS and is_passing) or refers_back().match(plain) is not None
 
 
 def _pin_of(

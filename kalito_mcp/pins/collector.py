@@ -10,7 +10,7 @@ from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins, subject_of
-from kalito_mcp.pins.code import confirmed_code
+from kalito_mcp.pins.code import asked_code, confirmed_code
 from kalito_mcp.pins.found import FoundPin, is_found_pin
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -103,9 +103,10 @@ class PinCollector:
         before: MessageWithImportance | None = None
         for message in messages if self._policy.enabled else ():
             if message.seq > searched:
-                code = confirmed_code(message, before, self._policy.max_chars) if before else None
-                if before and code:
+                if before and (code := confirmed_code(message, before, self._policy.max_code_chars)):
                     yield before, code
+                if before and (code := asked_code(message, before, self._policy.max_code_chars)):
+                    yield message, code
                 for pin in find_pins(message, self._policy):
                     yield message, pin
             before = message

@@ -43,7 +43,7 @@ _EVENTS: Final = (
     "appointment appointments deadline meeting flight interview exam surgery birthday wedding anniversary launch "
     "launches demo conference checkup check-up dentist doctor dr reservation booked scheduled rescheduled concert "
     "graduation presentation submission expires renewal ceremony recital tournament funeral trial hearing marathon "
-    "consultation workshop arrives departs"
+    "consultation workshop arrives departs go-live cutover audit"
 )
 _SYSTEMS: Final = (
     "api app server service database db backend frontend website repo repository cluster endpoint queue cache stack "
@@ -170,8 +170,9 @@ _PREFERENCES: Final = (
         r"|\bi (?:can't|cannot|don't|do not|never|only) (?:eat|drink) "
         r"(?!it\b|that\b|this\b|them\b|much\b|enough\b|to\b)\w"
         rf"|\bi (?:can't|cannot) have (?:any )?{any_of(_FOODS)}\b"
-        r"|\bi (?:can't|cannot) stand (?!it\b|that\b|this\b|by\b|when\b|to\b|up\b|the thought)\w",
-        words=f"vegan vegetarian pescatarian stand eat drink left-handed {_FOODS}",
+        r"|\bi (?:can't|cannot) (?:stand|abide|bear|stomach) "
+        r"(?!it\b|that\b|this\b|by\b|when\b|to\b|up\b|the thought)\w",
+        words=f"vegan vegetarian pescatarian stand abide bear stomach eat drink left-handed {_FOODS}",
     ),
     shape(
         PinKind.PREFERENCE,
@@ -270,7 +271,7 @@ _FACTS: Final = (
     ),
     shape(
         PinKind.FACT,
-        rf"\bi(?:'m| am) (?:an?|the) (?:[\w/-]{{1,18}} ){{0,4}}{any_of(PROFESSIONS)}\b"
+        rf"(?<!like )\bi(?:'m| am) (?:an?|the) (?:[\w/-]{{1,18}} ){{0,4}}{any_of(PROFESSIONS)}\b"
         r"|\bi(?:'m| am| just turned) \d{1,3} years old\b",
         words=PROFESSIONS,
         phrase="years old",

@@ -102,7 +102,7 @@ LIVES: Final[tuple[PinRule, ...]] = (
     shape(
         PinKind.FACT,
         rf"\b(?:my|our) (?:[\w-]{{1,14}} ){{0,2}}(?:boss|manager|supervisor|landlord|landlady|doctor|dentist"
-        rf"|therapist|coach|mentor|team lead)"
+        rf"|therapist|coach|mentor|team lead|teacher|tutor|trainer|instructor|vet|accountant|lawyer|adviser|advisor)"
         rf"(?: is|'s|,)? (?:called |named )?(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?{NAMED}"
         rf"|{NAMED} is (?:my|our) (?:[\w-]{{1,14}} ){{0,2}}{any_of(_PEOPLE)}\b",
         words=_PEOPLE,
@@ -181,6 +181,7 @@ LIVES: Final[tuple[PinRule, ...]] = (
         rf"|hope one day|dream(?:ed)? of) "
         rf"to {_GOALS} (?!it\b|that\b|this\b|them\b|there\b|able\b|part of\b|sure\b|more\b)(?:an?|my|our|the|\w{{4,}})"
         r"|\b(?:i'm|i am|we're|we are) (?:planning|going) to (?:become|open|buy|adopt|retire|get married"
+        r"|teach|study|join|sell|move (?:to|in|out)|train (?:as|for)"
         r"|launch|publish|run for)\b"
         r"|\b(?:my|our) (?:biggest |ultimate |big |life |lifelong |long-term |main )?(?:dream|ambition"
         r"|aspiration)(?: job| home)? (?:is|has always been|was) \w"
@@ -188,7 +189,7 @@ LIVES: Final[tuple[PinRule, ...]] = (
         words="plan planning dream dreamed saving training applying ambition aspiration",
         phrase="anted to ",
         opening=r"\b(?:want|going|running) (?:to (?:become|be an?|open|start|buy|adopt|launch|publish"
-        "|run for|get married|write|own|create|build)|for) ",
+        "|run for|get married|write|own|create|build|teach|study|join|sell|move|train|retire)|for) ",
     ),
     shape(
         PinKind.FACT,
@@ -292,8 +293,8 @@ LIVES: Final[tuple[PinRule, ...]] = (
     ),
     shape(
         PinKind.FACT,
-        rf"\bi(?:'m| am) (?:an?|the) (?:[\w/-]{{1,18}} ){{0,3}}(?:{any_of(PROFESSIONS)}|vegetarian|runner|gamer"
-        rf"|mom|mother|dad|father|parent|widow|widower|twin|"
+        rf"(?<!like )\bi(?:'m| am) (?:an?|the) (?:[\w/-]{{1,18}} ){{0,3}}(?:{any_of(PROFESSIONS)}|vegetarian|runner"
+        rf"|gamer|mom|mother|dad|father|parent|widow|widower|twin|"
         r"christian|photographer|dancer|athlete|captain|volunteer|counselor|politician|veteran|filmmaker|novelist"
         r"|screenwriter|baker|singer|pilot|soldier|policeman|firefighter)\b",
         words=f"{PROFESSIONS} runner gamer mom mother dad father parent twin photographer dancer athlete captain "

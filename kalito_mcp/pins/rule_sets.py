@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from kalito_mcp.pins import elsewhere, english, lives
+from kalito_mcp.pins import elsewhere, english, lives, work
 from kalito_mcp.pins.rules import PinKind, rule_set
 
-USER_RULES: Final = rule_set((*lives.HOME, *english.RULES, *lives.LIVES))
+USER_RULES: Final = rule_set((*lives.HOME, *english.RULES, *lives.LIVES, *work.RULES))
 """For users."""
 
 PERSON_RULES: Final = rule_set(tuple(rule for rule in USER_RULES.rules if rule.kind != PinKind.CONCEPT))
