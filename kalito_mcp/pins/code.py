@@ -81,11 +81,11 @@ _ASKS_TO_KEEP: Final = lazy(
 )
 _WORD: Final = lazy(r"[A-Za-z][\w.-]{3,}")
 _WHICH: Final = lazy(
-    r"\b(?:the |your |option |number |variant |version )?(?:(first|1st|one|1|a|former)|(second|2nd|two|2|b)|"
-    r"(third|3rd|three|3|c))(?: one| option| version| variant| way| approach| query| command| snippet)?"
+    r"\b(?:the |your |option |number |variant |version )?(?:(first|1st|one|1|(?-i:A)|former)|(second|2nd|two|2|(?-i:B))"
+    r"|(third|3rd|three|3|(?-i:C)))(?: one| option| version| variant| way| approach| query| command| snippet)?"
     r"(?: please| it is|, please)\b"
     r"|\b(?:go with|take|use|keep|prefer|choose|pick|went with) (?:the |your )?(?:option |number |variant |version )?"
-    r"(?:(first|1st|1|a|former)|(second|2nd|2|b|latter)|(third|3rd|3|c))\b(?! \w+ (?:of|in)\b)"
+    r"(?:(first|1st|1|(?-i:A)|former)|(second|2nd|2|(?-i:B)|latter)|(third|3rd|3|(?-i:C)))\b(?! \w+ (?:of|in)\b)"
     r"|^\W*(?:\w+\W+){0,2}(?:the )?(?:(first)|(second)|(third)) one(?=\W*$|[,.!;]| (?:please|it is|then|and)\b)",
     re.IGNORECASE,
 )
@@ -107,15 +107,16 @@ _ONCE: Final = lazy(
     r"\s*(?:[$>%]\s+)?(?:sudo\s+)?(?:"
     r"#|export\b|cd\b|ls\b|cat\b|echo\b|which\b|whoami|mkdir\b|touch\b|rm\b|cp\b|mv\b|ln\b|chmod\b|chown\b|kill\b|pkill\b"
     r"|unzip\b|wget\b|ping\b|dig\b|nslookup\b|df\b|free\b|top\b|ps\b|lsof\b|ss\b|head\b|tail\b|grep\b|man\b|source\b"
-    r"|(?:apt|apt-get|brew|dnf|yum|choco|winget|snap|gem|rustup|nvm|pyenv|pipx?|pip3|conda|poetry|npm|pnpm|yarn|bun|uv|"
-    r"cargo|go|dotnet|composer|code|helm|kubectl krew|npx|xcode-select)\s+(?:\S+\s+)?(?:add|install|i|init|update|"
-    r"upgrade|remove|uninstall|get|use|new|create|cache|tap|config|pip)\b"
+    r"|(?:apt|apt-get|brew|dnf|yum|choco|winget|snap|gem|rustup|nvm|pyenv|pipx?|pip3|python3? -m pip|conda|poetry|npm"
+    r"|pnpm|yarn|bun|uv|cargo|go|dotnet|composer|code|helm|kubectl krew|npx|xcode-select)\s+(?:\S+\s+)?(?:add|install|i"
+    r"|init|update|upgrade|remove|uninstall|get|use|new|create|cache|tap|config|pip|freeze|list|show|search)\b"
     r"|git\s+(?:-\S+\s+)*(?:clone|init|reset|rebase|cherry-pick|revert|checkout|switch|restore|rm|filter-\w+|commit|"
     r"stash|merge|remote|config|add|branch|tag|bisect|reflog|show|diff|blame|log|grep|status|push|pull|fetch|mv)\b"
     r"|kubectl\s+(?:-n \S+\s+)?(?:get|describe|logs?|delete|edit|rollout|cordon|uncordon|drain|scale|exec|create|label|"
     r"explain|config)\b"
     r"|docker\s+(?:\w+\s+)?(?:ps|logs|inspect|rm|rmi|stop|kill|pull|prune|images|exec)\b"
     r"|terraform\s+(?:init|import|state|taint|show|output)\b|systemctl\b|journalctl\b|systemd-\w+|crontab\b|mount\b"
+    r"|sed\s+-i|hash\b|locale-gen|(?:aws|gcloud|az)\s+.{0,40}\b(?:put|create|delete|set|update)\b"
     r"|(?:Copy|Move|Remove|New|Rename|Get|Set|Test|Install|Start|Stop|Restart|Import)-\w+"
     r"|(?:alter|create|drop|update|delete|insert|truncate|grant|revoke|explain|vacuum|set|analyze|reindex)\b"
     r")",
@@ -127,7 +128,22 @@ _OUTPUT: Final = lazy(
     r"|^\s*at \w+[.(]|^\d{4}-\d\d-\d\d|^\+?\$? ?\w+\|",
     re.MULTILINE,
 )
-_COMMANDS: Final = frozenset(("", "sh", "bash", "zsh", "shell", "console", "terminal", "powershell", "sql", "make"))
+_AGAIN: Final = lazy(
+    r"\s*(?:[$>%]\s+)?(?:[A-Z_]+=\S+\s+)*(?:sudo\s+|time\s+|nice(?:\s+-n\s*\d+)?\s+|ionice\s+\S+(?:\s+\d)?\s+){0,3}(?:"
+    r"make|just|task|npm (?:run|test|start)|pnpm (?!add|i\b|install|remove|up)|yarn (?!add|remove|install)|npx|bunx"
+    r"|bun run|uvx?|poetry run|pipenv run|hatch|tox|nox|pytest|python3? -m|python3? \S+\.py|ruff|mypy"
+    r"|cargo (?!add|install|init|new)|go (?:test|build|run|vet)|dotnet (?:test|build|run|publish)|mvn|\./gradlew|gradle"
+    r"|\./mvnw|sbt|mix (?!new|deps)|rake|rails|bundle exec|php artisan|composer run|docker compose|docker-compose"
+    r"|(?:docker|podman) (?:run|build)|kubectl (?:-n \S+ )?(?:apply|top|port-forward)|helm upgrade"
+    r"|terraform (?:plan|apply)|tofu|ansible(?:-playbook)?|fly|flyctl|heroku|vercel|netlify|gcloud|az|gh|adb"
+    r"|aws s3 (?:cp|sync)|xcodebuild|fastlane|rsync|rclone|restic|borg|pg_dump|pg_restore|psql|mysqldump|sqlite3|duckdb"
+    r"|dbt|\\copy|ssh|scp|lftp|curl|http|ffmpeg|gs|latexmk|pandoc|quarto|Rscript|jupyter|hyperfine|parallel|find|for\b|while\b"
+    r"|select|with|copy|tmux|\./|bash \S|sh \S)",
+    re.IGNORECASE,
+)
+"""A line that is part of how somebody works: tests, builds, deploys, copies, queries."""
+_SETS_UP: Final = lazy(r"\s*(?:#|cd\b|export\b|set -|source\b|[A-Z_]+=|[})]|done\b|fi\b)")
+_COMMANDS: Final = frozenset(("", "sh", "bash", "zsh", "shell", "console", "terminal", "powershell", "sql"))
 _SAID_OF_ANY: Final = frozenset(
     "that this with works worked working fixed keep command script query version from after before have first here "
     "it's then them they will when what which just also good great nice perfect thanks need next time code file line "
@@ -232,10 +248,13 @@ def _is_command(block: CodeBlock) -> bool:
 
 
 def _is_run_again(block: CodeBlock) -> bool:
-    """Whether it is whole, and not all of it is run once."""
-    lines = _lines(block)
+    """Whether it is whole, and part of how somebody works: no line of it is run only once."""
+    lines = [line for line in _lines(block) if not _SETS_UP().match(line)]
+    if not lines:
+        return False
     is_whole = not lines[-1].rstrip().endswith(("then", "do", "{", "(", "\\", "|", "..."))
-    return is_whole and any(not line[:1].isspace() and not _ONCE().match(line) for line in lines)
+    begins = [line for line in lines if not line[:1].isspace()]
+    return is_whole and any(map(_AGAIN().match, begins)) and not any(map(_ONCE().match, begins))
 
 
 def _lines(block: CodeBlock) -> list[str]:

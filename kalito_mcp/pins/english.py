@@ -59,7 +59,8 @@ PROFESSIONS: Final = (
 )
 _WORKING_VERBS: Final = (
     "use include provide format add write put run answer reply call commit deploy push ask show give respond explain "
-    "mention send check test return assume suggest recommend speak translate round list quote cite store log"
+    "mention send check test return assume suggest recommend speak translate round list quote cite store log name keep "
+    "load wrap indent sort label sign"
 )
 
 _HEALTH: Final = (

@@ -15,10 +15,16 @@ _DONE: Final = (
     "update upgrade restart rotate encrypt touch edit change accept take"
 )
 _DOING: Final = any_of(_DONE)
+_ROUTINES: Final = "deploy release merge push ship publish bill charge review migrate restart rotate archive"
 _WEEKDAYS: Final = "mondays tuesdays wednesdays thursdays fridays saturdays sundays"
 _THING: Final = r"(?!it\b|this\b|that\b|them\b|these\b|those\b|you\b|him\b|her\b|me\b|us\b)[`\w\"'/.+#-]{2,30}"
 _NOT_A_THING: Final = (
     r"(?!(?:i|you|he|she|it|we|they|this|that|there|these|those|who|which|what|your|his|her|their|someone|everyone)\b)"
+)
+_MATTERS: Final = (
+    "deploys releases reboots merges prices dates times figures tests commits branches backups migrations amounts keys "
+    "logs images tables tasks errors imports exports invoices reviews upgrades restarts numbers units tickets docs "
+    "comments deployments secrets passwords credentials metrics"
 )
 _PLACES: Final = "staging production prod dev host hostname gitlab registry url domain endpoint base dashboard bucket"
 _PLACE: Final = (
@@ -28,7 +34,7 @@ _PLACE: Final = (
 RULES: Final[tuple[PinRule, ...]] = (
     shape(
         PinKind.PREFERENCE,
-        r"\brules? (?:for \w[^:]{0,30}|btw|here|now|from now on)?\s?(?::|is\b)"
+        r"\brules? (?:for \w[^:]{0,30}|btw|here|now|from now(?: on)?)?\s?:"
         r"|\w.{11,}[,.;–-] ?(?:that|this)(?:'s| is) (?:my|our|a|the) (?:\w{1,10} )?rule\b"
         r"|\b(?:my|our|one|two|three|house|project) (?:\w{1,10} )?rules?(?: btw| here)?:",
         words="rule rules rule: rules:",
@@ -40,9 +46,13 @@ RULES: Final[tuple[PinRule, ...]] = (
         rf"|\b{_THING},? (?:we|i) (?:do|use|run|make|write) only (?:with|in|on|for|by)\b"
         rf"|\bi (?:never|always) (?:{any_of('deploy release merge push commit ship store rebase squash edit touch')}"
         r"|(?:run|write|use|change|test|log) (?:raw|any|a|the|my|our|`|\"))"
-        rf"|\bwe {_DOING} (?:on|every) \w{{3,6}}days?\b",
+        rf"|\bwe {_DOING} (?:on|every) \w{{3,6}}days?\b"
+        rf"|\b(?:i|we) {any_of(_ROUTINES)}\b.{{0,30}} (?:every|each|on)(?: other| second)? "
+        r"(?:\w{3,6}days?|night|week|month)\b"
+        rf"|^(?:and |so |but |the |our |all )?{any_of(_MATTERS)}\b(?!\?).{{0,40}}? (?:only|always|never)\b"
+        r"|\banything (?:that|which) .{3,40} (?:only|never|always)\b",
         words="never always only exclusively longer",
-        opening=r"[wW]e \w+(?: \w+)? (?:on|every) \w{3,6}day",
+        opening=r"\b(?:[wW]e|[iI]) \w+ .{0,30}(?:on|every|each) (?:other |second )?\w{3,6}",
     ),
     shape(
         PinKind.PREFERENCE,
@@ -55,9 +65,10 @@ RULES: Final[tuple[PinRule, ...]] = (
     ),
     shape(
         PinKind.PREFERENCE,
-        r"^(?!.*\b(?:use|run|take|do|keep|try) (?:this|that|it|these|those|them|the same)\b)"
-        r"\W*\w.{11,},? (?:from now on|from here on|going forward|in future|in the future)(?: please)?\W*$",
-        opening=r"\b(?:from (?:now|here) on|going forward|in (?:the )?future)\b",
+        r"^(?!(?:this|that|it|these)\b|.*\b(?:use|run|take|do|keep|try) (?:this|that|it|these|those|them|the same)\b)"
+        r"\W*\w.{11,},? (?:from (?:now|here|today|this point)(?: on(?:wards?)?)?|going forward)\b"
+        r"(?! (?:to|until|till|in|it's|it is|the|a|my|we are|i am)\b)",
+        opening=r"\b(?:from (?:now|here|today|this point)|going forward)\b",
     ),
     shape(
         PinKind.DECISION,
@@ -81,6 +92,21 @@ RULES: Final[tuple[PinRule, ...]] = (
     ),
     shape(
         PinKind.PREFERENCE,
+        r"\b(?:please|pls|kindly) (?:stick to|refrain from|keep to|always|never|only) (?!it\b|that\b|this\b|them\b)\w"
+        r"|\b(?:don't|dont|do not) (?:ever )?use (?!it\b|that\b|this\b|them\b|my\b|your\b|the word)[\w`.]+ \w.{3}"
+        r"|\b(?:we shall|i (?:should|would) like (?:us|you) to) (?:use|write|report|round|keep|state|adopt)\b"
+        r"|\bmy (?:fav|favou?rite|usual|standard) (?:[\w-]{1,12} ){0,2}(?:cmd|command|query|script|shortcut) is\b"
+        r"|^[\w.-]{0,20}\d[\w.-]{0,8} is the (?:only|main|real|official) \w",
+        words="please pls kindly Please dont don't cmd command query script shortcut shall only main official",
+        phrase=" like us to",
+    ),
+    shape(
+        PinKind.DECISION,
+        r"^(?:ok,? |then |so |right,? )?(?-i:[A-Z][\w.+#-]{5,20}) it is(?=\W*$|[,.!;])",
+        phrase=" it is",
+    ),
+    shape(
+        PinKind.PREFERENCE,
         r"\bi want (?!to\b|it\b|you\b|him\b|them\b|out\b|some|an? )(?:[\w'`.+#-]{2,20} ){1,6}?"
         r"(?:only|in every|in all|everywhere|not \w|never|without)\b",
         phrase=" want ",
@@ -89,7 +115,7 @@ RULES: Final[tuple[PinRule, ...]] = (
         PinKind.PREFERENCE,
         r"\w.{14,}[,.;:–-] ?(?:please )?(?:write (?:that|this|it) down|remember (?:that|this|it)"
         r"|keep (?:that|this|it) in mind|don't forget (?:that|this|it))\W*$"
-        r"|^(?:please |and |ok,? |so )?(?:remember|note|fyi|for the record)(?::|,) ?\w.{9}",
+        r"|^(?:please |and |ok,? |so )?(?:remember|note|fyi|for the record): ?\w.{9}",
         words="remember Remember note Note fyi FYI record down forget mind remember: Remember: note: Note:",
         phrase="emember:",
     ),

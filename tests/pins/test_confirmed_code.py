@@ -10,8 +10,8 @@ from kalito_mcp.domain.records import NewMessage, Origin, Role
 from tests.scripted import CountedIds, ScriptedClock
 
 pytestmark = pytest.mark.anyio
-ANSWER = "Clear the cache first.\n\n```sh\nnpm cache clean --force\nnpm ci\n```\nThat usually helps."
-PIN = "sh: npm cache clean --force\nnpm ci"
+ANSWER = "Clear the cache first.\n\n```sh\nnpm run clean\nnpm run build\n```\nThat usually helps."
+PIN = "sh: npm run clean\nnpm run build"
 
 
 @pytest.fixture
@@ -143,9 +143,9 @@ async def test_commands_that_were_asked_for_to_be_kept_are_pinned_and_follow_wha
     await memory.settled()
     assert await pins(memory) == [PIN]
     await memory.update_memory(
-        answered.message_ids[1], {"text": ANSWER.replace("npm ci", "npm test")}, expected_revision=1
+        answered.message_ids[1], {"text": ANSWER.replace("npm run build", "npm run all")}, expected_revision=1
     )
-    assert await pins(memory) == [PIN.replace("npm ci", "npm test")]
+    assert await pins(memory) == [PIN.replace("npm run build", "npm run all")]
 
 
 async def test_of_two_proposals_the_one_that_is_named_is_pinned(memory: Memory) -> None:
@@ -187,8 +187,8 @@ async def test_a_pin_of_confirmed_code_goes_and_comes_with_the_answer_that_it_qu
     await memory.restore(answered.message_ids[0])
     assert await pins(memory) == [PIN]
     await memory.update_memory(
-        answered.message_ids[0], {"text": ANSWER.replace("npm ci", "npm test")}, expected_revision=3
+        answered.message_ids[0], {"text": ANSWER.replace("npm run build", "npm run all")}, expected_revision=3
     )
-    assert await pins(memory) == [PIN.replace("npm ci", "npm test")]
+    assert await pins(memory) == [PIN.replace("npm run build", "npm run all")]
     await memory.purge([answered.message_ids[0]])
     assert await pins(memory) == []
