@@ -37,6 +37,12 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are processors: many tests wait for another process."""
+    del config
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

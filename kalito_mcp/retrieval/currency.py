@@ -163,23 +163,29 @@ def newest_alike(hits: Sequence[Hit], question: Question) -> list[Hit]:
     """The hits with the newest one first of those that a person said, or that are no messages, and that match about as
     well as the first, or less well but tell of a change in what is asked. For questions about what is so: people change
     their minds, and say it in other words."""
-    best, asked = hits[0].score, set(question.terms)
+    first, asked = hits[0], set(question.terms)
     alike = [
         one
         for one in hits
         if one.role in _SAYING
         and one.superseded_by is None
-        and (one.score >= _ALIKE * best or (one.score >= _CHANGED * best and _tells_of_change(one.text, asked)))
+        and (first.role not in _SAYING or (one.created_at, one.key) >= (first.created_at, first.key))
+        and (
+            one.score >= _ALIKE * first.score
+            or (one.score >= _CHANGED * first.score and _tells_of_change(one.text[:_MOST_READ], asked))
+        )
     ]
     newest = max(alike, key=lambda one: (one.created_at, one.key), default=None)
-    if newest is None or newest is hits[0]:
+    if newest is None or newest is first:
         return list(hits)
-    return [replace(newest, score=best), *(one for one in hits if one is not newest)]
+    return [replace(newest, score=first.score), *(one for one in hits if one is not newest)]
 
 
 def _tells_of_change(text: str, asked: set[str]) -> bool:
     """Whether a sentence with a word of the question, or the one after it, tells of a change."""
-    sentences = split_sentences(text[:_MOST_READ])
+    if _CHANGE.search(text) is None:
+        return False
+    sentences = split_sentences(text)
     return any(
         not asked.isdisjoint(terms(one)) and _CHANGE.search(f"{one} {after}") is not None
         for one, after in zip(sentences, [*sentences[1:], ""], strict=True)

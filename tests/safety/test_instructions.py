@@ -140,8 +140,8 @@ def test_any_text_has_an_answer(text: str) -> None:
 @pytest.mark.bulk
 @pytest.mark.parametrize(
     "unit",
-    ["ignore ", "a", " ", "\n ", "a b ", "do not tell ", "http://a/", " ,send send", "a0b", "QUJDQUJDQUJDQUJDQUJDQUJD ",
-     "a\u0327\u0301", "忽略之", "aа", "curl x ", "send password ", "if the user "],
+    ["ignore ", "a", "\n ", "do not tell ", "http://a/", " ,send send", "QUJDQUJDQUJDQUJDQUJDQUJD ", "a\u0327\u0301",
+     "忽略之", "aа", "if the user "],
 )  # fmt: skip
 def test_a_megabyte_of_anything_is_read_to_its_end(unit: str) -> None:
     # Quadratic work would not end within the time limit of a test.

@@ -130,7 +130,7 @@ def test_however_the_bytes_are_cut_each_request_is_answered_once(tmp_path: Path,
 @pytest.mark.parametrize("era", ERAS)
 def test_whenever_the_host_closes_stdin_what_it_asked_before_is_answered_once(tmp_path: Path, era: str) -> None:
     lines = conversation(era)
-    for count in range(4 * ERAS.index(era), len(lines), 8):
+    for count in range(3 + 6 * ERAS.index(era), len(lines), 12):
         with served(tmp_path / f"{count}.db") as wire:
             wire.send(*lines[:count])
             wire.close_stdin()

@@ -425,7 +425,7 @@ async def test_readers_at_once_see_whole_states_while_another_process_writes(tmp
         async with anyio.create_task_group() as tasks:
             for _ in range(4):
                 tasks.start_soon(look)
-            for number in range(25):
+            for number in range(10):
                 record_id = writer.ids[number * 7 % len(writer.ids)]
                 await writer.edit(record_id, text=f"{WORDS[(number + 1) % 5]} " * (number % 5 + 1))
                 await writer.write(SCOPES[number % 2], "ferry moss", details={"tags": ["trip"]})
