@@ -21,7 +21,7 @@ from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import ScannedRecord
 from kalito_mcp.ports.store import Store
-from kalito_mcp.text.identifiers import identifier_key, identifier_keys, may_contain
+from kalito_mcp.text.identifiers import identifier_key, identifier_keys, is_written_in, may_contain
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.repetition import key_of_identifier
 from kalito_mcp.text.subject import parse_subject
@@ -120,13 +120,17 @@ def _matcher(request: ForgetRequest) -> Matcher:
             )
         matchers.append(subject.is_in)
     if request.identifier is not None:
-        key = identifier_key(request.identifier)
-        if len(key) < _MIN_IDENTIFIER or key not in identifier_keys(request.identifier):
+        key, written = identifier_key(request.identifier), request.identifier.strip()
+        is_known = key in identifier_keys(written)
+        if len(key) < _MIN_IDENTIFIER or not (is_known or len(written.split()) == 1):
             raise InvalidInput(
-                f"identifier={request.identifier[:80]!r} is not one; nothing was changed. Send one number, key, email "
-                f"or word of at least {_MIN_IDENTIFIER} characters, or about for a subject"
+                f"identifier={request.identifier[:80]!r} is not one; nothing was changed. Send one number, key, email, "
+                f"path or word of at least {_MIN_IDENTIFIER} characters, or about for a subject"
             )
-        matchers.append(lambda text: may_contain(text, key) and key in identifier_keys(text))
+        if is_known:
+            matchers.append(lambda text: may_contain(text, key) and key in identifier_keys(text))
+        else:
+            matchers.append(lambda text: is_written_in(written, text))
     if not matchers:
         raise InvalidInput("send about or identifier")
     return lambda text: any(is_match(text) for is_match in matchers)

@@ -50,6 +50,12 @@ _CHANGE: Final = re.compile(
 )
 """Words that tell of a change. English."""
 
+_OF_THE_PERSON: Final = re.compile(
+    r"\b(?:i|i'm|me|my|mine|we|we're|us|our|ours|the user|the user's|now|current(?:ly)?|at the moment|these days)\b",
+    re.IGNORECASE,
+)
+"""Asked by the person, or of today: others are asked about by name for what happened to them."""
+
 _MOST_READ: Final = 2_000
 _SAYING: Final = frozenset({None, Role.USER})
 _LEFT_OVER: Final = 3
@@ -163,6 +169,8 @@ def newest_alike(hits: Sequence[Hit], question: Question) -> list[Hit]:
     """The hits with the newest one first of those that a person said, or that are no messages, and that match about as
     well as the first, or less well but tell of a change in what is asked. For questions about what is so: people change
     their minds, and say it in other words."""
+    if not _OF_THE_PERSON.search(question.query.words):
+        return list(hits)
     first, asked = hits[0], set(question.terms)
     alike = [
         one

@@ -4,6 +4,7 @@
 part of a longer identifier is another one.
 """
 
+import re
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import lru_cache
@@ -31,6 +32,13 @@ def identifier_key(identifier: str) -> str:
 def may_contain(text: str, key: str) -> bool:
     """Whether the characters of the identifier follow one another in the text. Quicker than `identifier_keys`."""
     return key in compact(text)
+
+
+def is_written_in(identifier: str, text: str) -> bool:
+    """Whether the text has these characters, in plain letters, and not within a longer word or path. For what has no
+    key of its own: a path, the address of a page."""
+    sought = re.escape(plain_letters(identifier))
+    return re.search(rf"(?<![\w/]){sought}(?![\w/]|[.:?=&#-]\w)", plain_letters(text)) is not None
 
 
 def identifier_keys(text: str) -> frozenset[str]:

@@ -294,6 +294,19 @@ async def test_an_identifier_is_found_however_it_is_written(tmp_path: Path, era:
         assert recorded["hidden"] == recorded["message_ids"]
 
 
+async def test_a_path_or_an_address_is_found_as_it_is_written(tmp_path: Path, era: str) -> None:
+    async with served(tmp_path / "memory.db", era) as host:
+        texts = [
+            "The hook is api.acme.example/v2/events.",
+            "We call API.acme.example/v2/events each night.",
+            "The old one was api.acme.example/v2/events/all.",
+            "Its host is api.acme.example.",
+        ]
+        await host.call("record_messages", session_id="s", messages=[{"role": "user", "text": one} for one in texts])
+        preview = await host.facts("forget", identifier="api.acme.example/v2/events", purge=True)
+        assert preview["found"] == ["msg_1", "msg_2"]
+
+
 async def test_what_names_nothing_or_everything_is_refused_in_words(tmp_path: Path, era: str) -> None:
     async with served(tmp_path / "memory.db", era) as host:
         texts = [f"The oboe lesson {place} was on a Monday." for place in range(30)]

@@ -107,7 +107,7 @@ REHEARSAL = (
 
 @pytest.mark.parametrize(
     ("query", "place"),
-    [("When is the rehearsal with the Lisbon choir?", 2), ("When was the rehearsal with the Lisbon choir?", 0)],
+    [("When is our rehearsal with the Lisbon choir?", 2), ("When was our rehearsal with the Lisbon choir?", 0)],
 )
 async def test_a_later_word_of_a_change_comes_before_what_matches_better(
     store: SqliteStore, query: str, place: int
