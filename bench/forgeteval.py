@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,7 @@ from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import Hit, SearchRequest
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
 
@@ -81,8 +83,9 @@ class Adapter:
     def purge(self, query: str) -> None:
         """Erase everything with the identifier of the query; without one, the best hit and its exact duplicates."""
         for identifier in _IDENTIFIER.findall(query):
-            if self._forget_matching(ForgetRequest(identifier=identifier, is_purge=True)):
-                return
+            with suppress(InvalidInput):  # a sign that has a digit or an @ beside it
+                if self._forget_matching(ForgetRequest(identifier=identifier, is_purge=True)):
+                    return
         found = self._hits(query, _PURGED)
         self._forget([hit for hit in found if hit.text == found[0].text], is_purge=True)
 
