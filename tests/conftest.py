@@ -21,7 +21,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 # How long an example takes says more about the machine's other work than about the code. Under coverage an example
 # costs twice; who looks for a counterexample runs `pytest --hypothesis-profile thorough`.
-hypothesis.settings.register_profile("steady", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("steady", deadline=None, max_examples=30)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("steady")
 

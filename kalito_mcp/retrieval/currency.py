@@ -16,7 +16,6 @@ from kalito_mcp.facts.attributes import asking_words
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.text.analysis import stem, terms, words
 from kalito_mcp.text.languages import ENGLISH
-from kalito_mcp.text.sentences import split_sentences
 
 _PAST: Final = re.compile(
     r"\b(?:before|used to|previous(?:ly)?|former(?:ly)?|earlier|in the past|originally|initially|at first|back then|"
@@ -37,26 +36,6 @@ _ALIKE: Final = 0.8
 """Share of the best score from which on a newer hit answers a question about what is so. 60 and 70 % put more wrong
 hits first (`bench.personal`, `bench.changes`)."""
 
-_CHANGED: Final = 0.4
-"""The same for a newer hit that tells of a change."""
-
-_CHANGE: Final = re.compile(
-    r"\b(?:now(?! (?:that|i|we|and then)\b)|from (?:today|now|here)|as of|no longer|any ?more|instead|switched|swapped|"
-    r"moved (?:in|into|to|back|out)|took over|taken over|replaced|changed?|these days|cut (?:down )?to|gone (?:up|off)|"
-    r"going up|went (?:up|down)|scratch that|correction|cancell?ed|postponed|pushed (?:back|to)|extension|extended|"
-    r"settled|gave up|given up|quit|retired|cutover|upgraded|migrated|became|turned into|renamed|instead of|"
-    r"new (?:job|boss|flat|place|house|phone|car|number|address|plan|date|time|name|rule|rules|school|team))\b",
-    re.IGNORECASE,
-)
-"""Words that tell of a change. English."""
-
-_OF_THE_PERSON: Final = re.compile(
-    r"\b(?:i|i'm|me|my|mine|we|we're|us|our|ours|the user|the user's|now|current(?:ly)?|at the moment|these days)\b",
-    re.IGNORECASE,
-)
-"""Asked by the person, or of today: others are asked about by name for what happened to them."""
-
-_MOST_READ: Final = 2_000
 _SAYING: Final = frozenset({None, Role.USER})
 _LEFT_OVER: Final = 3
 """Words of a text, besides the outdated ones, that state nothing of their own: and, so, by the way."""
@@ -165,39 +144,14 @@ def ordered(hits: Sequence[Hit], current: Mapping[int, Hit], currency: Currency)
     return placed
 
 
-def newest_alike(hits: Sequence[Hit], question: Question) -> list[Hit]:
+def newest_alike(hits: Sequence[Hit]) -> list[Hit]:
     """The hits with the newest one first of those that a person said, or that are no messages, and that match about as
-    well as the first, or less well but tell of a change in what is asked. For questions about what is so: people change
-    their minds, and say it in other words."""
-    if not _OF_THE_PERSON.search(question.query.words):
+    well as the first. For questions about what is so: people change their minds, and say it in other words."""
+    alike = [one for one in hits if one.role in _SAYING and one.score >= _ALIKE * hits[0].score]
+    newest = max((one for one in alike if one.superseded_by is None), key=lambda one: one.created_at, default=None)
+    if newest is None or newest is hits[0]:
         return list(hits)
-    first, asked = hits[0], set(question.terms)
-    alike = [
-        one
-        for one in hits
-        if one.role in _SAYING
-        and one.superseded_by is None
-        and (first.role not in _SAYING or (one.created_at, one.key) >= (first.created_at, first.key))
-        and (
-            one.score >= _ALIKE * first.score
-            or (one.score >= _CHANGED * first.score and _tells_of_change(one.text[:_MOST_READ], asked))
-        )
-    ]
-    newest = max(alike, key=lambda one: (one.created_at, one.key), default=None)
-    if newest is None or newest is first:
-        return list(hits)
-    return [replace(newest, score=first.score), *(one for one in hits if one is not newest)]
-
-
-def _tells_of_change(text: str, asked: set[str]) -> bool:
-    """Whether a sentence with a word of the question, or the one after it, tells of a change."""
-    if _CHANGE.search(text) is None:
-        return False
-    sentences = split_sentences(text)
-    return any(
-        not asked.isdisjoint(terms(one)) and _CHANGE.search(f"{one} {after}") is not None
-        for one, after in zip(sentences, [*sentences[1:], ""], strict=True)
-    )
+    return [replace(newest, score=hits[0].score), *(one for one in hits if one is not newest)]
 
 
 def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:

@@ -42,7 +42,7 @@ async def newest_first(
     currency = Currency(facts, question)
     is_first = bool(page) and not before and not answers and currency.asks_present
     if not facts:
-        return newest_alike(page, question) if is_first else list(page), len(page)
+        return newest_alike(page) if is_first else list(page), len(page)
     brought_before: set[int | None] = set()
     if before:
         brought_before = {fact.current_key for key in earlier for fact in facts.get(key, ())}
@@ -59,7 +59,7 @@ async def newest_first(
     states = {**facts, **(await view.facts.of_records(missing) if missing else {})}
     labels = Currency(states, question)
     labelled = [labels.labelled(hit) for hit in placed]
-    return newest_alike(labelled, question) if is_first else labelled, taken
+    return newest_alike(labelled) if is_first else labelled, taken
 
 
 async def answering(

@@ -95,22 +95,3 @@ async def test_pages_have_every_hit_once(store: SqliteStore) -> None:
     assert found[0] == keys[-1]
     assert sorted(found) == sorted(set(found))
     assert set(found) == set(keys)
-
-
-REHEARSAL = (
-    "On Tuesdays I have a rehearsal with the Lisbon choir, and each Tuesday the tram is late.",
-    "The soup was good.",
-    "The Lisbon choir sings on Thursdays now, half an hour later.",
-    "The new job is fine. I bought a coffee in Lisbon Street.",
-)
-
-
-@pytest.mark.parametrize(
-    ("query", "place"),
-    [("When is our rehearsal with the Lisbon choir?", 2), ("When was our rehearsal with the Lisbon choir?", 0)],
-)
-async def test_a_later_word_of_a_change_comes_before_what_matches_better(
-    store: SqliteStore, query: str, place: int
-) -> None:
-    keys = await remember(store, *REHEARSAL)
-    assert (await hits(store, query))[0].key == keys[place]
