@@ -35,7 +35,7 @@ RULES: Final[tuple[PinRule, ...]] = (
     shape(
         PinKind.PREFERENCE,
         r"\brules? (?:for \w[^:]{0,30}|btw|here|now|from now(?: on)?)?\s?:"
-        r"|\w.{11,}[,.;–-] ?(?:that|this)(?:'s| is) (?:my|our|a|the) (?:\w{1,10} )?rule\b"
+        r"|^.{12,400}?[,.;–-] ?(?:that|this)(?:'s| is) (?:my|our|a|the) (?:\w{1,10} )?rule\b"
         r"|\b(?:my|our|one|two|three|house|project) (?:\w{1,10} )?rules?(?: btw| here)?:",
         words="rule rules rule: rules:",
     ),
@@ -66,7 +66,7 @@ RULES: Final[tuple[PinRule, ...]] = (
     shape(
         PinKind.PREFERENCE,
         r"^(?!(?:this|that|it|these)\b|.*\b(?:use|run|take|do|keep|try) (?:this|that|it|these|those|them|the same)\b)"
-        r"\W*\w.{11,},? (?:from (?:now|here|today|this point)(?: on(?:wards?)?)?|going forward)\b"
+        r".{12,400}?,? (?:from (?:now|here|today|this point)(?: on(?:wards?)?)?|going forward)\b"
         r"(?! (?:to|until|till|in|it's|it is|the|a|my|we are|i am)\b)",
         opening=r"\b(?:from (?:now|here|today|this point)|going forward)\b",
     ),
@@ -113,7 +113,7 @@ RULES: Final[tuple[PinRule, ...]] = (
     ),
     shape(
         PinKind.PREFERENCE,
-        r"\w.{14,}[,.;:–-] ?(?:please )?(?:write (?:that|this|it) down|remember (?:that|this|it)"
+        r"^.{15,400}?[,.;:–-] ?(?:please )?(?:write (?:that|this|it) down|remember (?:that|this|it)"
         r"|keep (?:that|this|it) in mind|don't forget (?:that|this|it))\W*$"
         r"|^(?:please |and |ok,? |so )?(?:remember|note|fyi|for the record): ?\w.{9}",
         words="remember Remember note Note fyi FYI record down forget mind remember: Remember: note: Note:",
@@ -143,7 +143,7 @@ RULES: Final[tuple[PinRule, ...]] = (
     ),
     shape(
         PinKind.DECISION,
-        r"\w.{14,}[,;–-] ?(?:it's |that's |so )?(?:decided|settled)\W*$"
+        r"^.{15,400}?[,;–-] ?(?:it's |that's |so )?(?:decided|settled)\W*$"
         r"|\bwe(?:'ll)? (?:stay|stick) with (?!it\b|this\b|that\b|them\b|you\b|him\b|her\b|our\b)\w"
         r"|\bi(?:'ll)? (?:stay|stick) with [`A-Za-z][\w`.+#-]+ (?:\+|and|for|as|in|instead|over) ",
         words="decided settled stay stick",
