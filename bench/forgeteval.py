@@ -83,7 +83,7 @@ class Adapter:
     def purge(self, query: str) -> None:
         """Erase everything with the identifier of the query; without one, the best hit and its exact duplicates."""
         for identifier in _IDENTIFIER.findall(query):
-            with suppress(InvalidInput):  # a sign that has a digit or an @ beside it
+            with suppress(InvalidInput):  # the pattern also finds what is no identifier, such as "@)"
                 if self._forget_matching(ForgetRequest(identifier=identifier, is_purge=True)):
                     return
         found = self._hits(query, _PURGED)

@@ -26,7 +26,7 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1_0
 hypothesis.settings.load_profile("steady")
 
 
-_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108
+_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - pytest makes folders of its own below it
 _ROOM_BYTES: Final = 4 << 30
 
 

@@ -240,7 +240,10 @@ def _confirming(text: str) -> tuple[list[str], bool]:
 def _place(sentence: str) -> int | None:
     """Which of several proposals is chosen, from 0."""
     match = _WHICH().search(sentence)
-    return None if match is None or match.lastindex is None else (match.lastindex - 1) % 3
+    if match is None or match.lastindex is None:
+        return None
+    # Each shape has three groups: one for the first proposal, one for the second, one for the third.
+    return (match.lastindex - 1) % 3
 
 
 def _is_command(block: CodeBlock) -> bool:

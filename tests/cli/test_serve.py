@@ -58,7 +58,7 @@ def can_listen(host: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("transport", ["http"])
+@pytest.mark.parametrize("transport", ["http", "sse"])
 def test_a_port_that_is_taken_is_said_so_in_one_line(tmp_path: Path, transport: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -71,10 +71,15 @@ def test_a_port_that_is_taken_is_said_so_in_one_line(tmp_path: Path, transport: 
     )
 
 
-@pytest.mark.parametrize(("transport", "kind"), [("stdio", "below a file"), ("http", "no database")])
+@pytest.mark.parametrize(
+    ("transport", "kind"), [("stdio", "below a file"), ("http", "no database"), ("sse", "a folder")]
+)
 def test_a_database_that_cannot_be_opened_is_said_so_in_one_line(tmp_path: Path, transport: str, kind: str) -> None:
     path = tmp_path / "memory.db"
-    path.write_bytes(b"Dear diary, " * 1000)
+    if kind == "a folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"Dear diary, " * 1000)
     database = path / "memory.db" if kind == "below a file" else path
     outcome = serve("--transport", transport, "--port", "0", KALITO_DATABASE=str(database), **COVERED)
     assert (outcome.returncode, outcome.stdout) == (1, "")
@@ -88,6 +93,7 @@ def test_a_database_that_cannot_be_opened_is_said_so_in_one_line(tmp_path: Path,
     [
         ({"KALITO_LOG": "loud"}, "KALITO_LOG='loud' is not a level; use one of CRITICAL"),
         ({"KALITO_CONTXT_TOKEN_LIMIT": "5"}, "did you mean 'KALITO_CONTEXT_TOKEN_LIMIT'?"),
+        ({"KALITO_TOKENS_COUNTER": "abacus"}, "abacus"),
     ],
 )
 def test_a_wrong_setting_is_said_so_in_one_line(tmp_path: Path, environment: dict[str, str], words: str) -> None:
