@@ -217,7 +217,7 @@ def _subjects(words: str, me: str) -> list[str]:
     """Whom the words before the verb mean: several for `Ann and Ben`, none for a pronoun."""
     lowered = words.lower().strip(" ,")
     bare = lowered.removeprefix("the ")
-    if bare in _FIRST or bare.split()[0] in ("i", "we") or _WITHIN().fullmatch(words.strip(" ,")):
+    if bare in _FIRST or bare.partition(" ")[0] in ("i", "we") or _WITHIN().fullmatch(words.strip(" ,")):
         return [me]
     first, _, rest = lowered.partition(" ")
     if bare in _NOBODY or first in _NOBODY:
