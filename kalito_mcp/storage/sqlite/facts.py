@@ -41,9 +41,9 @@ FROM superseded_records s JOIN records r ON r.key = s.record_key JOIN records n 
 WHERE s.record_key IN (SELECT value FROM json_each(:keys)) ORDER BY r.key, s.ordered_at
 """
 _IN_SCOPE: Final = """
-    f.agent_key = :agent_key AND (:project IS NULL OR f.project_key = 0 OR f.project_key = (
-        SELECT key FROM projects WHERE owner = :owner AND id = :project
-    )) AND (:session IS NULL OR f.session_key = (SELECT key FROM sessions WHERE owner = :owner AND id = :session))
+    f.agent_key = :agent_key AND f.project_key IN (
+        SELECT 0 UNION ALL SELECT key FROM projects WHERE owner = :owner AND (:project IS NULL OR id = :project)
+    ) AND (:session IS NULL OR f.session_key = (SELECT key FROM sessions WHERE owner = :owner AND id = :session))
 """
 SELECT_CURRENT: Final = f"""
 SELECT {STATED_COLUMNS}
