@@ -75,7 +75,7 @@ class Recaller:
         return Recalled(
             hits=hits,
             neighbours=[
-                replace(one, project=None if one.project == scope.project else one.project)
+                replace(one, project=None) if one.project is not None and one.project == scope.project else one
                 for one in neighbours
                 if is_new(one) and _is_shown(one, include)
             ],

@@ -75,7 +75,7 @@ class Collector:
                 return
             candidate = scored.candidate
             statement = candidate.name, self._words_of(scored) if candidate.type in _COLLAPSIBLE else frozenset[str]()
-            earlier = next((at for at, before in enumerate(self._statements) if _is_same(statement, before)), None)
+            earlier = _place_of_same(statement, self._statements)
             if earlier is None:
                 self.hits.append(scored)
                 self._statements.append(statement)
@@ -134,17 +134,20 @@ def best_first(scored: ScoredCandidate) -> tuple[float, int]:
     return -scored.score, -scored.candidate.key
 
 
-def _is_same(one: _Statement, other: _Statement) -> bool:
-    """Whether the same speaker says the same."""
-    return one[0] == other[0] and _are_nearly_equal(one[1], other[1])
+def _place_of_same(statement: _Statement, earlier: Sequence[_Statement]) -> int | None:
+    """The place of the first statement by the same speaker with nearly the same words; no words equal nothing."""
+    speaker, words = statement
+    if not words:
+        return None
+    size, least = len(words), _SAME_FROM * len(words)
+    for place, (name, said) in enumerate(earlier):
+        # Most differ too much in size: that is seen without comparing the words.
+        is_near = least <= len(said) and _SAME_FROM * len(said) <= size
+        if is_near and name == speaker and len(words & said) >= _SAME_FROM * len(words | said):
+            return place
+    return None
 
 
 def _contains(words: frozenset[str], part: frozenset[str]) -> bool:
     """Whether nearly all words of the part, which has one, are among the words."""
     return len(words & part) >= _SAME_FROM * len(part) > 0
-
-
-def _are_nearly_equal(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two sets of words are nearly equal; an empty one equals none."""
-    least, most = sorted((len(one), len(other)))
-    return least >= _SAME_FROM * most > 0 and len(one & other) >= _SAME_FROM * len(one | other)

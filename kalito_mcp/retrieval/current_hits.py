@@ -53,8 +53,8 @@ async def newest_first(
         view, scope, own, currency, request, known={*earlier, *brought_before, *(hit.key for hit in (*answers, *page))}
     )
     placed = ordered(own, current, currency)[: request.k]
-    shown = {hit.key for hit in placed}
-    taken = next((n for n, hit in enumerate(page) if hit in own and hit.key not in shown), len(page))
+    unshown = {hit.key for hit in own} - {hit.key for hit in placed}
+    taken = next((n for n, hit in enumerate(page) if hit.key in unshown), len(page))
     missing = [hit.key for hit in placed if hit.key not in facts]
     states = {**facts, **(await view.facts.of_records(missing) if missing else {})}
     labels = Currency(states, question)

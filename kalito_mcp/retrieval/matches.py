@@ -57,6 +57,7 @@ class Matches:
         self._index = index
         self._word_counts = records.word_counts
         self._in_languages: dict[str, NDArray[np.bool_]] = {}
+        self._of_masks: dict[int, Sequence[str]] = {}
         self._in_scope = None if in_scope.all() else in_scope
         self.masks: Final = np.zeros(records.count + 1, np.uint64)
         self.lexical: Final = np.zeros(records.count, np.float32)
@@ -91,9 +92,13 @@ class Matches:
         """The places of the records that contain something of the question, ascending."""
         return np.flatnonzero(self.masks[:-1] != 0)
 
-    def terms_in(self, mask: int) -> list[str]:
-        """The terms whose bits are set."""
-        return [term for bit, term in enumerate(self.terms) if mask >> bit & 1]
+    def terms_in(self, mask: int) -> Sequence[str]:
+        """The terms whose bits are set, in order."""
+        found = self._of_masks.get(mask)
+        if found is None:  # few records differ in it
+            contained = [term for bit, term in enumerate(self.terms) if mask >> bit & 1]
+            found = self._of_masks[mask] = contained
+        return found
 
     def has_hyponym(self, mask: int) -> bool:
         """Whether the record of this mask contains a hyponym."""

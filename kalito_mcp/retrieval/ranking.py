@@ -52,6 +52,11 @@ def _words_and_stems(name: str) -> frozenset[str]:
     return frozenset(found).union(map(stem, found))
 
 
+@lru_cache(maxsize=1_024)
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(words(name))
+
+
 class Ranker:
     """Scores the candidates at `places`. The similarities to the query's vector are by place."""
 
@@ -105,7 +110,7 @@ class Ranker:
         """These candidates, each ranked once, with their final scores, in no order. `read` has the record of each."""
         self._add_answers(chosen, read)
         texts = [words(one.text) for one in read]
-        names = [words(one.name) if one.name else [] for one in read]
+        names = [_words(one.name) if one.name else () for one in read]
         spelling = np.zeros(len(read))
         if self._spelling:
             spelling = self._spelling * np.array(features.spelling(self._question, texts, names))
@@ -132,11 +137,11 @@ class Ranker:
         found = {name: float(values[at] * (style if name in _STYLE else 1.0)) for name, values in self._parts.items()}
         return {name: part for name, part in (found | {"spelling": spelling}).items() if part}
 
-    def terms(self, at: int) -> list[str]:
+    def terms(self, at: int) -> Sequence[str]:
         """The terms of the question that a candidate contains."""
         return self._matches.terms_in(self._mask(at))
 
-    def neighbour_terms(self, at: int) -> list[str]:
+    def neighbour_terms(self, at: int) -> Sequence[str]:
         """The terms that the turns around a candidate contain."""
         return self._matches.terms_in(self._neighbourhood.neighbour_terms(at))
 

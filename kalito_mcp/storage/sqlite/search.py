@@ -13,6 +13,7 @@ from kalito_mcp.ports.search import SearchIndex
 
 if TYPE_CHECKING:
     from kalito_mcp.storage.sqlite.record_columns import AgentColumns
+    from kalito_mcp.storage.sqlite.search_index import SqliteSearchIndex
 
 SELECT_AGENT: Final = "SELECT key, NULL FROM agents WHERE owner = :owner AND id = :agent"
 SELECT_SESSION_AGENT: Final = """
@@ -52,6 +53,8 @@ class SearchQueries:
     def __init__(self, connection: aiosqlite.Connection, caches: ColumnCaches) -> None:
         self._connection = connection
         self._caches = caches
+        self._opened: dict[Scope, SqliteSearchIndex | None] = {}
+        """The index of each scope, as long as the view is open."""
 
     async def in_index(self, scope: Scope, work: Callable[[SearchIndex], T]) -> T | None:
         """The result of `work` on the index of the scope; see the port."""
@@ -60,6 +63,12 @@ class SearchQueries:
         return found
 
     def _run(self, scope: Scope, work: Callable[[SearchIndex], T]) -> T | None:
+        if scope not in self._opened:
+            self._opened[scope] = self._open(scope)
+        index = self._opened[scope]
+        return None if index is None else work(index)
+
+    def _open(self, scope: Scope) -> "SqliteSearchIndex | None":
         from kalito_mcp.storage.sqlite.search_index import SqliteSearchIndex  # noqa: PLC0415 - numpy loads when first needed
 
         connection: sqlite3.Connection = self._connection._conn
@@ -78,4 +87,4 @@ class SearchQueries:
         asked = {"owner": scope.owner, "project": scope.project}
         projects = [key for [key] in connection.execute(SELECT_PROJECT, asked)] if scope.project is not None else None
         columns = self._caches.of(agent_key)
-        return work(SqliteSearchIndex(connection, columns, agent_key, session_key=session_key, project_keys=projects))
+        return SqliteSearchIndex(connection, columns, agent_key, session_key=session_key, project_keys=projects)
