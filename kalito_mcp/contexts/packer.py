@@ -13,11 +13,12 @@ headings.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from kalito_mcp.contexts import render
-from kalito_mcp.contexts.passages import HIT_CHARS, Turn, passages, turns
+from kalito_mcp.contexts.history import History
+from kalito_mcp.contexts.passages import HIT_CHARS, Turn, turns
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
@@ -136,9 +137,10 @@ class Packer:
         for_last = self._counter.count(last) + self._newline if last else 0
         allowance -= for_last
         older = turns(parts.hits, parts.neighbours, parts.query)
+        history = History(older, parts.session_id, self._zone, lambda line: self._counter.count(line) + self._newline)
         is_recounted = False
         while True:
-            packing = self._try_pack(parts, older, allowance)
+            packing = self._try_pack(parts, history, allowance)
             if packing is not None:
                 context = self._render(
                     parts, packing, older, frame, max_tokens, as_json=as_json, has_last_line=for_last > 0
@@ -215,8 +217,8 @@ class Packer:
         )
         return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
 
-    def _try_pack(self, parts: ContextParts, older: Sequence[Turn], allowance: int) -> _Packing | None:
-        packing = _Packing(left=allowance)
+    def _try_pack(self, parts: ContextParts, history: History, allowance: int) -> _Packing | None:
+        packing, older = _Packing(left=allowance), history.turns
         pins = self._needed(
             render.PINS_HEADING,
             (render.pin_piece(one, self._zone) for one in parts.pins),
@@ -230,7 +232,7 @@ class Packer:
         if older:
             summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
             hits = sum(turn.is_hit for turn in older)
-            self._take_passages(packing, older[:hits], parts.session_id, reserved=known + pins + summaries)
+            self._take_passages(packing, history, hits, reserved=known + pins + summaries)
         self._take_known(packing, sure, reserved=pins)
         self._take_each(
             packing,
@@ -252,7 +254,7 @@ class Packer:
             # A gap in the conversation would mislead, so stop at the first that does not fit.
             if not packing.take(packing.recent, place, piece, self._cost(piece)):
                 break
-        self._take_passages(packing, older, parts.session_id)
+        self._take_passages(packing, history, len(older))
         self._take_known(packing, parts.known)
         return packing
 
@@ -265,26 +267,17 @@ class Packer:
         )
         self._take_each(packing, packing.known, render.KNOWN_HEADING, pieces, reserved=reserved)
 
-    def _take_passages(
-        self, packing: _Packing, older: Sequence[Turn], session_id: str | None, *, reserved: int = 0
-    ) -> None:
-        """Take the passages of the first turns, instead of those taken before: as many turns as fit."""
-        rendered = render.HistoryLines(session_id, self._zone)
-        tokens = cache(self._counter.count)
-
-        def lines(kept: int) -> list[str]:
-            return rendered.lines(passages(older[:kept]))
-
-        def cost(kept: int) -> int:
-            return self._headings[render.HISTORY_HEADING] + sum(tokens(line) + self._newline for line in lines(kept))
-
+    def _take_passages(self, packing: _Packing, history: History, most: int, *, reserved: int = 0) -> None:
+        """Take the passages of the first turns, instead of those taken before: as many of these turns as fit."""
+        heading = self._headings[render.HISTORY_HEADING]
         room = packing.left + packing.history_tokens - reserved
-        kept = bisect_right(range(1, len(older) + 1), room, key=cost)
+        kept = bisect_right(range(1, most + 1), room - heading, key=history.cost)
         if kept:
-            packing.hits = sum(turn.is_hit for turn in older[:kept])
-            packing.history = lines(kept)
-            packing.left += packing.history_tokens - cost(kept)
-            packing.history_tokens = cost(kept)
+            packing.hits = sum(turn.is_hit for turn in history.turns[:kept])
+            packing.history = history.lines(kept)
+            packing.left += packing.history_tokens
+            packing.history_tokens = heading + history.cost(kept)
+            packing.left -= packing.history_tokens
 
     def _take_each(
         self,
