@@ -1,10 +1,10 @@
 """Which messages of users ask for what a text asks for. Pure, but for what it reads of the index.
 
 Two questions are alike if they share most of their content terms (`text.questions.likeness`). So the index says which
-messages have enough of them, and only those are read: a tenth of what a search costs.
+messages have enough of them, and only those are read.
 """
 
-import math
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,27 +13,37 @@ from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
-from kalito_mcp.text.questions import asked_terms, likeness, questions_in
+from kalito_mcp.text.questions import may_be_alike, most_alike, questions_in, terms_of_wordings, wordings
 
 _ASKING: Final = SearchFilters(types=frozenset({RecordType.MESSAGE}), roles=frozenset({Role.USER}))
-_MOST_READ: Final = 64
+_MOST_READ: Final = 32
+_ROUNDING: Final = np.float32(1e-6)
 
 
 def asked_before(index: SearchIndex, text: str, *, least: float) -> list[Candidate]:
-    """The messages with a question that is at least so alike, the most alike first, then the newest. Of those that have
-    enough of the terms, the newest 64 are read."""
-    records = index.records
-    has_enough = np.zeros(records.count, np.bool_)
-    for terms in asked_terms(text):
-        counts = np.zeros(records.count, np.int32)
+    """The messages with a question that is at least so alike, the most alike first, then the newest. Read are
+    the 32 that have most of the terms; of equal ones the newest."""
+    records, asked = index.records, wordings(text, questions_in(text))
+    all_terms = terms_of_wordings(asked)
+    shares = np.zeros(records.count, np.float32)
+    for terms in filter(None, all_terms):
+        counts = np.zeros(records.count, np.float32)
         for term in terms:
             counts[index.places(term)] += 1
-        # |both| / |either| >= least, and |either| >= |terms|.
-        has_enough |= counts >= max(1, math.ceil(least * len(terms)))
+        np.maximum(shares, counts / np.float32(len(terms)), out=shares)
+    # |both| / |either| >= least, and |either| >= |terms|.
+    has_enough = (shares > 0) & (shares >= np.float32(least) - _ROUNDING)
     places = np.flatnonzero(has_enough & in_scope(index, _ASKING))
-    places = places[is_admitted(records, places, _ASKING)][-_MOST_READ:]
+    places = places[is_admitted(records, places, _ASKING)]
+    places = places[np.argsort(shares[places], kind="stable")][-_MOST_READ:]
     if not len(places):
         return []
-    read = [one for one in index.candidates(records.keys[places].tolist()) if questions_in(one.text)]
-    alike = [(likeness(text, one.text), one.key, one) for one in read]
-    return [one for how_alike, _, one in sorted(alike, key=lambda pair: (-pair[0], -pair[1])) if how_alike >= least]
+    # A question without content terms is compared word by word.
+    may_be = partial(may_be_alike, all_terms, least=least) if all(all_terms) else None
+    alike: list[tuple[float, int, Candidate]] = []
+    for one in index.candidates(records.keys[places].tolist()):
+        questions = questions_in(one.text)
+        theirs = list(filter(may_be, wordings(one.text, questions))) if questions else []
+        if theirs and (how_alike := most_alike(asked, theirs)) >= least:
+            alike.append((-how_alike, -one.key, one))
+    return [one for _, _, one in sorted(alike, key=lambda found: found[:2])]

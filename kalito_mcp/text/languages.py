@@ -84,6 +84,12 @@ def function_words(language: str) -> frozenset[str]:
 
 
 @cache
+def every_function_word() -> frozenset[str]:
+    """The function words of all languages."""
+    return STOP_WORDS.union(*map(function_words, tables()))
+
+
+@cache
 def _telling_words(language: str) -> frozenset[str]:
     """The words that tell a language. English talk words are nouns and verbs elsewhere."""
     return STOP_WORDS if language == ENGLISH else function_words(language) | talk_words(language)
