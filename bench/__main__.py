@@ -34,6 +34,7 @@ BENCHMARKS: Final = (
     "recollection",
     "redaction",
     "hostile_texts",
+    "clients",
     "instructions",
     "token_counters",
 )

@@ -7,24 +7,17 @@ other; the other makes small calls all the time. `waits` are those of the other 
 beside it. A second core shows the server's waits, not its CPU.
 """
 
-import http.client
-import itertools
-import json
-import re
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from bench.hostile import hostile_texts
-from bench.report import ROOT, emit, latency, options, progress
-from bench.wire import PROTOCOL, clean_environment, memory_command
+from bench.over_http import HttpClient, served
+from bench.report import emit, latency, options, progress
 from kalito_mcp.contexts.passages import excerpt
 from kalito_mcp.domain.records import MessageWithImportance, RecordType, Role
 from kalito_mcp.facts.questions import asked_fact
@@ -119,37 +112,6 @@ def costs(families: Mapping[str, tuple[str, str]]) -> Iterator[tuple[str, str, f
             yield family, name, _cpu_s(read, short), _cpu_s(read, long)
 
 
-def _client(port: int) -> Callable[[str, Mapping[str, Any]], dict[str, Any]]:
-    """A client with one kept connection. Returns what makes a tool call and gives its structured answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    connection.connect()
-    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    numbers = itertools.count(1)
-
-    def send(message: Mapping[str, Any]) -> bytes:
-        connection.request("POST", "/mcp", json.dumps(message).encode(), headers)
-        answer = connection.getresponse()
-        if session := answer.getheader("mcp-session-id"):
-            headers["Mcp-Session-Id"] = session
-        return answer.read()
-
-    def call(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        params = {"name": tool, "arguments": arguments}
-        raw = send({"jsonrpc": "2.0", "id": next(numbers), "method": "tools/call", "params": params})
-        [line] = [line for line in raw.splitlines() if line.startswith((b"data: {", b"{"))]
-        result = json.loads(line.removeprefix(b"data: "))["result"]
-        if result.get("isError"):
-            raise RuntimeError(f"{tool}: {result['content'][0]['text'][:200]}")
-        return dict(result.get("structuredContent", {}))
-
-    about = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
-    send({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about})
-    headers["MCP-Protocol-Version"] = PROTOCOL
-    send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    return call
-
-
 def waits(families: Mapping[str, str]) -> dict[str, Any]:
     """What small calls of one client wait alone, and while another sends each text, asks with it and forgets it."""
     small: Mapping[str, Mapping[str, Any]] = {
@@ -157,8 +119,8 @@ def waits(families: Mapping[str, str]) -> dict[str, Any]:
         "search_memory": {"query": "where do I live", "session_id": "small"},
         "build_context": {"session_id": "small"},
     }
-    with tempfile.TemporaryDirectory() as name, _served(Path(name)) as port:
-        sends, asks = _client(port), _client(port)
+    with tempfile.TemporaryDirectory() as name, served(Path(name)) as (port, _):
+        sends, asks = HttpClient(port).call, HttpClient(port).call
         said = [{"role": "user", "text": text} for text in ("I live in Porto.", "My account is ABC-123-45 there.")]
         ids = asks("record_messages", {"session_id": "small", "messages": said})["message_ids"]
         asks("forget", {"record_ids": ids[1:]})  # from now on, every text is compared with what was forgotten
@@ -189,21 +151,6 @@ def waits(families: Mapping[str, str]) -> dict[str, Any]:
         "beside": {tool: latency([wait for _, name, wait in beside if name == tool]) for tool in small},
         "longest": [(name, tool, wait) for name, tool, wait in sorted(beside, key=lambda one: -one[2])[:_SHOWN]],
     }
-
-
-@contextmanager
-def _served(folder: Path) -> Iterator[int]:
-    """The port of a new server over HTTP with a new memory."""
-    command = [*memory_command(folder / "memory.db"), "--transport", "http", "--port", "0"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(folder), cwd=ROOT, text=True)
-    assert server.stderr is not None
-    try:
-        found = re.search(r":(\d+)/mcp", server.stderr.readline())
-        assert found is not None
-        yield int(found[1])
-    finally:
-        server.terminate()
-        server.communicate()
 
 
 def main() -> int:
