@@ -36,6 +36,12 @@ class WatchedStore:
             yield transaction
         self._report()
 
+    async def write_trip(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
+        """As the store's. Nothing is reported if `work` raised, because nothing was committed."""
+        result = await self._store.write_trip(work)
+        self._report()
+        return result
+
     async def catch_up(self) -> bool:
         """As the store's. Not reported: nothing that is owed follows from it."""
         return await self._store.catch_up()

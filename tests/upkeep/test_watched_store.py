@@ -4,6 +4,7 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep.watched_store import WatchedStore
 from tests.scripted import START_MS
@@ -26,6 +27,24 @@ async def test_each_commit_is_reported_after_it_and_nothing_else_is(store: Sqlit
     async with watched.read() as view:
         assert await view.sessions.get(Scope(session="trip")) is not None
         assert await view.sessions.get(Scope(session="tax")) is None
+    assert reported == [1]
+
+
+async def test_a_write_in_one_trip_is_reported_after_its_commit(store: SqliteStore) -> None:
+    reported: list[int] = []
+    watched = WatchedStore(store)
+    watched.watch(lambda: reported.append(1))
+
+    async def opens(transaction: WriteTransaction) -> int:
+        return (await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)).message_count
+
+    async def refuses(transaction: WriteTransaction) -> None:
+        await transaction.sessions.ensure(Scope(session="tax"), now_ms=START_MS)
+        raise InvalidInput("no")
+
+    assert await watched.write_trip(opens) == 0
+    with pytest.raises(InvalidInput):
+        await watched.write_trip(refuses)
     assert reported == [1]
 
 

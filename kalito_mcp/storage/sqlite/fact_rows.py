@@ -116,8 +116,8 @@ _PLACES: Final = itemgetter(*(_INSERTED.index(name) for name in Source._fields i
 
 def source_of_parameters(row: Sequence[Any]) -> Source:
     """The source of the parameters of INSERT_RECORD. A new record is not forgotten."""
-    *fields, attributes = _PLACES(row)
-    return Source(*fields, None, attributes)
+    fields = _PLACES(row)
+    return Source._make((*fields[:-1], None, fields[-1]))
 
 
 def read_source(source: Source) -> Stated:

@@ -9,11 +9,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import anyio.to_thread
-
 from kalito_mcp.domain.facts import StatedFact
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.facts.statements import RULES_VERSION
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.storage.sqlite.fact_lines import add, remove
 from kalito_mcp.storage.sqlite.fact_rows import (
     SOURCE_COLUMNS,
@@ -158,8 +157,7 @@ class FactStatements(FactQueries):
             return [one for one in new if any(one[1])]
 
         # A batch takes longer to read than other calls should wait.
-        is_batch = sum(len(one.text) for one in listed) > _LONG_CHARS
-        stating = await anyio.to_thread.run_sync(read) if is_batch else read()
+        stating = await read_aside(sum(len(one.text) for one in listed), read, most=_LONG_CHARS)
         if stating:
 
             def run(connection: sqlite3.Connection) -> None:
