@@ -69,7 +69,8 @@ class Live:
 
     def figures(self) -> dict[str, float]:
         """Milliseconds."""
-        found = {f"{kind}_p95_ms": 1e3 * percentile(times, 0.95) for kind, times in self.times.items()}
+        found = {f"{kind}_p50_ms": 1e3 * percentile(times, 0.5) for kind, times in self.times.items()}
+        found |= {f"{kind}_p95_ms": 1e3 * percentile(times, 0.95) for kind, times in self.times.items()}
         found |= {f"{kind}_max_ms": 1e3 * max(times, default=0.0) for kind, times in self.times.items()}
         return {**found, "lag_p99_ms": 1e3 * percentile(self.lags, 0.99), "lag_max_ms": 1e3 * max(self.lags, default=0)}
 

@@ -14,6 +14,7 @@ Known limits: case is folded even if it has a meaning (mW, MW), and a final mark
 
 import re
 import unicodedata
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -50,6 +51,8 @@ _RANGE_DASH: Final = re.compile(r"(?<=\d)(\s*)—+(?=\s*\d)")
 _CJK_MARKS: Final = "。、｡､「」『』【】《》〈〉〔〕〖〗"
 _LEADING: Final = "\"',¡¿" + _CJK_MARKS
 _TRAILING: Final = ".,;:!?\"'¡¿؟،؛।॥" + _CJK_MARKS
+_MARKS: Final = ".,;:!?"
+_SHORTEST_MARKED: Final = 2
 # `:wq` and `:wq!` are two commands.
 _TRAILING_COMMAND: Final = _TRAILING.replace("!", "")
 
@@ -71,8 +74,9 @@ def canonical_key(text: str) -> str:
     return blake2b(normalize(text).encode("utf-8", "surrogatepass"), digest_size=16, salt=_SALT).hexdigest()
 
 
+@lru_cache(maxsize=1)
 def normalize(text: str) -> str:
-    """The folded tokens, joined by one space. Idempotent."""
+    """The folded tokens, joined by one space. Idempotent. A question is folded for its key, then for its vector."""
     return " ".join(folded_tokens(text))
 
 
@@ -123,6 +127,10 @@ class _Edges:
             if chunk.isalnum():
                 found.append(chunk)
                 continue
+            # Most other words of prose: letters and one mark. They open and close nothing.
+            if chunk[-1] in _MARKS and len(chunk) > _SHORTEST_MARKED and not self._depth and chunk[:-1].isalpha():
+                found.append(chunk[:-1])
+                continue
             token = self._token(chunk, found[-1] if found else "")
             if token:
                 found.append(token)
@@ -159,10 +167,12 @@ class _Edges:
         if leads and chunk.startswith("...", start):
             # Later in a text it may be the three dots of code: f(a, ...rest).
             start = len(chunk) - len(chunk.lstrip(_LEADING + "."))
-        self._open_quotes.update(quote for quote in "\"'" if quote in chunk[:start])
+        if start:
+            self._open_quotes.update(quote for quote in "\"'" if quote in chunk[:start])
         word = chunk[start:].lstrip(_LEADING + "(").rstrip(_TRAILING + ")")
         if len(word) > 1 and _is_word(word):
-            self._open_quotes.difference_update(quote for quote in "\"'" if quote in chunk[start:])
+            if self._open_quotes:
+                self._open_quotes.difference_update(quote for quote in "\"'" if quote in chunk[start:])
             return word
         return self._stripped_code(chunk, start, openers, closers)
 

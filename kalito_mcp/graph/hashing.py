@@ -28,6 +28,7 @@ _MAX_GRAM: Final = 16
 # A batch fits into the processor's cache. A text's number and a bucket together fit into 32 bits.
 _BATCH_CHARS: Final = 1 << 16
 _BATCH_TEXTS: Final = 1 << 12
+_MAX_COUNT: Final = 255
 
 # Odd 32-bit constants: the golden ratio, FNV's prime, and the finaliser of MurmurHash3.
 _GOLDEN: Final = 0x9E3779B1
@@ -81,7 +82,10 @@ class HashingEmbedder:
         buckets = self._buckets(_letters(padded))
         buckets.sort()
         indices, counts = _count_distinct(buckets)
-        return SparseVector(indices, (counts / math.sqrt(np.dot(counts, counts))).astype(np.float32))
+        length = math.sqrt(np.dot(counts, counts))
+        if counts.min() == 1 and counts.max() <= _MAX_COUNT:
+            return SparseVector(indices, counts.astype(np.uint8), length)
+        return SparseVector(indices, (counts / length).astype(np.float32))
 
     def embed_all(self, texts: Sequence[str]) -> list[SparseVector]:
         """The vectors, in the order of the texts; equal to those of `embed`, in half the time.

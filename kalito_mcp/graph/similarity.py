@@ -8,6 +8,7 @@ million removals and additions do not make it larger.
 Source: O'Neil et al., Acta Informatica 1996 (the log-structured merge tree).
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
@@ -28,6 +29,7 @@ from kalito_mcp.graph.vector_segments import (
     Rows,
     Segment,
     build_rows,
+    exact_weights,
     join_rows,
     rounded_cosines,
 )
@@ -136,7 +138,7 @@ class SimilarityIndex:
         if not len(vector):
             return []
         query = Query(vector, self._width)
-        found = self._scan(query)
+        found = self._scan(query, at_least)
         for segment, plan in self._plans(query):
             walked = plan.steps_until((at_least - _MARGIN) / segment.common.typical_tail)
             bounds = segment.partial_cosines(query, plan.order[:walked])
@@ -172,13 +174,14 @@ class SimilarityIndex:
                 planned.append((segment, plans[id(common)]))
         return planned
 
-    def _scan(self, query: Query) -> Scored:
-        """The cosines of all rows without postings."""
-        found = self._buffer.scored(query)
+    def _scan(self, query: Query, at_least: float = -math.inf) -> Scored:
+        """The cosines of all rows without postings that are at least `at_least`."""
+        found = self._buffer.scored(query, at_least)
         for segment in self._segments.values():
             if not isinstance(segment, IndexedSegment):
-                alive = np.flatnonzero(segment.is_alive)
-                found += _with_keys(segment, alive, segment.all_cosines(query)[alive])
+                cosines = segment.all_cosines(query)
+                picked = np.flatnonzero((cosines >= at_least) & segment.is_alive)
+                found += _with_keys(segment, picked, cosines[picked])
         return found
 
     def _widen(self, vectors: Sequence[SparseVector]) -> None:
@@ -248,10 +251,10 @@ class _Buffer:
         while end > len(self._indices):
             self._indices = np.concatenate((self._indices, np.zeros_like(self._indices)))
             self._weights = np.concatenate((self._weights, np.zeros_like(self._weights)))
-        as_query = Query(vector, int(vector.indices[-1]) + 1)
+        weights, length = exact_weights(vector)
         self._indices[start:end] = vector.indices
-        self._weights[start:end] = as_query.weights
-        self._lengths.append(as_query.length)
+        self._weights[start:end] = weights
+        self._lengths.append(length)
         self._starts.append(end)
         self._keys.append(key)
         self._vectors.append(vector)
@@ -273,16 +276,17 @@ class _Buffer:
         pairs = [(key, vector) for key, vector in zip(self._keys, self._vectors, strict=True) if vector is not None]
         return [key for key, _ in pairs], [vector for _, vector in pairs]
 
-    def scored(self, query: Query) -> Scored:
-        """The keys that were not removed, with their cosines."""
+    def scored(self, query: Query, at_least: float) -> Scored:
+        """The keys that were not removed, with their cosines, if these are at least `at_least`."""
         if not self._keys:
             return []
         end = self._starts[-1]
         cosines = rounded_cosines(
             query, self._indices[:end], self._weights[:end], np.array(self._starts), np.array(self._lengths)
         )
-        scored = zip(self._keys, cosines.tolist(), self._vectors, strict=True)
-        return [(key, cosine) for key, cosine, vector in scored if vector is not None]
+        picked = np.flatnonzero(cosines >= at_least)
+        scored = zip(picked.tolist(), cosines[picked].tolist(), strict=True)
+        return [(self._keys[row], cosine) for row, cosine in scored if self._vectors[row] is not None]
 
 
 class _NearestSearch:

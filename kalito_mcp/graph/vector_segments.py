@@ -137,14 +137,22 @@ def to_counts(values: NDArray[np.float32], starts: Places) -> tuple[NDArray[np.u
     return counts, lengths, np.logical_and.reduceat(same, starts[:-1])
 
 
+def exact_weights(vector: SparseVector) -> tuple[Floats, float]:
+    """The weights of a vector that is not zero, (n,), and their length: counts if they are exact, else its values."""
+    if vector.is_counted:
+        return vector.weights.astype(np.float64), vector.length
+    counts, lengths, is_exact = to_counts(vector.values, np.array([0, len(vector)]))
+    if is_exact[0]:
+        return counts.astype(np.float64), float(lengths[0])
+    return vector.values.astype(np.float64), 1.0
+
+
 class Query:
     """The vector of a search, as counts if they are exact, and its weights by feature."""
 
     def __init__(self, vector: SparseVector, width: int) -> None:
         """Features of `width` or more are dropped: no stored vector has them. The vector is not zero."""
-        counts, lengths, is_counted = to_counts(vector.values, np.array([0, len(vector)]))
-        weights: Floats = (counts if is_counted[0] else vector.values).astype(np.float64)
-        self.length: Final = float(lengths[0]) if is_counted[0] else 1.0
+        weights, self.length = exact_weights(vector)
         is_stored = vector.indices < width
         self.features: Final = vector.indices[is_stored].astype(np.intp)
         self.weights: Final = weights[is_stored]
@@ -261,14 +269,11 @@ class IndexedSegment(Segment):
     def partial_cosines(self, query: Query, features: Places) -> Floats:
         """What some of the query's features, given by position, add to the cosine of each row, (rows,)."""
         found = np.minimum(query.features[features], len(self._edges) - 2)
-        begins, ends = self._edges[found], self._edges[found + 1]
+        begins, ends = self._edges[found].astype(np.intp), self._edges[found + 1].astype(np.intp)
         sizes = ends - begins
-        spans = zip(begins.tolist(), ends.tolist(), strict=True)
-        slices = [self._postings[begin:end] for begin, end in spans]
-        if not slices:
-            return np.zeros(len(self.rows))
+        places = np.arange(sizes.sum()) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
         repeated = np.repeat(query.weights[features], sizes)
-        sums: Any = np.bincount(np.concatenate(slices), weights=repeated, minlength=len(self.rows))
+        sums: Any = np.bincount(self._postings[places], weights=repeated, minlength=len(self.rows))
         cosines: Floats = sums / (self.rows.lengths * query.length)
         return cosines
 
@@ -277,7 +282,8 @@ def rounded_cosines(
     query: Query, indices: NDArray[Any], weights: NDArray[Any], starts: Places, lengths: Floats
 ) -> Floats:
     """The rounded cosines, (rows,), of rows laid end to end; no row is empty."""
-    sums: Floats = np.add.reduceat(query.by_feature[indices] * weights, starts[:-1])
+    # `take` is twice as fast as an index here.
+    sums: Floats = np.add.reduceat(query.by_feature.take(indices) * weights, starts[:-1])
     return np.round(sums / (lengths * query.length), DECIMALS)
 
 

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
 
 _log: Final = logging.getLogger("kalito.graph")
-_CHUNK: Final = 10
-"""Messages of one write. They take 7 ms, and other writers wait."""
+_CHUNK: Final = 32
+"""Messages of one write, at most. They take 7 ms, and other writers wait."""
+
+_CHUNK_CHARS: Final = 20_000
+"""Of long messages, so many characters are one write, and at least one message."""
 
 LOOK_BACK: Final = 8
 """An answer's query is at most this many messages before it."""
@@ -42,29 +45,41 @@ class Observer:
 
         If graphs are switched off, only `observed_seq` moves, so these messages never enter the graph.
         """
-        observed = 0
-        while True:
-            async with self._store.read() as view:
-                session = await view.sessions.get(scope)
-            if session is None or session.observed_seq >= session.message_count:
-                return observed
-            if not self.policy.enabled:
-                async with self._store.write() as transaction:
-                    await transaction.sessions.set_observed_seq(session, session.message_count)
-                return observed
-            await self._cache.warm_up()
+        session = await self._store.trip(lambda view: view.sessions.get(scope))
+        if session is None or session.observed_seq >= session.message_count:
+            return 0
+        if not self.policy.enabled:
+            async with self._store.write() as transaction:
+                await transaction.sessions.set_observed_seq(session, session.message_count)
+            return 0
+        await self._cache.warm_up()
+        observed, is_behind = 0, True
+        while is_behind:
             async with self._cache.changing(scope) as (transaction, [graph]):
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
                     return observed
                 done = session.observed_seq
-                last = min(done + _CHUNK, session.message_count)
                 messages = await transaction.conversations.messages(
-                    session, first_seq=done + 1 - LOOK_BACK, last_seq=last
+                    session, first_seq=done + 1 - LOOK_BACK, last_seq=done + _CHUNK
                 )
-                await anyio.to_thread.run_sync(observe_messages, graph, messages, done, self.policy)
+                last = min(_end_of_chunk(messages, done), session.message_count)
+                read = [message for message in messages if message.seq <= last]
+                await anyio.to_thread.run_sync(observe_messages, graph, read, done, self.policy)
                 await transaction.sessions.set_observed_seq(session, last)
             observed += last - done
+            is_behind = last < session.message_count
+        return observed
+
+
+def _end_of_chunk(messages: Sequence[MessageWithImportance], done: int) -> int:
+    """The seq of the last message of one write, if those up to seq `done` are in the graph."""
+    chars = 0
+    for message in messages:
+        chars += len(message.text) if message.seq > done else 0
+        if chars > _CHUNK_CHARS and message.seq > done + 1:
+            return message.seq - 1
+    return done + _CHUNK
 
 
 def observe_messages(

@@ -1,6 +1,7 @@
 """Makes pins from stored messages, as owed work: after the call that recorded them was acknowledged."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import anyio.to_thread
@@ -15,7 +16,7 @@ from kalito_mcp.pins.found import FoundPin, is_found_pin
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
-from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.analysis import index_text
@@ -40,35 +41,53 @@ class PinCollector:
 
         If automatic pins are off, the messages only count as searched: turning them on later does not search them.
         """
+
+        async def look(view: ReadView) -> tuple[Session | None, Sequence[MessageWithImportance]]:
+            session = await view.sessions.get(scope)
+            if session is None or session.pinned_seq >= session.message_count or not self._policy.enabled:
+                return session, ()
+            # With the last one that was searched: the next message may confirm its code.
+            first, last = session.pinned_seq or 1, _end_of_chunk(session)
+            return session, await view.conversations.messages(session, first_seq=first, last_seq=last)
+
         made = 0
         while True:
-            async with self._store.read() as view:
-                session = await view.sessions.get(scope)
-                if session is None or session.pinned_seq >= session.message_count:
-                    return made
-                last = min(session.pinned_seq + _CHUNK, session.message_count)
-                # With the last one that was searched: the next message may confirm its code.
-                searched = session.pinned_seq
-                messages = (
-                    await view.conversations.messages(session, first_seq=searched or 1, last_seq=last)
-                    if self._policy.enabled
-                    else ()
-                )
+            session, messages = await self._store.trip(look)
+            if session is None or session.pinned_seq >= session.message_count:
+                return made
+            searched, last = session.pinned_seq, _end_of_chunk(session)
             # In a thread, because that takes 10 ms.
             drafts = _newest(await anyio.to_thread.run_sync(self.drafts, messages, searched))
-            async with self._store.write() as transaction:
-                session = await transaction.sessions.get(scope)
-                if session is None or session.state is SessionState.FINALIZED:
-                    return made
-                if drafts:
-                    now = await transaction.conversations.messages(
-                        session, first_seq=messages[0].seq, last_seq=messages[-1].seq
-                    )
-                    if list(now) != list(messages):
-                        continue  # a message was edited or forgotten meanwhile, so its drafts are out of date
-                    made += await transaction.conversations.add_pins(session, drafts)
-                    await self._forget_outdated(transaction, session, drafts)
-                await transaction.sessions.set_pinned_seq(session, last)
+            added = await self._store.write_trip(partial(self._add, scope, messages, drafts, last))
+            if added is None:
+                return made
+            made += added
+
+    async def _add(
+        self,
+        scope: Scope,
+        messages: Sequence[MessageWithImportance],
+        drafts: Sequence[PinDraft],
+        last: int,
+        transaction: WriteTransaction,
+    ) -> int | None:
+        """Add the pins of these messages, up to seq `last`, and return how many are new. None if the session takes
+        none. If a message changed meanwhile, its drafts are out of date: nothing is added, and they are searched again.
+        """
+        session = await transaction.sessions.get(scope)
+        if session is None or session.state is SessionState.FINALIZED:
+            return None
+        made = 0
+        if drafts:
+            now = await transaction.conversations.messages(
+                session, first_seq=messages[0].seq, last_seq=messages[-1].seq
+            )
+            if list(now) != list(messages):
+                return 0
+            made = await transaction.conversations.add_pins(session, drafts)
+            await self._forget_outdated(transaction, session, drafts)
+        await transaction.sessions.set_pinned_seq(session, last)
+        return made
 
     async def _forget_outdated(
         self, transaction: WriteTransaction, session: Session, drafts: Sequence[PinDraft]
@@ -126,6 +145,11 @@ class PinCollector:
             origin=message.origin,
             reach=reach_of(pin.content, has_project=True, kind=pin.kind, pin_type=pin.pin_type),
         )
+
+
+def _end_of_chunk(session: Session) -> int:
+    """The seq of the last message to search in one piece."""
+    return min(session.pinned_seq + _CHUNK, session.message_count)
 
 
 def _newest(drafts: Sequence[PinDraft]) -> list[PinDraft]:

@@ -91,6 +91,15 @@ class Store(Protocol):
             StorageReplaced: a file of the database was moved, deleted, replaced or cut short.
         """
 
+    async def write_trip(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
+        """The result of `work` in the write transaction, which is committed when it returns and rolled back if it
+        raises. It costs less than `write`, because it may run in one trip to another thread; so `work` awaits nothing
+        but the transaction, and not its vectors or graphs. Once begun it is not cancelled.
+
+        Raises:
+            StorageBusy, StorageFull, StorageReadOnly, StorageDamaged, StorageReplaced: as `write`.
+        """
+
     async def catch_up(self) -> bool:
         """Do the next piece of what an older release or a large batch left to do, in some milliseconds; whether more is
         left.

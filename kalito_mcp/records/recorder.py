@@ -16,7 +16,7 @@ from kalito_mcp.errors import InvalidInput, SessionFinalized
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
 from kalito_mcp.records.repetitions import Repetitions, scope_of_session
@@ -109,14 +109,17 @@ class Recorder:
             sum(len(one.text) + len(str(one.details)) for one in messages),
             lambda: self._drafts(messages, now_ms, cleaned(client)[0]),
         )
-        async with self._store.write() as transaction:
+
+        async def append(transaction: WriteTransaction) -> tuple[Session, Sequence[AppendedMessage]]:
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
             repetitions = Repetitions(scope_of_session(session))
             marked = await repetitions.look_for(transaction.records, drafts)
             appended = await transaction.conversations.append_messages(session, marked, now_ms=now_ms)
-            appended = await repetitions.settle(transaction.records, appended, drafts, now_ms)
+            return session, await repetitions.settle(transaction.records, appended, drafts, now_ms)
+
+        session, appended = await self._store.write_trip(append)
         return Recorded(session=session, messages=tuple(appended), redacted=tuple(redacted))
 
     def _drafts(

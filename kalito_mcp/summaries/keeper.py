@@ -81,10 +81,13 @@ class SummaryKeeper:
 
         With `is_partial_due`, a window shorter than the threshold counts too.
         """
+
+        async def look(view: ReadView) -> tuple[Session, Sequence[MessageWithImportance]]:
+            session = await find_session(view, scope)
+            return session, await self._next_window(view, session, is_partial_due=is_partial_due)
+
         while True:
-            async with self._store.read() as view:
-                session = await find_session(view, scope)
-                window = await self._next_window(view, session, is_partial_due=is_partial_due)
+            session, window = await self._store.trip(look)
             if not window:
                 return None
             written = await self._summarizer.summarize(window, session_model=session.model)
@@ -104,10 +107,13 @@ class SummaryKeeper:
 
     async def fold_due(self, scope: Scope) -> ConversationSummary | None:
         """Fold the oldest summaries of the lowest level that has too many; None if no level has."""
+
+        async def look(view: ReadView) -> tuple[Session, Sequence[ConversationSummary]]:
+            session = await find_session(view, scope)
+            return session, self._foldable(await view.conversations.uncovered_summaries(session))
+
         while True:
-            async with self._store.read() as view:
-                session = await find_session(view, scope)
-                parts = self._foldable(await view.conversations.uncovered_summaries(session))
+            session, parts = await self._store.trip(look)
             if not parts:
                 return None
             written = await self._summarizer.fold(parts, session_model=session.model)
@@ -218,17 +224,20 @@ class SummaryKeeper:
     ) -> ConversationSummary | None:
         """Store the summary. Return None if the session is closed or another summary has the range. Raises Conflict if
         a source changed since it was read."""
+
+        async def add(transaction: WriteTransaction) -> ConversationSummary | None:
+            session = await transaction.sessions.get(scope)
+            if session is None or session.state is SessionState.FINALIZED:
+                return None
+            await transaction.conversations.add_summary(session, draft)
+            if not await _are_unchanged(transaction, session, sources):
+                raise Conflict("the summarised records changed meanwhile; summarise them again")
+            return _to_summary(session.id, draft)
+
         try:
-            async with self._store.write() as transaction:
-                session = await transaction.sessions.get(scope)
-                if session is None or session.state is SessionState.FINALIZED:
-                    return None
-                await transaction.conversations.add_summary(session, draft)
-                if not await _are_unchanged(transaction, session, sources):
-                    raise Conflict("the summarised records changed meanwhile; summarise them again")
+            return await self._store.write_trip(add)
         except SummaryRangeConflict:
             return None
-        return _to_summary(session.id, draft)
 
     async def _draft_of_told(
         self, text: str, messages: Sequence[MessageWithImportance]

@@ -171,6 +171,7 @@ _FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my mine our ours we we're 
 _SECOND_PERSON: Final = frozenset("you you're you've you'll you'd your yours".split())
 _POINTING: Final = frozenset("it it's this that that's these those they they're he he's she she's them".split())
 _CONDITIONAL: Final = frozenset("if unless could would might may maybe perhaps consider".split())
+_FUNCTION_WORDS: Final = STOPWORDS | _CONDITIONAL
 _PAIR: Final = 2
 _MIN_SENTENCE_WORDS: Final = 4
 _MIN_SHORT_NAME: Final = 3
@@ -183,17 +184,20 @@ def extract_features(text: str) -> SentenceFeatures:
     folded = tuple(map(str.casefold, words))
     if "’" in text:
         folded = tuple(word.replace("’", "'") for word in folded)
-    is_shouted = text.isupper()
+    is_ascii, is_shouted = text.isascii(), text.isupper()
+    may_be_identifier = "_" in text or "@" in text or "://" in text
     names: list[str] = []
     terms: list[str] = []
     for position, (word, low) in enumerate(zip(words, folded, strict=True)):
-        if low in STOPWORDS or low in _CONDITIONAL:
+        if low in _FUNCTION_WORDS:
             continue
-        if (position and word[0].isupper() and not is_shouted) or "_" in word or "@" in word or "://" in word:
+        if (position and word[0].isupper() and not is_shouted) or (
+            may_be_identifier and ("_" in word or "@" in word or "://" in word)
+        ):
             names.append(low)
         if low in FILLER:
             continue
-        if len(word) >= _PAIR and not word.isascii() and _UNSPACED().match(word):
+        if not is_ascii and len(word) >= _PAIR and not word.isascii() and _UNSPACED().match(word):
             terms.extend(word[at : at + _PAIR] for at in range(len(word) - 1))
         else:
             terms.append(stem(low))
@@ -252,7 +256,8 @@ def score(
     for term in sentence.terms:
         worth = policy.term + policy.shared_term * min(frequency.get(term, 1) - 1, policy.shared_cap)
         # In scripts without spaces, terms are pairs of characters: twice as many for the same words.
-        total += worth // 2 if len(term) == _PAIR and _UNSPACED().match(term) else worth
+        is_pair = len(term) == _PAIR and not term.isascii() and _UNSPACED().match(term)
+        total += worth // 2 if is_pair else worth
     names = {word for word in sentence.folded if word in known_names and word not in speakers}
     total += policy.number * min(len(sentence.numbers), policy.number_cap) + policy.name * min(
         len(names), policy.name_cap
@@ -267,7 +272,9 @@ def score(
 
 def _count_dates(sentence: SentenceFeatures) -> int:
     dates = calendar_words(is_sure=False)
-    count = len([word for word in sentence.folded if word in _DATE_WORDS or fold(word) in dates])
+    count = len(
+        [word for word in sentence.folded if word in _DATE_WORDS or (word if word.isascii() else fold(word)) in dates]
+    )
     if not _TIME_UNITS.isdisjoint(sentence.folded) and not _TIME_LINKS.isdisjoint(sentence.folded):
         count += 1
     return count
@@ -275,7 +282,7 @@ def _count_dates(sentence: SentenceFeatures) -> int:
 
 def _cue_points(sentence: SentenceFeatures) -> int:
     total = sum([_CUES[word] for word in sentence.folded if word in _CUES])
-    if _UNSPACED().search(sentence.text):
+    if not sentence.text.isascii() and _UNSPACED().search(sentence.text):
         total += sum(_UNSPACED_CUE for cue in _UNSPACED_CUES if cue in sentence.text)
     return total
 

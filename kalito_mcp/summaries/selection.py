@@ -47,6 +47,8 @@ class Candidate:
 def tighten(text: str, worth: Callable[[SentenceFeatures], int]) -> str:
     """Drop the clauses at the end that say little; an ellipsis marks that. Brackets and quotations stay whole."""
     parts = clauses(text)
+    if len(parts) == 1:
+        return text
     kept = len(parts)
     while kept and not _says_much(parts[kept - 1], worth):
         kept -= 1

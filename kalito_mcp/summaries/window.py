@@ -34,7 +34,6 @@ DEFAULT_SUMMARY_WINDOW: Final = SummaryWindowPolicy()
 _SATURATION: Final = 0.35
 
 _UNITS: Final = "ms|ns|us|µs|s|min|h|hz|khz|mhz|ghz|b|kb|mb|gb|tb|kib|mib|gib|px|em|rem|mg|g|kg|ml|mm|cm|m|km|v|w|kw|%"
-_WORD: Final = lazy(r"\S+")
 _IDENTIFIER: Final = lazy(
     r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # snake_case
     r"|_*[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*"  # camelCase
@@ -87,8 +86,7 @@ def technicality(texts: Iterable[str]) -> float:
         for part_number, part in enumerate(text.split("```")):
             is_code = part_number % 2 == 1
             previous = ""
-            for match in _WORD().finditer(part):
-                raw = match.group()
+            for raw in part.split():
                 total += len(raw)
                 word = raw.strip(_EDGE)
                 if is_code or _is_technical(raw, word):

@@ -63,14 +63,18 @@ def is_clearly_english(asked: Sequence[str]) -> bool:
 
 def likely_languages(asked: Sequence[str]) -> list[str]:
     """The codes of the languages that have most of these words as function or talk words; all if none has one."""
+    foreign = [word for word in asked if not word.isascii()]
     for code, script in _SCRIPTS.items():
-        if any(map(script.search, asked)):
+        if any(map(script.search, foreign)):
             # A few Japanese words have Chinese characters only.
             is_unsure = code == "zh" and not any(map(_telling_words(code).issuperset, asked))
             return ["ja", code] if is_unsure else [code]
     bare = [word.partition("'")[0] for word in asked]
-    counted = list(dict.fromkeys(bare)) + bare[:1]
-    counts = {code: sum(map(_telling_words(code).__contains__, counted)) for code in (ENGLISH, *tables())}
+    distinct, first = frozenset(bare), frozenset(bare[:1])
+    counts = {
+        code: len(distinct & telling) + len(first & telling)
+        for code, telling in ((code, _telling_words(code)) for code in (ENGLISH, *tables()))
+    }
     most = max(counts.values())
     return [code for code, count in counts.items() if count == most]
 

@@ -18,6 +18,7 @@ from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.store import Store
 from kalito_mcp.summaries.keeper import SummaryKeeper
+from kalito_mcp.upkeep.watched_store import background_work
 
 _log: Final = logging.getLogger("kalito.owed")
 _PAGE: Final = 100
@@ -57,7 +58,11 @@ class OwedWorker:
         self._wake.set()
 
     async def run(self) -> None:
-        """Work until cancelled, starting with what an earlier process left owed."""
+        """Work until cancelled, starting with what an earlier process left owed. Calls go first."""
+        with background_work():
+            await self._work()
+
+    async def _work(self) -> None:
         pause_s = await self._finish_erasures()
         await self._catch_up()
         await self._find_debts()

@@ -1,13 +1,33 @@
-"""A store that reports each commit made through it, so that a method that writes need not wake the workers itself."""
+"""A store that reports each commit made through it, so that a method that writes need not wake the workers itself, and
+that lets calls go before background work.
+"""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar
+
+import anyio
 
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 T = TypeVar("T")
+
+MOST_WAIT_S: Final = 0.05
+"""So long a transaction of background work gives way to calls. Then it goes on, however busy the calls are."""
+
+_IS_BACKGROUND: Final = ContextVar("is_background", default=False)
+
+
+@contextmanager
+def background_work() -> Iterator[None]:
+    """What this task does in the block gives way to calls: before each transaction, while another task has one."""
+    before = _IS_BACKGROUND.set(True)
+    try:
+        yield
+    finally:
+        _IS_BACKGROUND.reset(before)
 
 
 class WatchedStore:
@@ -16,29 +36,42 @@ class WatchedStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._watchers: list[Callable[[], None]] = []
+        self._calls = 0
+        self._no_calls = anyio.Event()
 
     def watch(self, on_commit: Callable[[], None]) -> None:
         """Call `on_commit` after every commit from now on. It must return at once and not raise."""
         self._watchers.append(on_commit)
 
-    def read(self) -> AbstractAsyncContextManager[ReadView]:
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[ReadView]:
         """As the store's."""
-        return self._store.read()
+        async with self._turn(), self._store.read() as view:
+            yield view
 
     async def trip(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
         """As the store's."""
-        return await self._store.trip(work)
+        async with self._turn():
+            return await self._store.trip(work)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransaction]:
         """As the store's. Nothing is reported if the block raised, because nothing was committed."""
-        async with self._store.write() as transaction:
+        async with self._turn(), self._store.write() as transaction:
             yield transaction
         self._report()
 
+    async def write_trip(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
+        """As the store's. Nothing is reported if `work` raised, because nothing was committed."""
+        async with self._turn():
+            result = await self._store.write_trip(work)
+        self._report()
+        return result
+
     async def catch_up(self) -> bool:
         """As the store's. Not reported: nothing that is owed follows from it."""
-        return await self._store.catch_up()
+        async with self._turn():
+            return await self._store.catch_up()
 
     async def build_ann_index(self) -> bool:
         """As the store's."""
@@ -57,6 +90,24 @@ class WatchedStore:
     async def revision(self) -> int:
         """As the store's."""
         return await self._store.revision()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Background work waits here until no call has a transaction, but not for long."""
+        if _IS_BACKGROUND.get():
+            with anyio.move_on_after(MOST_WAIT_S):
+                while self._calls:
+                    await self._no_calls.wait()
+            yield
+            return
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._no_calls.set()
+                self._no_calls = anyio.Event()
 
     def _report(self) -> None:
         for on_commit in self._watchers:

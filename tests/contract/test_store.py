@@ -309,3 +309,39 @@ async def test_a_cancelled_trip_leaves_the_store_usable(store: Store) -> None:
     with anyio.move_on_after(0.001):
         await store.trip(slow)
     assert await store.trip(slow) == 1
+
+
+async def test_a_write_in_one_trip_is_stored_when_it_returns(backend: Backend) -> None:
+    store, other = await backend.open(), await backend.open()
+
+    async def writes(transaction: WriteTransaction) -> str:
+        await write_everything(transaction)
+        return "stored"
+
+    assert await store.write_trip(writes) == "stored"
+    assert await seen(other, "abandon") == (1, 6, 6)
+
+
+async def test_an_error_takes_back_a_write_in_one_trip(store: Store) -> None:
+    async def refused(transaction: WriteTransaction) -> None:
+        await write_everything(transaction)
+        raise Abandoned
+
+    for _ in range(10):
+        with pytest.raises(Abandoned):
+            await store.write_trip(refused)
+    assert await seen(store, "abandon") == (0, 0, 0)
+
+
+async def test_a_write_in_one_trip_that_is_cancelled_is_whole_or_nothing(store: Store) -> None:
+    async def writes(transaction: WriteTransaction) -> None:
+        await write_everything(transaction)
+
+    for _ in range(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.write_trip, writes)
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        if (found := await seen(store, "abandon")) != (0, 0, 0):
+            break
+    assert found in ((0, 0, 0), (1, 6, 6))

@@ -1,9 +1,8 @@
 """What was derived from a message changes with it: its pins, the summaries over it, and its graph nodes."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,6 +30,7 @@ from tests.scripted import START_MS, CharacterCounter, CountedIds, ScriptedClock
 from tests.stored import said, tables, texts_of
 
 pytestmark = pytest.mark.anyio
+T = TypeVar("T")
 ASKED, FACT = "Where does Anna Keller live?", "My sister Anna Keller lives in Oslo."
 ANSWER = "Anna Keller lives in Oslo, you said."
 TALK = (FACT, "Noted.", ASKED, ANSWER)
@@ -263,11 +263,10 @@ async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: Sql
     class Meddling:
         """The store, in which the first message is forgotten before anything else is written."""
 
-        read = store.read
+        trip = store.trip
         is_done = False
 
-        @asynccontextmanager
-        async def write(self) -> AsyncIterator[WriteTransaction]:
+        async def write_trip(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
             if not self.is_done:
                 self.is_done = True
                 async with store.write() as transaction:
@@ -276,8 +275,7 @@ async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: Sql
                     content = with_changes(record.content, {DELETED_AT: START_MS})
                     edit = EditDraft(EditType.DELETE, SYSTEM_EDITOR, START_MS, content, 0)
                     await transaction.records.change(record, edit)
-            async with store.write() as transaction:
-                yield transaction
+            return await store.write_trip(work)
 
     meddling: Any = Meddling()
     pins = PinCollector(meddling, CharacterCounter(), clock, CountedIds(), AutoPinPolicy())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kalito_mcp import CreatePinRequest, Memory, NewMessage, Role, Settings, open_memory
-from kalito_mcp.domain.graph import EdgeType, GraphPolicy, SessionGraphConfig
+from kalito_mcp.domain.graph import EdgeType, GraphChanges, GraphPolicy, SessionGraphConfig
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
@@ -209,6 +209,34 @@ async def test_switched_off_only_the_mark_moves(database: Path) -> None:
     async with open_memory(database) as memory:
         await memory.record_messages("trip", said("Where is Ann?", "In Oslo."))
         assert answers(await graph_of(memory)) == {"Where is Ann?": ["In Oslo."]}
+
+
+@pytest.mark.parametrize(
+    ("texts", "writes"),
+    [
+        ([f"What is {place}?" for place in range(70)], [32, 64, 70]),
+        ([f"{place} {'long ' * 1_500}" for place in range(5)], [2, 4, 5]),
+        (["short", "huge " * 10_000, "short again"], [1, 2, 3]),
+    ],
+)
+async def test_a_write_takes_few_messages_into_the_graph(memory: Memory, texts: list[str], writes: list[int]) -> None:
+    await memory.settled()
+    memory._owed.nudge = lambda scope=None: None  # type: ignore[method-assign]  # the test pays
+    await memory.record_messages("trip", [NewMessage(Role.USER, text) for text in texts])
+    store, observed = memory._graphs._observer._store, list[int]()
+    original = GraphStore.drain_changes
+
+    def counting(graph: GraphStore) -> GraphChanges:
+        observed.append(sum(node.type == "query" for node in graph.nodes()))
+        return original(graph)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GraphStore, "drain_changes", counting)
+        assert await memory._graphs._observer.observe(TRIP) == len(texts)
+    assert observed == writes
+    async with store.read() as view:
+        session = await view.sessions.get(TRIP)
+    assert session is not None and session.observed_seq == len(texts)
 
 
 async def test_a_finalized_session_is_not_observed(database: Path, store: SqliteStore) -> None:

@@ -1,14 +1,18 @@
-"""A whole reading in one step on the thread of its connection."""
+"""A whole transaction in one step on the thread of its connection."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageError, StorageReadOnly
+from kalito_mcp.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite
+from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 
 pytestmark = pytest.mark.anyio
+TRIP = Scope(session="trip")
 
 
 class Pause:
@@ -22,7 +26,7 @@ async def test_a_reading_that_awaits_something_else_is_refused(store: SqliteStor
     async def waits(_: ReadViewOfSqlite) -> None:
         await Pause()
 
-    with pytest.raises(RuntimeError, match="something else than its view"):
+    with pytest.raises(RuntimeError, match="something else than its transaction"):
         await store.trip(waits)
 
     async def works(view: ReadViewOfSqlite) -> int:
@@ -30,6 +34,24 @@ async def test_a_reading_that_awaits_something_else_is_refused(store: SqliteStor
         return int(one)
 
     assert await store.trip(works) == 1
+
+
+async def test_a_write_that_awaits_something_else_writes_nothing(store: SqliteStore) -> None:
+    async def waits(transaction: WriteTransactionOfSqlite) -> None:
+        await transaction.sessions.ensure(TRIP, now_ms=1)
+        await Pause()
+
+    with pytest.raises(RuntimeError, match="something else than its transaction"):
+        await store.write_trip(waits)
+    async with store.read() as view:
+        assert await view.sessions.get(TRIP) is None
+
+
+async def test_a_long_text_is_read_on_the_thread_of_its_write(store: SqliteStore) -> None:
+    async def reads(_: WriteTransactionOfSqlite) -> int:
+        return await read_aside(LONG_CHARS + 1, threading.get_ident)
+
+    assert await store.write_trip(reads) != threading.get_ident()
 
 
 async def test_what_sqlite_refuses_is_explained(store: SqliteStore) -> None:

@@ -8,7 +8,6 @@ acknowledged writes in 323 of 450 simulated cuts, FULL in none.
 Only SQLite opens the database file: closing another descriptor of it would drop SQLite's locks.
 """
 
-import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -27,11 +26,11 @@ from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
 from kalito_mcp.storage.sqlite.search import CREATE_VOCABULARY, ColumnCaches
-from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, leave_open
+from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, create_private, leave_open
 from kalito_mcp.storage.sqlite.sweeping import sweep
 from kalito_mcp.storage.sqlite.text_rebuild import REBUILD_STEP, rebuild, warn_if_older
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
-from kalito_mcp.storage.sqlite.trips import in_one_trip
+from kalito_mcp.storage.sqlite.trips import in_one_trip, write_in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 
@@ -160,20 +159,26 @@ class SqliteStore:
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransactionOfSqlite]:
         """The write transaction: committed when the block ends, rolled back if it raises or is cancelled."""
-        if self._writer is None:
-            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only; open it for writing")
+        writer = self._checked_writer()
         async with self._on_opened_files():
             try:
                 with explained(self.path):
                     # Inside the try: a cancelled BEGIN still runs on the driver's thread.
-                    await self._writer.execute_fetchall("BEGIN IMMEDIATE")
-                    yield WriteTransactionOfSqlite(self._writer)
+                    await writer.execute_fetchall("BEGIN IMMEDIATE")
+                    yield WriteTransactionOfSqlite(writer)
                     with anyio.CancelScope(shield=True):
-                        await self._writer.execute_fetchall("COMMIT")
+                        await writer.execute_fetchall("COMMIT")
             except BaseException:
                 with anyio.CancelScope(shield=True):
-                    await self._writer.rollback()
+                    await writer.rollback()
                 raise
+
+    async def write_trip(self, work: Callable[[WriteTransactionOfSqlite], Coroutine[Any, Any, T]]) -> T:
+        """The result of `work` in the write transaction, in one trip to the writer's thread."""
+        writer = self._checked_writer()
+        async with self._on_opened_files():
+            with explained(self.path):
+                return await write_in_one_trip(writer, lambda direct: work(WriteTransactionOfSqlite(direct)))
 
     async def revision(self) -> int:
         """SQLite's data_version: it changes when any connection of any process commits."""
@@ -209,12 +214,11 @@ class SqliteStore:
 
     async def sweep(self, up_to: int = 0) -> Swept:
         """Remove erased text from the files. Once begun it is not cancelled."""
-        if self._writer is None:
-            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only; open it for writing")
+        writer = self._checked_writer()
         async with self._on_opened_files() as lock:
             self._files.forget(lock)
             with explained(self.path):
-                return await sweep(self._writer, self.path, up_to, busy_timeout_s=self._policy.busy_timeout_s)
+                return await sweep(writer, self.path, up_to, busy_timeout_s=self._policy.busy_timeout_s)
 
     async def close(self) -> None:
         """Close every connection. Holds the mutex, because SQLite checkpoints when the last connection closes."""
@@ -237,6 +241,11 @@ class SqliteStore:
         await leave_open(writer)
         for reader in readers:
             await reader.close()
+
+    def _checked_writer(self) -> aiosqlite.Connection:
+        if self._writer is None:
+            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only; open it for writing")
+        return self._writer
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[aiosqlite.Connection]:
@@ -262,7 +271,7 @@ class SqliteStore:
             await self._open_for_reading(StorageReadOnly(f"{self.path} cannot be read; make it readable"))
         else:
             try:
-                self._create_private()
+                create_private(self.path)
                 await self._refuse_unknown(steps)
                 await self._open_writer(steps)
             except StorageReadOnly as error:
@@ -277,20 +286,6 @@ class SqliteStore:
                 raise StorageReadOnly(f"{self.path} is empty or of an older release; `kalito-mcp serve` updates it")
             if len(steps) >= REBUILD_STEP:
                 await warn_if_older(reader)
-
-    def _create_private(self) -> None:
-        """Create the folder (0700) and an empty file (0600) if missing. SQLite gives its side files the same mode."""
-        if self.path.exists():
-            return
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            return
-        except OSError as error:
-            raise StorageReadOnly(
-                f"cannot create {self.path}: {error.strerror}; point KALITO_DATABASE at a folder you can write to"
-            ) from error
 
     async def _refuse_unknown(self, steps: Sequence[Migration]) -> None:
         """Refuse a file that is not ours, through a connection that cannot write: one that can would merge the file's

@@ -9,11 +9,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import anyio.to_thread
-
 from kalito_mcp.domain.facts import StatedFact
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.facts.statements import RULES_VERSION
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.storage.sqlite.fact_lines import add, remove
 from kalito_mcp.storage.sqlite.fact_rows import (
     SOURCE_COLUMNS,
@@ -74,7 +73,6 @@ ORDER BY f.conflict_key DESC LIMIT :limit
 SELECT_SOURCES: Final = f"""
 SELECT {SOURCE_COLUMNS} FROM records r WHERE r.key > :done_key AND r.key <= :last_key ORDER BY r.key LIMIT 100
 """
-SELECT_LEFT: Final = "SELECT count(*) FROM records r WHERE r.key > :done_key AND r.key <= :last_key"
 SELECT_SOURCES_OF_SESSION: Final = f"SELECT {SOURCE_COLUMNS} FROM records r WHERE r.session_key = :session_key"
 SELECT_STATE: Final = "SELECT rules, done_key, last_key FROM facts_state"
 UPDATE_STATE: Final = "UPDATE facts_state SET rules = :rules, done_key = :done_key, last_key = :last_key"
@@ -121,16 +119,12 @@ class FactQueries(Queries):
         return list(dict.fromkeys(pairs))
 
     async def left(self) -> tuple[int, Sequence[Source]]:
-        """How many records a rebuild has still to read, and the next of them."""
+        """How many records a rebuild has still to read, by their keys, and the next of them. Where some were erased,
+        they are fewer: counting them at every piece would take longer than reading them."""
         [[_, done_key, last_key]] = await self._all(SELECT_STATE)
         if done_key >= last_key:
             return 0, ()
-        return await self._left_count(), await self._sources(done_key, last_key)
-
-    async def _left_count(self) -> int:
-        [[_, done_key, last_key]] = await self._all(SELECT_STATE)
-        [[count]] = await self._all(SELECT_LEFT, done_key=done_key, last_key=last_key)
-        return int(count)
+        return last_key - done_key, await self._sources(done_key, last_key)
 
     async def _sources(self, done_key: int, last_key: int) -> list[Source]:
         return [Source(*row) for row in await self._all(SELECT_SOURCES, done_key=done_key, last_key=last_key)]
@@ -163,8 +157,7 @@ class FactStatements(FactQueries):
             return [one for one in new if any(one[1])]
 
         # A batch takes longer to read than other calls should wait.
-        is_batch = sum(len(one.text) for one in listed) > _LONG_CHARS
-        stating = await anyio.to_thread.run_sync(read) if is_batch else read()
+        stating = await read_aside(sum(len(one.text) for one in listed), read, most=_LONG_CHARS)
         if stating:
 
             def run(connection: sqlite3.Connection) -> None:
@@ -202,7 +195,8 @@ class FactStatements(FactQueries):
             await self._all(DELETE_ALL_FACTS)
             await self._all(DELETE_ALL_SUPERSEDED)
             await self._all(UPDATE_STATE, rules=RULES_VERSION, done_key=0, last_key=newest)
-        return await self._left_count()
+        [[_, done_key, last_key]] = await self._all(SELECT_STATE)
+        return max(0, int(last_key) - int(done_key))
 
     async def go_on(self, read: Mapping[Source, Stated]) -> int:
         """Rebuild the facts of the next records. How many are left. `read` is what was read of them before: a record
@@ -213,7 +207,7 @@ class FactStatements(FactQueries):
         await self._on_thread(lambda connection: _replace(connection, stating))
         done_key = sources[-1].key if sources else last_key
         await self._all(UPDATE_STATE, rules=rules, done_key=done_key, last_key=last_key)
-        return await self._left_count()
+        return max(0, int(last_key) - int(done_key))
 
     async def _leave_for_later(self, first_key: int, last_key: int) -> None:
         """Leave the records with these keys to the rebuild. Those in between are read again, if it has others left."""

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 import aiosqlite
 
-from kalito_mcp.errors import StorageReplaced
+from kalito_mcp.errors import StorageReadOnly, StorageReplaced
 
 _NOTE: Final = struct.Struct("<7Q8s8s")
 _64_BITS: Final = (1 << 64) - 1
@@ -345,6 +345,21 @@ def _boot_id() -> bytes:
         return _digest(_BOOT_ID.read_bytes())
     except OSError:
         return _UNKNOWN
+
+
+def create_private(path: Path) -> None:
+    """Create the folder (0700) and an empty file (0600) if missing. SQLite gives its side files the same mode."""
+    if path.exists():
+        return
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StorageReadOnly(
+            f"cannot create {path}: {error.strerror}; point KALITO_DATABASE at a folder you can write to"
+        ) from error
 
 
 async def leave_open(connection: aiosqlite.Connection) -> None:

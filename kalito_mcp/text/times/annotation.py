@@ -29,10 +29,10 @@ _LONG: Final = 62
 _WEEKS: Final = 14
 
 # Most sentences have none of these, and are not read any further.
-_MAY_DEPEND: Final = lazy(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|back|before|after|last|previous|this|current|next|coming)\b",
-    re.IGNORECASE,
+_DEPENDING: Final = (
+    "yesterday today tonight tomorrow ago back before after last previous this current next coming".split()
 )
+_MAY_DEPEND: Final = lazy(rf"\b(?:{'|'.join(_DEPENDING)})\b", re.IGNORECASE)
 _IS_DATED: Final = lazy(r"\s*\(\s*(?:about )?\d{4}")
 
 
@@ -52,7 +52,7 @@ def with_dates(text: str, said_ms: int, languages: Sequence[str] = (ENGLISH,)) -
         return text
     today = said_ms // DAY_MS + _EPOCH_DAY
     names: list[tuple[Days, int, int]] = []
-    if ENGLISH in languages and _MAY_DEPEND().search(text):
+    if ENGLISH in languages and _may_depend(text):
         tokens = tokens_of(text)
         names = [(days, tokens[place].start, tokens[end - 1].end) for days, place, end in relative_names(tokens, today)]
     if not names and (others := [one for one in languages if one != ENGLISH]):
@@ -61,6 +61,13 @@ def with_dates(text: str, said_ms: int, languages: Sequence[str] = (ENGLISH,)) -
         if not _IS_DATED().match(text, end):
             text = f"{text[:end]} ({_written(days)}){text[end:]}"
     return text
+
+
+def _may_depend(text: str) -> bool:
+    # Looking for fourteen words in ASCII takes a fifth of the expression's time.
+    if text.isascii() and not any(map(text.lower().__contains__, _DEPENDING)):
+        return False
+    return _MAY_DEPEND().search(text) is not None
 
 
 def _written(days: Days) -> str:
