@@ -36,7 +36,8 @@ class AgentGraphs:
         self, scope: Scope, query: str, *, current_session_id: str | None = None
     ) -> Sequence[PastAnswer]:
         """See `Memory.past_answers`."""
-        session = await self._session(scope.of_session(scope.session or current_session_id or ""))
+        named = scope.session or current_session_id
+        session = await self._session(scope.of_session(named)) if named else None
         if session is not None and scope.agent is not None and session.agent != scope.agent:
             session = None
         if scope.session is not None:
@@ -77,7 +78,7 @@ class AgentGraphs:
 
     async def _of_project(self, scope: Scope, answers: Sequence[PastAnswer]) -> Sequence[PastAnswer]:
         """Those of the answers whose records are personal or of the scope's project."""
-        if scope.project is None:
+        if scope.project is None or not answers:
             return answers
         async with self._store.read() as view:
 
@@ -131,8 +132,7 @@ class AgentGraphs:
         return session
 
     async def _session(self, scope: Scope) -> Session | None:
-        async with self._store.read() as view:
-            return await view.sessions.get(Scope(owner=scope.owner, session=scope.session))
+        return await self._store.trip(lambda view: view.sessions.get(Scope(scope.owner, session=scope.session)))
 
     async def _known_session(self, scope: Scope) -> Session:
         session = await self._session(scope)
