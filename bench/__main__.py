@@ -21,6 +21,7 @@ BENCHMARKS: Final = (
     "round_trip",
     "start",
     "processes",
+    "waits",
     "conversation",
     "recall",
     "growth",
@@ -38,7 +39,7 @@ BENCHMARKS: Final = (
     "instructions",
     "token_counters",
 )
-CAMPAIGNS: Final = ("kill", "cut_purges", "replaced_files", "snapshot_races", "power_cut")
+CAMPAIGNS: Final = ("kill", "cut_purges", "canaries", "replaced_files", "snapshot_races", "power_cut")
 _LONGER: Final = {"search": ("--full",), "recall": ("--typos", "0.5", "--per-category", "--ablate")}
 """The extra arguments of the long forms."""
 

@@ -124,6 +124,13 @@ class GraphCache:
         await anyio.to_thread.run_sync(lambda: graph.absorb(contents, is_whole=True))
         return graph, contents.state
 
+    async def save_copy(
+        self, transaction: WriteTransaction, scope: Scope, graph: "GraphStore", state: GraphState
+    ) -> None:
+        """Write what was changed in a copy. `state` must still be the stored one. The graph in memory follows when it
+        is next used."""
+        await _save(_Cached(graph, graph.version, state), transaction, _cache_key(scope))
+
     def forget(self, scope: Scope) -> None:
         """Drop a graph from memory; it is read again when needed. A block that already has it keeps it."""
         self._cached.pop(_cache_key(scope), None)

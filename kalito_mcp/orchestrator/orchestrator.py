@@ -201,10 +201,26 @@ class MemoryOrchestrator:
         self, session_id: str, *, only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
     ) -> PromotionReport | None:
         """Merge the best of the session's graph into the agent's, by the promotion policy. `only_if` is awaited in the
-        same transaction; if it is False, nothing is done and the result is None."""
+        same transaction; if it is False, nothing is done and the result is None.
+
+        Copies are merged, in a thread, without blocking others, and again if a graph changes meanwhile. If they keep
+        changing, the graphs are merged in the transaction.
+        """
         from kalito_mcp.graph.promotion import promote  # noqa: PLC0415 - numpy comes with it
 
         scopes = (self._session(session_id), self._agent())
+        for _ in range(_MAX_PLANS):
+            (session, session_state), (agent, agent_state) = [await self._copy(scope) for scope in scopes]
+            report = await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
+            async with self._cache.changing() as (transaction, _):
+                now = [await transaction.graphs.state(scope) for scope in scopes]
+                if [one.revision for one in now] != [session_state.revision, agent_state.revision]:
+                    continue
+                if only_if is not None and not await only_if(transaction):
+                    return None
+                await self._cache.save_copy(transaction, scopes[0], session, session_state)
+                await self._cache.save_copy(transaction, scopes[1], agent, agent_state)
+            return report
         async with self._cache.changing(*scopes) as (transaction, [session, agent]):
             if only_if is not None and not await only_if(transaction):
                 return None

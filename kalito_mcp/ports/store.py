@@ -118,15 +118,14 @@ class Store(Protocol):
         """
 
     async def sweep(self, up_to: int = 0) -> Swept:
-        """Remove erased text from the files: merge the text index, rewrite the file, cut the log. Takes seconds for a
-        large database, and room for a second copy of it.
+        """Remove erased text from the files. Takes seconds for a large database; others write meanwhile.
 
         `up_to` is `Unswept.last`: a sweep that succeeds takes the erasures up to it off `RecordReader.unswept`. Pass it
         only if nothing outside the database still quotes them. If another call has finished them, nothing is done.
         0 always sweeps, and takes none off.
 
         Raises:
-            StorageFull: there is no room for the copy; the erasures stay erased and unswept.
+            StorageFull: there is no room for it; the erasures stay erased and unswept.
             StorageBusy: another process held the lock too long; the erasures stay erased and unswept.
         """
 

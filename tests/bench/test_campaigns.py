@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench import cut_purges, kill, power_cut, replaced_files, snapshot_races
+from bench import canaries, cut_purges, kill, power_cut, replaced_files, snapshot_races
 from bench.disk_images import STRACE
 from tests.server.wire import COVERED
 
@@ -52,6 +52,13 @@ def test_a_purge_that_was_cut_short_is_finished() -> None:
     found = cut_purges.campaign(rounds=2)
 
     assert kept_its_promises(found)
+
+
+def test_what_is_erased_while_others_write_is_in_no_file() -> None:
+    found = canaries.campaign(processes=2, steps=40)
+
+    assert kept_its_promises(found)
+    assert found["found_before"] > 1
 
 
 def test_no_write_is_acknowledged_that_is_not_in_the_database_s_place() -> None:

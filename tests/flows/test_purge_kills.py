@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", rea
 ROOT: Final = Path(__file__).parents[2]
 SAID: Final = ("msg_1", "msg_2")
 POINTS: Final = ("purge.erased", "purge.snapshots")
+SLICES: Final = ("sweep.merging", "sweep.merged", "sweep.zeroed")
 PURGE: Final = """
 import sys, anyio
 from kalito_mcp import open_memory
@@ -115,6 +116,19 @@ async def test_a_sweep_that_is_killed_again_and_again_stays_owed(database: Path,
     assert not is_killed(database, "purge.snapshots_of_nothing")
     assert holding(folder, CANARY) == []
     assert not is_killed(database, "purge.snapshots")
+
+
+@pytest.mark.parametrize("point", SLICES)
+async def test_a_sweep_that_is_killed_between_its_slices_is_finished_by_the_next_start(
+    database: Path, folder: Path, point: str
+) -> None:
+    assert is_killed(database, point, *SAID)
+    assert is_killed(database, point)
+    assert [one.check for one in warnings(database)] == ["erasures"]
+    async with open_memory(database) as memory:
+        await memory.settled()
+    assert holding(folder, CANARY) == []
+    assert warnings(database) == []
 
 
 @pytest.mark.parametrize("point", POINTS)

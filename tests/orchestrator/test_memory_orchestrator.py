@@ -16,6 +16,7 @@ from kalito_mcp.domain.graph import (
     GraphPolicy,
     GraphScope,
     PromotionPolicy,
+    PromotionReport,
     SessionGraphConfig,
 )
 from kalito_mcp.domain.scope import Scope
@@ -33,6 +34,7 @@ from kalito_mcp.errors import (
     RecordNotFound,
     SessionNotFound,
 )
+from kalito_mcp.graph import promotion
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from tests.orchestrator.conftest import Setup
@@ -548,3 +550,28 @@ async def test_what_is_given_out_is_a_copy(setup: Setup) -> None:
     assert isinstance(copy, GraphStore)
     copy.upsert_query("Who is Bob?")
     assert texts_of(await agent.get_session_store("trip"), "query") == ["Where is Ann?"]
+
+
+async def test_others_write_while_a_graph_is_promoted_and_a_change_meanwhile_is_kept(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = setup.orchestrator()
+    query_id = await teach(agent, "When does the ferry to Moss leave?", "At seven.")
+    promote, calls = promotion.promote, []
+
+    def meanwhile(session: GraphStore, long_term: GraphStore, policy: PromotionPolicy) -> PromotionReport:
+        calls.append(long_term.stats().nodes)
+        if len(calls) == 1:
+            # In the transaction, this would wait for ever.
+            anyio.from_thread.run(lambda: teach(agent, "Who has the tickets?", session=None))
+        return promote(session, long_term, policy)
+
+    monkeypatch.setattr(promotion, "promote", meanwhile)
+    with anyio.fail_after(30):
+        report = await agent.promote("trip")
+    assert report is not None
+    assert report.query_ids == (query_id,)
+    assert calls == [0, 1]
+    assert (await agent.get_agent_store()).stats().nodes == 3
+    async with agent._cache.reading(AGENT) as [graph]:
+        assert graph.has(query_id)

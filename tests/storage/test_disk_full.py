@@ -1,6 +1,5 @@
 """A full disk: the error names the file and the room, nothing acknowledged is lost, and the work can continue."""
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +9,7 @@ import pytest
 
 from kalito_mcp import NewMessage, Role, open_memory
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.editing import eraser
 from kalito_mcp.errors import StorageError, StorageFull
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
@@ -118,16 +118,19 @@ async def test_a_new_database_on_a_full_disk_is_refused_in_words_and_works_once_
     await store.close()
 
 
-async def test_a_purge_without_room_for_its_sweep_is_finished_once_there_is_room(disk: Disk) -> None:
+async def test_a_purge_without_room_for_its_sweep_is_finished_once_there_is_room(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with open_memory(disk.database) as memory:
         await memory.record_messages("trip", [NewMessage(Role.USER, "Zanzibarquokka"), NewMessage(Role.USER, LONG)])
         await memory.settled()
-        ballast = disk.fill()
-        os.truncate(ballast, ballast.stat().st_size - 600_000)
+        # The disk is filled by others between the erasure and the sweep.
+        monkeypatch.setattr(eraser, "crash_point", lambda name: name == "purge.erased" and disk.fill())
         for _ in range(2):
             with pytest.raises(StorageFull, match="free some space and purge again"):
                 await memory.purge(["msg_1"])
-        ballast.unlink()
+        monkeypatch.undo()
+        (disk.folder / "ballast").unlink()
         assert b"Zanzibarquokka" in b"".join(path.read_bytes() for path in disk.folder.glob("memory.db*"))
         assert (await memory.purge(["msg_1"])).erased == ("msg_1",)
         assert b"Zanzibarquokka" not in b"".join(path.read_bytes() for path in disk.folder.glob("memory.db*"))

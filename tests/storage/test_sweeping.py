@@ -17,9 +17,11 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageFull, StorageReadOnly
 from kalito_mcp.ports.records import Swept
-from kalito_mcp.storage.sqlite import sweeping
+from kalito_mcp.storage.sqlite import sweeping, text_index, unused_bytes
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
+from kalito_mcp.storage.sqlite.unused_bytes import UnusedBytes
 from tests import drafts
 from tests.index_reads import keys_with
 from tests.scripted import START_MS
@@ -160,7 +162,7 @@ async def test_without_a_sweep_the_words_may_still_be_there_and_a_later_one_find
 async def test_a_reader_of_an_older_state_is_named_and_the_next_sweep_finishes(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "_WAIT_FOR_READERS_MS", 20)
+    monkeypatch.setattr(sweeping, "_WAIT_FOR_READERS_S", 0.02)
     store = await SqliteStore.open(database)
     record = await append(store, CANARY)
     with closing(sqlite3.connect(database)) as reader:
@@ -200,6 +202,94 @@ async def test_a_sweep_waits_for_the_views_of_its_own_process(database: Path) ->
         assert dict((await store.sweep()).remaining) == {}
     assert files_with(database.parent, CANARY) == []
     await store.close()
+
+
+async def test_others_write_between_the_slices_of_a_sweep(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_index, "_MERGED_PAGES", 1)
+    monkeypatch.setattr(sweeping, "_PAUSE_S", 0.1)  # a write fits into it on a busy machine too
+    store, other = await SqliteStore.open(database), await SqliteStore.open(database)
+    chance = random.Random(3)
+    for _ in range(30):
+        await append(store, " ".join(f"word{chance.randrange(10**9)}" for _ in range(200)))
+    record = await append(store, CANARY)
+    events: list[str] = []
+    merge = TextIndexStatements.go_on_merging
+
+    async def noted(index: TextIndexStatements) -> bool:
+        events.append("slice")
+        return await merge(index)
+
+    monkeypatch.setattr(TextIndexStatements, "go_on_merging", noted)
+    await purge(store, record)
+    async with anyio.create_task_group() as tasks:
+
+        async def write() -> None:
+            while True:
+                await append(other, "meanwhile")
+                events.append("write")
+
+        tasks.start_soon(write)
+        assert (await swept_whole(store)).remaining == {}
+        tasks.cancel_scope.cancel()
+    slices = [place for place, event in enumerate(events) if event == "slice"]
+    assert "write" in events[slices[0] : slices[-1]]
+    await store.close()
+    await other.close()
+    assert files_with(database.parent, CANARY) == []
+    assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
+
+
+async def test_a_hold_zeroes_no_more_pages_than_it_may_and_the_sweep_goes_on_until_none_are_left(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "_PAGES_A_HOLD", 1)
+    holds: list[bool] = []
+    zero = UnusedBytes.zero
+
+    def noted(unused: UnusedBytes, most: int) -> bool:
+        assert most == 1
+        holds.append(zero(unused, most))
+        return holds[-1]
+
+    monkeypatch.setattr(UnusedBytes, "zero", noted)
+    store = await SqliteStore.open(database)
+    made = await remember_everywhere(store, CANARY)
+    await purge(store, *made)
+    assert (await swept_whole(store)).remaining == {}
+    assert holds[-1]
+    assert len(holds) > 2
+    await store.close()
+    assert files_with(database.parent, CANARY) == []
+
+
+async def test_where_bytes_cannot_be_zeroed_the_file_is_rewritten(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unused_bytes, "_DESCRIPTORS", database.with_name("missing"))
+    store = await SqliteStore.open(database)
+    made = await remember_everywhere(store, CANARY)
+    await append(store, "x" * 400_000)
+    await purge(store, *made)
+    assert (await swept_whole(store)).remaining == {}
+    async with store.read() as view:
+        assert (await view.records.unswept()).last == 0
+        assert await view.connection.execute_fetchall("PRAGMA freelist_count") == [(0,)]
+    await store.close()
+    assert files_with(database.parent, CANARY) == []
+
+
+async def test_a_database_can_be_swept_as_often_as_one_likes(database: Path) -> None:
+    # A merge of everything adds a level to the text index, which has 64 at most.
+    store = await SqliteStore.open(database)
+    for number in range(70):
+        kept, erased = await append(store, f"kept {number}"), await append(store, f"{CANARY}{number}")
+        await purge(store, erased)
+        assert (await swept_whole(store)).remaining == {}
+    assert files_with(database.parent, CANARY) == []
+    async with store.read() as view:
+        assert await keys_with(view, TRIP, "69") == [kept.key]
+    await store.close()
+    assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
 
 
 async def test_backups_from_before_the_erasure_are_listed(database: Path) -> None:

@@ -21,13 +21,14 @@ import anyio.to_thread
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageDamaged, StorageReadOnly
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import StoragePolicy
+from kalito_mcp.storage.sqlite.connections import IMMUTABLE, READ_ONLY, READ_WRITE, WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, FactRebuild
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
-from kalito_mcp.storage.sqlite.search import CREATE_VOCABULARY, ColumnCaches
-from kalito_mcp.storage.sqlite.side_files import WAL_LIMIT_BYTES, SideFiles, create_private, leave_open
-from kalito_mcp.storage.sqlite.sweeping import sweep
+from kalito_mcp.storage.sqlite.search import ColumnCaches
+from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leave_open
+from kalito_mcp.storage.sqlite.sweeping import Sweep
 from kalito_mcp.storage.sqlite.text_rebuild import REBUILD_STEP, rebuild, warn_if_older
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.trips import in_one_trip, write_in_one_trip
@@ -37,22 +38,6 @@ from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOf
 OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 EXACT_VECTORS: Final = 100_000
 T = TypeVar("T")
-
-_READ_WRITE: Final = "?mode=rw"
-_READ_ONLY: Final = "?mode=ro"
-_IMMUTABLE: Final = "?immutable=1"
-_COMMON_PRAGMAS: Final = (
-    "PRAGMA foreign_keys = ON",
-    "PRAGMA trusted_schema = OFF",
-    "PRAGMA mmap_size = 0",
-    "PRAGMA temp_store = MEMORY",
-)
-_WRITER_PRAGMAS: Final = (
-    "PRAGMA synchronous = FULL",
-    "PRAGMA secure_delete = ON",
-    f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
-    "PRAGMA wal_autocheckpoint = 1000",
-)
 
 
 class SqliteStore:
@@ -67,7 +52,8 @@ class SqliteStore:
         self._files = SideFiles(path)
         self._writer: aiosqlite.Connection | None = None
         self._write_lock = anyio.Lock()
-        self._reader_mode = _READ_WRITE
+        self._sweep_lock = anyio.Lock()
+        self._reader_mode = READ_WRITE
         self._idle_readers: list[aiosqlite.Connection] = []
         self._reader_slots = anyio.Semaphore(policy.readers)
         self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
@@ -214,14 +200,17 @@ class SqliteStore:
 
     async def sweep(self, up_to: int = 0) -> Swept:
         """Remove erased text from the files. Once begun it is not cancelled."""
-        writer = self._checked_writer()
-        async with self._on_opened_files() as lock:
-            self._files.forget(lock)
-            with explained(self.path):
-                return await sweep(writer, self.path, up_to, busy_timeout_s=self._policy.busy_timeout_s)
+        self._checked_writer()
+        async with self._sweep_lock:
+            return await Sweep(self.path, write=self.write, locked=self._before_shrinking).run(up_to)
 
     async def close(self) -> None:
-        """Close every connection. Holds the mutex, because SQLite checkpoints when the last connection closes."""
+        """Close every connection, after a sweep that is under way."""
+        async with self._sweep_lock:
+            await self._close()
+
+    async def _close(self) -> None:
+        """Holds the mutex, because SQLite checkpoints when the last connection closes."""
         self._is_closed = True
         readers = [*self._idle_readers, *([self._watcher] if self._watcher else [])]
         self._idle_readers, self._watcher = [], None
@@ -262,6 +251,13 @@ class SqliteStore:
             finally:
                 self._files.note(lock)
 
+    @asynccontextmanager
+    async def _before_shrinking(self) -> AsyncIterator[None]:
+        """As `_on_opened_files`, for what makes a file shorter."""
+        async with self._on_opened_files() as lock:
+            self._files.forget(lock)
+            yield
+
     async def _open(self, steps: Sequence[Migration], *, may_write: bool) -> None:
         if self.path.is_dir():
             raise StorageDamaged(f"{self.path} is a folder; name a file in it, such as {self.path / 'memory.db'}")
@@ -294,7 +290,7 @@ class SqliteStore:
             async with self._mutex.held() as lock:
                 self._files.prepare(lock)
                 self._files.refuse_foreign_wal()
-                looking = await self._connect(_READ_ONLY)
+                looking = await self._connect(READ_ONLY)
                 try:
                     await is_current(looking, steps, self.path)
                 finally:
@@ -306,9 +302,9 @@ class SqliteStore:
                 raise
 
     async def _open_writer(self, steps: Sequence[Migration]) -> None:
-        writer = await self._connect(_READ_WRITE)
+        writer = await self._connect(READ_WRITE)
         try:
-            for pragma in _WRITER_PRAGMAS:
+            for pragma in WRITER_PRAGMAS:
                 await writer.execute_fetchall(pragma)
             # Changing the journal mode and the schema both write: neither happens without the mutex.
             [[mode]] = await writer.execute_fetchall("PRAGMA journal_mode")
@@ -339,7 +335,7 @@ class SqliteStore:
 
     async def _open_for_reading(self, error: KalitoError) -> None:
         """Open for reading: with the -wal file, or without it if it cannot be opened."""
-        for mode in (_READ_ONLY, _IMMUTABLE):
+        for mode in (READ_ONLY, IMMUTABLE):
             self._reader_mode = mode
             try:
                 self._files.refuse_foreign_wal()
@@ -348,7 +344,7 @@ class SqliteStore:
                 if not is_read_only(reason):
                     raise
             else:
-                if mode == _IMMUTABLE and self._has_wal():
+                if mode == IMMUTABLE and self._has_wal():
                     newest = "the latest writes are in its -wal file and cannot be read"
                     self.warning = f"{self.warning or 'opened without its -wal file'}; {newest}"
                 return
@@ -370,22 +366,4 @@ class SqliteStore:
         return reader
 
     async def _connect(self, mode: str) -> aiosqlite.Connection:
-        # Shielded: an abandoned connection would keep its thread, and so the process, alive for ever.
-        with anyio.CancelScope(shield=True):
-            connection = aiosqlite.connect(
-                self.path.absolute().as_uri() + mode,
-                uri=True,
-                isolation_level=None,
-                timeout=self._policy.busy_timeout_s,
-                cached_statements=64,
-            )
-            try:
-                await connection
-                for statement in (*_COMMON_PRAGMAS, CREATE_VOCABULARY):
-                    await connection.execute_fetchall(statement)
-            except BaseException:
-                await connection.close()
-                # `close` of an unopened connection does not wait for its thread, which needs this event loop to end.
-                await anyio.to_thread.run_sync(connection._thread.join)
-                raise
-        return connection
+        return await connect(self.path, mode, timeout_s=self._policy.busy_timeout_s)

@@ -25,6 +25,10 @@ SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"
 UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
 DELETE_ALL_TERMS: Final = "INSERT INTO records_text (records_text) VALUES ('delete-all')"
 DELETE_ALL_SHAPES: Final = "DELETE FROM record_shapes"
+# Segments are merged from two on. This is a setting of the table, which it keeps.
+SET_USER_MERGE: Final = "INSERT INTO records_text (records_text, rank) VALUES ('usermerge', 2)"
+MERGE: Final = "INSERT INTO records_text (records_text, rank) VALUES ('merge', :pages)"
+SELECT_TOTAL_CHANGES: Final = "SELECT total_changes()"
 FORGET_CHANGES: Final = "INSERT INTO record_changes (record_key) VALUES (0)"
 FORGET_REBUILD: Final = (
     "DROP TABLE IF EXISTS new_records_text",
@@ -35,6 +39,13 @@ FORGET_REBUILD: Final = (
 
 COUNT_MARKS: Final = {1: "", SEVERAL: f"x{SEVERAL}:", MANY: f"x{MANY}:"}
 """What stands before a term in the index, by how often the record contains it at least."""
+
+
+_MERGED_PAGES: Final = 250
+"""A slice of merging writes so many pages of 4 KB, and a few more to reach the end of a term."""
+
+_FEWEST_CHANGES: Final = 2
+"""FTS5 makes fewer if it had nothing to merge (sqlite.org/fts5.html, section 6.8)."""
 
 
 class IndexEntry(NamedTuple):
@@ -79,6 +90,22 @@ class TextIndexStatements:
         """Remove an entry. It must be the one that was added."""
         await self._connection.execute_fetchall(DELETE_TERMS, entry._asdict())
         await self._connection.execute_fetchall(DELETE_SHAPE, entry._asdict())
+
+    async def begin_merging(self) -> bool:
+        """Begin to merge all segments into one, without the words of removed entries. Whether more is left to do."""
+        await self._connection.execute_fetchall(SET_USER_MERGE)
+        # A negative number: all the segments that there are now.
+        return await self._merge(-_MERGED_PAGES)
+
+    async def go_on_merging(self) -> bool:
+        """Merge the next slice. Whether more is left to do."""
+        return await self._merge(_MERGED_PAGES)
+
+    async def _merge(self, pages: int) -> bool:
+        [[before]] = await self._connection.execute_fetchall(SELECT_TOTAL_CHANGES)
+        await self._connection.execute_fetchall(MERGE, {"pages": pages})
+        [[after]] = await self._connection.execute_fetchall(SELECT_TOTAL_CHANGES)
+        return bool(after - before >= _FEWEST_CHANGES)
 
     async def is_current(self) -> bool:
         """Whether this release's analysis made the index."""

@@ -71,11 +71,11 @@ PUT_IN_PLACE: Final = (
 REBUILD_STEP: Final = 8
 """The migration from which on an index can be rebuilt."""
 
-_PIECE_S: Final = 0.5
+_PIECE_S: Final = 0.1
 """A piece ends with the first batch of SELECT_FOR_INDEX after so many seconds."""
 
-_AT_ONCE: Final = 5_000
-"""So many records are indexed in one transaction, in less than a second."""
+_AT_ONCE: Final = 1_000
+"""So many records are indexed in one transaction, in a fifth of a second."""
 
 _PAUSE_S: Final = 0.005
 """Between two pieces. Whoever waits for the mutex asks for it every 2 milliseconds."""

@@ -9,6 +9,7 @@ from kalito_mcp.storage.sqlite.record_changes import RecordStatements
 from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.sessions import SessionQueries, SessionStatements
+from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
@@ -37,6 +38,7 @@ class WriteTransactionOfSqlite:
         self.conversations = ConversationStatements(connection)
         self.text = TextIndexStatements(connection)
         self.text_rebuild = TextRebuildStatements(connection)
+        self.sweep = SweepStatements(connection)
         self.graphs = GraphStatements(connection)
         self.records = RecordStatements(connection)
         self.facts = FactStatements(connection)
