@@ -13,7 +13,6 @@ import pytest
 from kalito_mcp import open_memory
 from kalito_mcp.domain.records import NewMessage, RecordType, Repetition, Role
 from kalito_mcp.long_texts import LONG_CHARS
-from kalito_mcp.text.repetition import keys_of
 
 _LONG = "I moved to Porto and I like tea. " * (LONG_CHARS // 30)
 _READERS = (
@@ -68,18 +67,23 @@ async def test_no_pass_over_a_long_text_runs_on_the_event_loop(tmp_path: Path, m
 
 
 @pytest.mark.anyio
-async def test_others_can_write_while_a_long_text_is_compared_with_what_was_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "reader", ["kalito_mcp.records.repetitions.keys_of", "kalito_mcp.orchestrator.observer.canonical_key"]
+)
+async def test_others_can_write_while_a_long_text_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
 ) -> None:
     begun, other_wrote = threading.Event(), threading.Event()
+    module, _, function = reader.rpartition(".")
+    read = getattr(__import__(module, fromlist=[function]), function)
 
-    def slow_keys_of(text: str) -> frozenset[str]:
+    def read_slowly(text: str) -> Any:
         if len(text) > LONG_CHARS:
             begun.set()
             assert other_wrote.wait(30)
-        return keys_of(text)
+        return read(text)
 
-    monkeypatch.setattr("kalito_mcp.records.repetitions.keys_of", slow_keys_of)
+    monkeypatch.setattr(reader, read_slowly)
     async with open_memory(tmp_path / "memory.db") as memory:
         [first] = (await memory.record_messages("a", [NewMessage(Role.USER, "My badge is XYZ-99-1 here.")])).message_ids
         await memory.forget(first)
