@@ -56,13 +56,15 @@ class Observer:
                     await transaction.sessions.set_observed_seq(session, session.message_count)
                 return observed
             await self._cache.warm_up()
-            keys = await self._keys_of_long(session)
+            keys, known_count = await self._keys_of_long(session), session.message_count
             async with self._cache.changing(scope) as (transaction, [graph]):
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
                     return observed
                 done = session.observed_seq
-                last = min(done + _CHUNK, session.message_count)
+                last = min(done + _CHUNK, known_count)
+                if last <= done:
+                    continue  # another process has observed them
                 messages = await transaction.conversations.messages(
                     session, first_seq=done + 1 - LOOK_BACK, last_seq=last
                 )
