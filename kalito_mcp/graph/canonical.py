@@ -61,6 +61,8 @@ _MEANT_ALONE: Final = frozenset([".", "..", '""', "''", "!"])
 _EMOTICON: Final = re.compile(r"[:;=]'?[-^]?[()\[\]{}|/\\*<>@$]+")
 _COMMAND: Final = re.compile(r":[^\W\d_]")
 _QUOTED_NUMBER: Final = re.compile(r"([\"'])[-+]?[0-9][0-9.,]*\1")
+# A chunk with one of these depends on what stands around it.
+_DEPENDS: Final = frozenset("\"'()")
 _OPERATOR: Final = re.compile(r"[-+*/%=<>&|^~!:]*[+*/%=<>&|^~][-+*/%=<>&|^~!]*")
 
 
@@ -119,6 +121,8 @@ class _Edges:
         self._closers_ahead = text.count(")")
         self._depth = 0
         self._open_quotes: set[str] = set()
+        self._known: dict[tuple[str, bool], str] = {}
+        """The tokens of chunks that are the same wherever they stand, except before the first token."""
 
     def tokens(self, chunks: list[str]) -> list[str]:
         """The stripped chunks that are not empty."""
@@ -131,7 +135,12 @@ class _Edges:
             if chunk[-1] in _MARKS and len(chunk) > _SHORTEST_MARKED and not self._depth and chunk[:-1].isalpha():
                 found.append(chunk[:-1])
                 continue
-            token = self._token(chunk, found[-1] if found else "")
+            is_alike = not self._depth and _DEPENDS.isdisjoint(chunk)
+            token = self._known.get((chunk, not found)) if is_alike else None
+            if token is None:
+                token = self._token(chunk, found[-1] if found else "")
+                if is_alike:
+                    self._known[chunk, not found] = token
             if token:
                 found.append(token)
         while found and found[-1] == "!":

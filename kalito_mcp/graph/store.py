@@ -52,12 +52,9 @@ class GraphStore:
     """One graph. Not safe to share between threads."""
 
     def __init__(
-        self,
-        config: GraphConfig | None = None,
-        embedder: EmbeddingProvider | None = None,
-        *,
+        self, config: GraphConfig | None = None, embedder: EmbeddingProvider | None = None, *,
         now_ms: Callable[[], int] = wall_clock_ms,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.config = config or GraphConfig()
         self.embedder: EmbeddingProvider = embedder or HashingEmbedder()
         self._embedder = SparseEmbedder(self.embedder)
@@ -80,18 +77,23 @@ class GraphStore:
 
     # Writing
 
-    def upsert_query(self, text: str, *, record_id: str | None = None, at_ms: int | None = None) -> str:
+    def upsert_query(
+        self, text: str, *, record_id: str | None = None, at_ms: int | None = None, key: str | None = None
+    ) -> str:
         """Add a query, or count the known one as met again; the id of its node.
 
-        `record_id` is the record that contains it. `at_ms` is when it was said, by default now.
+        `record_id` contains it. `at_ms` is when it was said, by default now. `key` is its canonical key, if known.
 
         Raises:
             InvalidInput: a blank text, or one of more than 524,288 bytes.
             GraphFull: the graph is full and nothing may be evicted; nothing was changed.
         """
-        return self._graph.upsert(NodeType.QUERY, text, record_id=record_id, at_ms=at_ms).id
+        return self._graph.upsert(NodeType.QUERY, text, record_id=record_id, at_ms=at_ms, key=key).id
 
-    def upsert_answer(self, query_id: str, text: str, *, record_id: str | None = None, at_ms: int | None = None) -> str:
+    def upsert_answer(
+        self, query_id: str, text: str, *, record_id: str | None = None, at_ms: int | None = None,
+        key: str | None = None,
+    ) -> str:  # fmt: skip
         """Add an answer, or count the known one as met again, and link it from its query; the id of its node.
 
         Raises as `upsert_query` does; also RecordNotFound for an unknown query, InvalidInput for another node.
@@ -99,8 +101,8 @@ class GraphStore:
         query = self._graph.get(query_id)
         if query.type is not NodeType.QUERY:
             raise InvalidInput(f"{query_id!r} is of type {query.type}; give the id of a query")
-        links = {query.id: EdgeType.RESPONDED_WITH}
-        return self._graph.upsert(NodeType.ANSWER, text, record_id=record_id, at_ms=at_ms, linked_from=links).id
+        by = {query.id: EdgeType.RESPONDED_WITH}
+        return self._graph.upsert(NodeType.ANSWER, text, record_id=record_id, at_ms=at_ms, key=key, linked_from=by).id
 
     def upsert_entity(
         self, text: str, *, of: Iterable[str] = (), record_id: str | None = None, at_ms: int | None = None

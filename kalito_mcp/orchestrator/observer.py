@@ -5,7 +5,9 @@ reply its answer; both refer to the entities they mention.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import anyio.to_thread
@@ -13,8 +15,10 @@ import anyio.to_thread
 from kalito_mcp.domain.graph import EdgeType, GraphPolicy
 from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
+from kalito_mcp.graph.canonical import canonical_key
+from kalito_mcp.long_texts import LONG_CHARS
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.ports.store import Store
 
@@ -55,6 +59,7 @@ class Observer:
         await self._cache.warm_up()
         observed, is_behind = 0, True
         while is_behind:
+            keys = await self._keys_of_long(session)
             async with self._cache.changing(scope) as (transaction, [graph]):
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
@@ -65,11 +70,26 @@ class Observer:
                 )
                 last = min(_end_of_chunk(messages, done), session.message_count)
                 read = [message for message in messages if message.seq <= last]
-                await anyio.to_thread.run_sync(observe_messages, graph, read, done, self.policy)
+                await anyio.to_thread.run_sync(observe_messages, graph, read, done, self.policy, keys)
                 await transaction.sessions.set_observed_seq(session, last)
             observed += last - done
             is_behind = last < session.message_count
+            session = replace(session, observed_seq=last)
         return observed
+
+    async def _keys_of_long(self, session: Session) -> Mapping[str, str]:
+        """The canonical keys of the long texts among the next messages, by text.
+
+        For before the transaction: one takes some tenths of a second, in which no other call could write.
+        """
+        done = session.observed_seq
+        messages = await self._store.trip(
+            lambda view: view.conversations.messages(session, first_seq=done + 1, last_seq=done + _CHUNK)
+        )
+        texts = [message.text for message in messages if len(message.text) > LONG_CHARS]
+        if not texts:
+            return {}
+        return await anyio.to_thread.run_sync(lambda: {text: canonical_key(text) for text in texts})
 
 
 def _end_of_chunk(messages: Sequence[MessageWithImportance], done: int) -> int:
@@ -83,9 +103,14 @@ def _end_of_chunk(messages: Sequence[MessageWithImportance], done: int) -> int:
 
 
 def observe_messages(
-    graph: "GraphStore", messages: Sequence[MessageWithImportance], done: int, policy: GraphPolicy
+    graph: "GraphStore",
+    messages: Sequence[MessageWithImportance],
+    done: int,
+    policy: GraphPolicy,
+    keys: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Add the messages after seq `done` to the graph. Earlier ones only show which query a reply answers.
+    """Add the messages after seq `done` to the graph. Earlier ones only show which query a reply answers. `keys` are
+    canonical keys of some texts.
 
     A reply answers the last user message among the eight before it; without one it is left out. So the result does not
     depend on how the messages are split into calls. Messages that the graph refuses or has no room for are left out.
@@ -103,7 +128,7 @@ def observe_messages(
         if message.seq <= done or not (is_query or (query_id and message.seq - asked_seq <= LOOK_BACK)):
             continue
         try:
-            query_id = _add(graph, message, None if is_query else query_id, policy)
+            query_id = _add(graph, message, None if is_query else query_id, policy, keys.get(message.text))
         except RecordNotFound:
             query_id = None  # the query was evicted while its answer came
         except (InvalidInput, GraphFull) as error:
@@ -138,13 +163,15 @@ def observe_again(
             _log.warning("%s is not linked to its question: %s", message.record_id, error)
 
 
-def _add(graph: "GraphStore", message: MessageWithImportance, query_id: str | None, policy: GraphPolicy) -> str:
+def _add(
+    graph: "GraphStore", message: MessageWithImportance, query_id: str | None, policy: GraphPolicy, key: str | None
+) -> str:
     """Add a query, or an answer if `query_id` is given. Returns the query's node id."""
     record_id, at_ms = message.record_id, message.created_at
     if query_id is None:
-        node_id = query_id = graph.upsert_query(message.text, record_id=record_id, at_ms=at_ms)
+        node_id = query_id = graph.upsert_query(message.text, record_id=record_id, at_ms=at_ms, key=key)
     else:
-        node_id = graph.upsert_answer(query_id, message.text, record_id=record_id, at_ms=at_ms)
+        node_id = graph.upsert_answer(query_id, message.text, record_id=record_id, at_ms=at_ms, key=key)
     _link(graph, message.text, node_id, record_id, at_ms, policy)
     return query_id
 

@@ -19,7 +19,7 @@ from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
-from kalito_mcp.records.repetitions import Repetitions, scope_of_session
+from kalito_mcp.records.repetitions import Repetitions, keys_of_long, scope_of_session
 from kalito_mcp.records.schemas import checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -109,12 +109,13 @@ class Recorder:
             sum(len(one.text) + len(str(one.details)) for one in messages),
             lambda: self._drafts(messages, now_ms, cleaned(client)[0]),
         )
+        keys = await keys_of_long(self._store, drafts)
 
         async def append(transaction: WriteTransaction) -> tuple[Session, Sequence[AppendedMessage]]:
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            repetitions = Repetitions(scope_of_session(session))
+            repetitions = Repetitions(scope_of_session(session), keys)
             marked = await repetitions.look_for(transaction.records, drafts)
             appended = await transaction.conversations.append_messages(session, marked, now_ms=now_ms)
             return session, await repetitions.settle(transaction.records, appended, drafts, now_ms)

@@ -9,24 +9,31 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import anyio.to_thread
+
 from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
 from kalito_mcp.domain.records import Origin, Repetition, Role, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.records import ForgottenValue, RecordReader, RecordWriter
+from kalito_mcp.ports.store import Store
 from kalito_mcp.text.repetition import keys_of, keys_stated
 
 _IN_CONVERSATION: Final = (Origin.USER, Origin.ASSISTANT, Origin.TOOL)
 
 
 class Repetitions:
-    """The drafts of a batch that repeat what was forgotten, by their places. Empty in a memory that forgot nothing."""
+    """The drafts of a batch that repeat what was forgotten, by their places. Empty in a memory that forgot nothing.
 
-    def __init__(self, scope: Scope) -> None:
+    `keys` are those of some drafts, by their places (see `keys_of_long`).
+    """
+
+    def __init__(self, scope: Scope, keys: Mapping[int, frozenset[str]]) -> None:
         self._scope = scope
+        self._keys = keys
         self._found: dict[int, Repetition] = {}
         self._stated: dict[int, frozenset[str]] = {}
 
@@ -37,7 +44,9 @@ class Repetitions:
         back = set[str]()
         marked = list(drafts)
         for place, draft in enumerate(drafts):
-            keys = await read_aside(len(draft.text), partial(keys_of, draft.text))
+            keys = self._keys.get(place)
+            if keys is None:
+                keys = await read_aside(len(draft.text), partial(keys_of, draft.text))
             forgotten = await records.forgotten_values(self._scope, keys - back)
             if not forgotten:
                 continue
@@ -66,6 +75,20 @@ class Repetitions:
             else:
                 await _hide(records, self._scope.owner, appended[place], drafts[place].tokens, now_ms)
         return settled
+
+
+async def keys_of_long(store: Store, drafts: Sequence[MessageDraft]) -> Mapping[int, frozenset[str]]:
+    """The keys of the long drafts, by their places. Empty in a memory that forgot nothing.
+
+    For before the transaction: to read a long text takes some tens of milliseconds, in which no other call could write.
+    """
+    texts = {place: draft.text for place, draft in enumerate(drafts) if len(draft.text) > LONG_CHARS}
+    if not texts:
+        return {}
+    async with store.read() as view:
+        if not await view.records.has_forgotten_values():
+            return {}
+    return await anyio.to_thread.run_sync(lambda: {place: keys_of(text) for place, text in texts.items()})
 
 
 def scope_of_session(session: Session) -> Scope:

@@ -104,7 +104,7 @@ def is_secret_of(name: str, value: str) -> bool:
     for stem in STEMS + FOREIGN_STEMS:
         match = compiled(_NAME).match(lowered, lowered.rfind(stem)) if stem in lowered else None
         if match and match.end() == len(name):
-            rule = _rule(name, lowered, match)
+            rule = _rule(name, _before(lowered, match), match)
             return rule is not None and _is_secret(rule, value)
     return False
 
@@ -123,10 +123,15 @@ def _authorizations(text: str, lowered: str, pattern: str) -> Iterator[Found]:
             yield Found(start, end, "authorization")
 
 
-def _rule(text: str, lowered: str, name: Match[str]) -> str | None:
+def _before(lowered: str, name: Match[str]) -> str:
+    """What stands before the name."""
+    start = name.start()
+    return lowered[max(0, start - _BEFORE_CHARS) : start]
+
+
+def _rule(text: str, before: str, name: Match[str]) -> str | None:
     """How to judge a value of this name: as `password`, as `key`, as `random`, or not at all (None)."""
     start = name.start()
-    before = lowered[max(0, start - _BEFORE_CHARS) : start]
     is_inside = before[-1:].isalpha() and not (text[start].isupper() and text[start - 1].islower())
     if "[redacted" in before and compiled(_IN_MARK).search(before):
         return None
@@ -157,11 +162,12 @@ def _value(text: str, lowered: str, name: Match[str]) -> _Value | None:
     """The value of the name; None if it has none."""
     end = name.end()
     separator = compiled(_SEPARATOR).match(lowered, end)
-    may_follow = separator is not None or text[end : end + 1] in _OTHER_SEPARATORS
-    rule = _rule(text, lowered, name) if may_follow else None
+    if separator is None and text[end : end + 1] not in _OTHER_SEPARATORS:
+        return None
+    before = _before(lowered, name)
+    rule = _rule(text, before, name)
     if rule is None:
         return None
-    before = lowered[max(0, name.start() - _BEFORE_CHARS) : name.start()]
     if separator is not None:
         sign, space = separator["sign"], separator["space"]
         is_prose = sign.isalpha() or "\n" in space
@@ -245,16 +251,18 @@ def _is_clear_alone(text: str, value: _Value) -> bool:
 
 
 def _is_secret(rule: str, value: str) -> bool:
-    if (
-        len(value) < _SHORTEST[rule]
-        or compiled(r"\s", NOFLAG).search(value)
-        or is_placeholder(value)
-        or compiled(_PLACE).match(value)
-    ):
+    if len(value) < _SHORTEST[rule]:
         return False
     if rule == "password":
-        return value[0] not in ",)]}:;"
-    return not is_slug(value) and (rule == "key" or entropy(value) >= _RANDOM_ENTROPY)
+        may_be_one = value[0] not in ",)]}:;"
+    else:
+        may_be_one = not is_slug(value) and (rule == "key" or entropy(value) >= _RANDOM_ENTROPY)
+    return (
+        may_be_one
+        and compiled(r"\s", NOFLAG).search(value) is None
+        and compiled(_PLACE).match(value) is None
+        and not is_placeholder(value)
+    )
 
 
 def _is_mixed(value: str) -> bool:

@@ -11,6 +11,8 @@ from kalito_mcp.server.build import KalitoServer
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _GRACE_S: Final = 2
 """How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
+_MOST_CONNECTIONS: Final = 512
+"""Requests beyond are refused with status 503. Many systems give a process 1,024 files at most."""
 
 
 def check_address(host: str) -> None:
@@ -37,16 +39,25 @@ async def serve_http(
     """Serve until interrupted. `announce` gets the URL as soon as it can be connected to; port 0 takes a free one.
 
     The SDK checks the Host and Origin of every request against the loopback names, which keeps web pages from
-    reaching it through DNS rebinding.
+    reaching it through DNS rebinding. What does not arrive in time is closed (see `arrival`).
 
     Raises:
         ConfigurationError: the address is not loopback, or the port is taken.
     """
     import uvicorn  # noqa: PLC0415 - stdio does not need it
 
+    from kalito_mcp.server.arrival import TimelyConnection, WholeRequests  # noqa: PLC0415 - as above
+
     check_address(host)
     app = server.streamable_http_app(host=host) if transport == "http" else server.sse_app(host=host)
-    config = uvicorn.Config(app, log_config=None, log_level="warning", timeout_graceful_shutdown=_GRACE_S)
+    config = uvicorn.Config(
+        WholeRequests(app),
+        http=TimelyConnection,
+        limit_concurrency=_MOST_CONNECTIONS,
+        log_config=None,
+        log_level="warning",
+        timeout_graceful_shutdown=_GRACE_S,
+    )
     with _listen(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         announce(f"http://{shown}:{listening.getsockname()[1]}/{'mcp' if transport == 'http' else 'sse'}")

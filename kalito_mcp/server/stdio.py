@@ -4,6 +4,8 @@ The SDK's transport hops through a worker thread for every line. This one needs 
 instead of 2.0 ms, measured). It also answers a line that is not a message: with a JSON-RPC error, and with the line's
 id if that can be read. While it runs, fd 1 leads to stderr, so that only the protocol reaches the host. If stdin or
 stdout is not a pipe (a file, a console on Windows), the SDK's transport is used.
+
+Only so many calls run at once (see `calls`). A host that does not read its answers makes the others wait as lines.
 """
 
 import asyncio
@@ -21,8 +23,10 @@ from typing import Any, Final
 import anyio
 from mcp.server.stdio import stdio_server
 from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream, create_context_streams
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
 from mcp.types import (
+    CONNECTION_CLOSED,
     INVALID_REQUEST,
     PARSE_ERROR,
     JSONRPCError,
@@ -30,12 +34,12 @@ from mcp.types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
-    RequestId,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
 
 from kalito_mcp.server.build import KalitoServer
+from kalito_mcp.server.calls import Calls
 from kalito_mcp.server.first_answers import Begun, claim_pipes, is_pipe
 
 _log: Final = logging.getLogger("kalito.server")
@@ -70,56 +74,29 @@ async def serve_stdio(server: KalitoServer, begun: Begun | None = None) -> None:
     async with _opened_pipes(begun) as (reader, writer):
         send_incoming, incoming = create_context_streams[SessionMessage | Exception](0)
         outgoing, receive_outgoing = create_context_streams[SessionMessage](0)
-        unanswered = _Unanswered()
+        calls = Calls()
         with anyio.CancelScope() as scope:
 
             async def read() -> None:
-                async with send_incoming:
-                    await _read_messages(reader, writer, send_incoming, unanswered)
+                async with send_incoming, anyio.create_task_group() as starting:
+                    starting.start_soon(_start_waiting, calls, send_incoming)
+                    await _read_messages(reader, writer, send_incoming, calls)
                     # The SDK cancels running calls as soon as its input ends.
                     with anyio.move_on_after(_GRACE_S):
-                        await unanswered.wait_until_empty()
+                        await calls.wait_until_answered()
+                    starting.cancel_scope.cancel()
                 scope.deadline = anyio.current_time() + _GRACE_S
+                for request_id in calls.waiting_ids():
+                    await _send(writer, _error(request_id, CONNECTION_CLOSED, "Connection closed"))
 
             try:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(read)
-                    tasks.start_soon(_write_messages, receive_outgoing, writer, unanswered, begun)
+                    tasks.start_soon(_write_messages, receive_outgoing, writer, calls, begun)
                     await core.run(incoming, outgoing, options)
                     tasks.cancel_scope.cancel()
             except* ConnectionError:
                 _log.info("the host has closed stdout")
-
-
-class _Unanswered:
-    """The requests that still run. Subscriptions do not count: they end with the connection."""
-
-    def __init__(self) -> None:
-        self._ids: set[RequestId] = set()
-        self._one_less = anyio.Event()
-
-    def incoming(self, message: JSONRPCMessage) -> None:
-        """Add a request. Remove one that the host cancels: it is never answered."""
-        if isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen":
-            self._ids.add(message.id)
-        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._remove((message.params or {}).get("requestId"))
-
-    def outgoing(self, message: JSONRPCMessage) -> None:
-        """Remove the request that this answers."""
-        if isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._remove(message.id)
-
-    async def wait_until_empty(self) -> None:
-        """Wait until no request runs."""
-        while self._ids:
-            self._one_less = anyio.Event()
-            await self._one_less.wait()
-
-    def _remove(self, request_id: Any) -> None:
-        if isinstance(request_id, str | int):
-            self._ids.discard(request_id)
-        self._one_less.set()
 
 
 @asynccontextmanager
@@ -146,7 +123,7 @@ async def _opened_pipes(begun: Begun) -> AsyncIterator[tuple[asyncio.StreamReade
 
 
 async def _read_messages(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, incoming: Incoming, unanswered: _Unanswered
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, incoming: Incoming, calls: Calls
 ) -> None:
     async for line in _lines(reader):
         if line is None:
@@ -165,8 +142,25 @@ async def _read_messages(
         if isinstance(message, JSONRPCNotification) and "id" in json.loads(line, parse_int=_short_integer):
             await _send(writer, _refusal(line))
             continue
-        unanswered.incoming(message)
+        if isinstance(message, JSONRPCRequest) and not calls.begin(message):
+            await calls.keep(message, line)
+        elif not _cancels_what_waits(message, calls):
+            await incoming.send(SessionMessage(message))
+
+
+async def _start_waiting(calls: Calls, incoming: Incoming) -> None:
+    """Start the calls that wait, each as soon as it may run."""
+    while True:
+        message = jsonrpc_message_adapter.validate_json(await calls.next_line(), by_name=False)
         await incoming.send(SessionMessage(message))
+
+
+def _cancels_what_waits(message: JSONRPCMessage, calls: Calls) -> bool:
+    """Whether the message cancels a call that the SDK has not got yet. The call is forgotten, started or not."""
+    if not isinstance(message, JSONRPCNotification) or message.method != "notifications/cancelled":
+        return False
+    request_id = cancelled_request_id_from_params(message.params)
+    return request_id is not None and calls.cancel(request_id)
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
@@ -186,14 +180,13 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
         yield b"".join(pending)
 
 
-async def _write_messages(
-    outgoing: Outgoing, writer: asyncio.StreamWriter, unanswered: _Unanswered, begun: Begun
-) -> None:
+async def _write_messages(outgoing: Outgoing, writer: asyncio.StreamWriter, calls: Calls, begun: Begun) -> None:
     async with outgoing:
         async for message in outgoing:
             if getattr(message.message, "id", None) != begun.hidden:
                 await _send(writer, message.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
-            unanswered.outgoing(message.message)
+            if isinstance(message.message, JSONRPCResponse | JSONRPCError) and message.message.id is not None:
+                calls.end(message.message.id)
 
 
 async def _send(writer: asyncio.StreamWriter, message: bytes) -> None:

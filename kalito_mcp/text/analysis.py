@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kalito_mcp.text.irregular_forms import base_form, irregular_heads
+from kalito_mcp.text.pieces import PIECE_CHARS, pieces_of_words
 
 ANALYSIS_VERSION: Final = 3
 """Stored with an index. Opening a database with an older version rebuilds its index."""
@@ -57,6 +58,8 @@ _ASCII_SPACED: Final = {code: " " for code in range(128) if not chr(code).isalnu
 _HAN: Final = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 _FEW_PAIRS: Final = 3
+_WORDS_AT_ONCE: Final = 16_384
+"""Other threads wait for a millisecond while so many are counted."""
 
 STOP_WORDS: Final = frozenset(
     """a about above after again against ago all also am an and any anyone are as at be because been before being below
@@ -92,7 +95,15 @@ def fold(text: str) -> str:
 
 
 def _ascii_words(lowered: str) -> list[str]:
-    return _ASCII_WORD.findall(lowered) if "'" in lowered else lowered.translate(_ASCII_SPACED).split()
+    if "'" in lowered:
+        return _ASCII_WORD.findall(lowered)
+    spaced = lowered.translate(_ASCII_SPACED)
+    if len(spaced) <= PIECE_CHARS:
+        return spaced.split()
+    found: list[str] = []
+    for piece in pieces_of_words(spaced):
+        found += piece.split()
+    return found
 
 
 def terms(text: str) -> list[str]:
@@ -117,7 +128,9 @@ def index_text(text: str, name: str | None = None) -> IndexedText:
     if name:
         found += indexed_words(name)
     # An ending that is left of a word in a script without spaces ('s) has no stem.
-    counts = Counter(filter(None, map(stem, found)))
+    counts: Counter[str] = Counter()
+    for start in range(0, len(found), _WORDS_AT_ONCE):
+        counts.update(filter(None, map(stem, found[start : start + _WORDS_AT_ONCE])))
     repeated = [(term, count) for term, count in counts.items() if count >= SEVERAL]
     return IndexedText(
         tuple(counts),

@@ -6,19 +6,22 @@ part of a longer identifier is another one.
 
 import re
 from collections.abc import Iterator
-from enum import Enum, auto
-from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Final
 
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.look_alikes import compact, plain_letters
 
-_RUN: Final = lazy(r"[^\W_]+")
-_TIGHT: Final = lazy(r"[-‐‑‒–—−._@+]{1,2}")
-_LOOSE: Final = lazy(r"[ \t\u00a0]{1,2}(?:[-–—(][ \t]?)?|\)[ \t\-]")
+_RUN_PATTERN: Final = r"[^\W_]++"
+_TIGHT_PATTERN: Final = r"[-‐‑‒–—−._@+]{1,2}"
+_LOOSE_PATTERN: Final = r"[ \t\u00a0]{1,2}(?:[-–—(][ \t]?)?|\)[ \t\-]"
+_RUN: Final = lazy(_RUN_PATTERN)
+_LOOSE: Final = lazy(_LOOSE_PATTERN)
+# Runs of letters and digits with what may join them, or stand between the words of a phrase.
+_PHRASES: Final = lazy(rf"{_RUN_PATTERN}(?:(?:{_TIGHT_PATTERN}|{_LOOSE_PATTERN}|[():]){_RUN_PATTERN})*+")
+# These signs join only some runs.
+_MAY_JOIN: Final = lazy(r"[^\W_][():][^\W_]")
 _OF_BYTES: Final = lazy(r"[0-9a-f]{2}")
-_LONGEST_GAP: Final = 4
 _MAX_RUNS: Final = 12
 _COUNTRY_CODE: Final = 3
 _COUNT: Final = 2
@@ -47,21 +50,42 @@ def identifier_keys(text: str) -> frozenset[str]:
 
 
 def _keys(plain: str) -> Iterator[str]:
-    for phrase in _phrases(plain):
-        joined = ["".join(runs) for runs in phrase]
-        yield from joined
-        for runs, one in zip(phrase, joined, strict=True):
-            if len(runs) > 1 and one.isalpha():
-                yield from runs  # Oslo-based
-        if all(map(str.isalpha, joined)):
+    known: dict[str, str] = {}
+    for words in _identifiers(plain, known):
+        numbered = {one for one in set(words) if _has_digit(one)}
+        if not numbered:
             continue
-        for before, one in pairwise(joined):
-            if before.isalpha() and _has_digit(one):
+        for before, one in pairwise(words):
+            if one in numbered and before.isalpha():
                 yield before + one  # ACME 12
-        for is_numbered, group in groupby(joined, key=_has_digit):
-            numbers = list(group)
-            if is_numbered and 1 < len(numbers) <= _MAX_RUNS:
+        for is_numbered, group in groupby(words, key=numbered.__contains__):
+            # No more is needed of a longer row of numbers, which is no identifier.
+            numbers = list(islice(group, _MAX_RUNS + 1)) if is_numbered else []
+            if 1 < len(numbers) <= _MAX_RUNS:
                 yield from _spaced(numbers)
+    for identifier, one in known.items():
+        yield one
+        if len(one) < len(identifier) and one.isalpha():
+            yield from _RUN().findall(identifier)  # Oslo-based
+
+
+def _identifiers(plain: str, known: dict[str, str]) -> Iterator[list[str]]:
+    """The identifiers of each phrase, in order, without the signs in them. The same phrase comes once.
+
+    `known` gets each identifier as it is written, with what is left of it.
+    """
+    seen = set[str]()
+    for match in _PHRASES().finditer(plain):
+        phrase = match.group()
+        if phrase in seen:
+            continue
+        seen.add(phrase)
+        parts = _split_at_signs(phrase) if _MAY_JOIN().search(phrase) else [phrase]
+        for part in parts:
+            written = _LOOSE().split(part)
+            for one in set(written).difference(known):
+                known[one] = one if one.isalnum() else "".join(_RUN().findall(one))
+            yield [known[one] for one in written]
 
 
 def _spaced(numbers: list[str]) -> Iterator[str]:
@@ -73,54 +97,26 @@ def _spaced(numbers: list[str]) -> Iterator[str]:
         yield "".join(numbers[:-1])
 
 
-def _phrases(plain: str) -> Iterator[list[list[str]]]:
-    """Runs of letters and digits, joined by signs to one identifier, and those with only spaces between them."""
-    phrase: list[list[str]] = []
-    end = 0
-    for match in _RUN().finditer(plain):
-        start, run = match.start(), match.group()
-        gap = _gap(plain[end:start]) if start - end <= _LONGEST_GAP else _Gap.NONE
-        end = match.end()
-        if phrase and gap is not _Gap.NONE and _is_joined(phrase[-1][-1], gap, run):
-            phrase[-1].append(run)
-        elif phrase and gap is _Gap.LOOSE:
-            phrase.append([run])
-        else:
-            if phrase:
-                yield phrase
-            phrase = [[run]]
-    if phrase:
-        yield phrase
+def _split_at_signs(phrase: str) -> list[str]:
+    """The phrase, divided at each bracket and colon that does not join what stands around it."""
+    parts: list[str] = []
+    start = end = 0
+    before = ""
+    for match in _RUN().finditer(phrase):
+        run = match.group()
+        if before and not _is_joined(before, phrase[end : match.start()], run):
+            parts.append(phrase[start:end])
+            start = match.start()
+        before, end = run, match.end()
+    return [*parts, phrase[start:]]
 
 
-class _Gap(Enum):
-    """What stands between two runs."""
-
-    NONE = auto()
-    TIGHT = auto()
-    LOOSE = auto()
-    BRACKET = auto()
-    COLON = auto()
-
-
-# A long text has as many gaps as words, and few different ones.
-@lru_cache(maxsize=1_024)
-def _gap(between: str) -> _Gap:
+def _is_joined(before: str, between: str, run: str) -> bool:
     if between in ("(", ")"):
-        return _Gap.BRACKET
-    if between == ":":
-        return _Gap.COLON
-    if _TIGHT().fullmatch(between):
-        return _Gap.TIGHT
-    return _Gap.LOOSE if _LOOSE().fullmatch(between) else _Gap.NONE
-
-
-def _is_joined(before: str, gap: _Gap, run: str) -> bool:
-    if gap is _Gap.BRACKET:
         return before.isdigit() and run.isdigit()
-    if gap is _Gap.COLON:
+    if between == ":":
         return all(_OF_BYTES().fullmatch(one) for one in (before, run))
-    return gap is _Gap.TIGHT
+    return True
 
 
 def _has_digit(text: str) -> bool:

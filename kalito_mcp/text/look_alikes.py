@@ -9,6 +9,7 @@ import unicodedata
 from typing import Final
 
 from kalito_mcp.text.analysis import fold
+from kalito_mcp.text.pieces import pieces
 
 _LOOK_ALIKES: Final = {
     **dict(zip("авекмнорстухіјѕԁһӏԛԝґ", "abekmhopctyxijsdhlqwr", strict=True)),
@@ -35,5 +36,5 @@ def compact(text: str) -> str:
     """Only the letters, marks and digits of the text, in plain letters."""
     plain = plain_letters(text)
     if plain.isascii():
-        return _SEPARATORS.sub("", plain)
+        return "".join([_SEPARATORS.sub("", piece) for piece in pieces(plain)])
     return "".join(one for one in plain if one.isalnum() or unicodedata.category(one)[0] == "M")

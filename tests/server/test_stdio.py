@@ -288,6 +288,57 @@ Memory.search_memory = endless
         assert wire.exit_code() == 0
 
 
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+def test_calls_wait_for_each_other_but_cancellations_and_pings_do_not(tmp_path: Path, era: str) -> None:
+    endless = """
+import anyio, sys
+from kalito_mcp.memory import Memory
+running = set()
+async def endless(self, *arguments, **more):
+    running.add(me := object())
+    print(len(running), file=sys.stderr, flush=True)
+    try:
+        await anyio.sleep(3600)
+    finally:
+        running.remove(me)
+Memory.search_memory = endless
+"""
+    database = tmp_path / "memory.db"
+    with served(database, code=endless, **COVERED) as wire:
+        connected = Connected(wire, era)
+        search = {"name": "search_memory", "arguments": {"query": "x"}}
+        for number in range(1, 71):
+            asked = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": search}
+            wire.send(line(asked) if era == "legacy" else call(number, "search_memory", query="x"))
+        for cancelled in (70, 1, "2"):  # one that waits, and two that run
+            asked = {"method": "notifications/cancelled", "params": {"requestId": cancelled}}
+            wire.send(line({"jsonrpc": "2.0", **asked}))
+        wire.send(line({"jsonrpc": "2.0", "id": "ping", "method": "ping"}))
+        assert wire.answer("ping")["id"] == "ping"  # an error in the later era, which has no ping
+        connected.wire.close_stdin()
+        assert sorted(one["id"] for one in wire.rest()) == list(range(3, 70))
+        assert wire.exit_code() == 0
+    assert max(map(int, database.with_suffix(".stderr").read_text().split())) == 64
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+def test_a_host_that_reads_only_after_five_hundred_calls_gets_every_answer_once(tmp_path: Path, era: str) -> None:
+    with served(tmp_path / "memory.db", **COVERED) as wire:
+        Connected(wire, era)
+        messages = [{"role": "user", "text": "word " * 4_000}]
+        for number in range(500):
+            read = ("build_context", {"session_id": "s", "max_tokens": 8_000})
+            name, arguments = read if number else ("record_messages", {"session_id": "s", "messages": messages})
+            params = {"name": name, "arguments": arguments}
+            asked = {"jsonrpc": "2.0", "id": number + 1, "method": "tools/call", "params": params}
+            wire.send(line(asked) if era == "legacy" else call(number + 1, name, **arguments))
+        wire.answer(500)
+        wire.close_stdin()
+        wire.rest()
+        answered = [one["id"] for one in wire.parsed() if one.get("id") != 0 and "id" in one]
+        assert sorted(answered) == list(range(1, 501))
+
+
 def test_a_thread_that_does_not_end_does_not_keep_the_process(tmp_path: Path) -> None:
     stuck = "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,)).start()"
     with served(tmp_path / "memory.db", code=stuck, **COVERED) as wire:

@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.server.wire import PATIENCE_S, clean_environment
@@ -13,10 +13,11 @@ from tests.server.wire import PATIENCE_S, clean_environment
 
 @dataclass(frozen=True)
 class Web:
-    """A server that accepts connections at `url`."""
+    """A server that accepts connections at `url`. `log` is what it wrote to stderr, once it has ended."""
 
     url: str
     process: subprocess.Popen[bytes]
+    log: list[bytes] = field(default_factory=list)
 
 
 @contextmanager
@@ -33,12 +34,13 @@ def web(transport: str, database: Path, *options: str, **environment: str) -> It
     assert process.stderr is not None
     with process.stderr:
         # A full pipe would hold the server up.
-        rest = threading.Thread(target=process.stderr.read)
+        log: list[bytes] = []
+        rest = threading.Thread(target=log.extend, args=(process.stderr,))
         try:
             first = process.stderr.readline().decode().strip()
             rest.start()
             assert first.startswith("kalito-mcp: serving at "), first
-            yield Web(first.rpartition(" ")[2], process)
+            yield Web(first.rpartition(" ")[2], process, log)
         finally:
             process.kill()
             process.wait(PATIENCE_S)

@@ -1,0 +1,93 @@
+"""Requests over HTTP that do not arrive: a client that is too slow, sends too much, or leaves in the middle.
+
+The SDK waits for a body without limit, and logs a traceback for each client that leaves. uvicorn waits for the head of
+a request without limit.
+"""
+
+from asyncio import TimerHandle, Transport
+from typing import Final
+
+import anyio
+from mcp.server.streamable_http_manager import DEFAULT_MAX_REQUEST_BODY_SIZE
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+BODY_S: Final = 30.0
+"""How long the body of a request may take."""
+HEAD_S: Final = 15.0
+"""How long a connection may be open before the head of a request has arrived."""
+# Without it, who goes on sending the refused body would keep the connection.
+_CLOSING: Final = {"connection": "close"}
+
+
+class WholeRequests:
+    """Passes a request on as soon as its whole body has arrived, and only then."""
+
+    def __init__(self, app: ASGIApp, *, body_s: float = BODY_S) -> None:
+        self._app = app
+        self._body_s = body_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body: bytes | None = None
+        with anyio.move_on_after(self._body_s) as limit:
+            body = await _body(receive)
+        if limit.cancelled_caught:
+            said = f"the body of the request did not arrive within {self._body_s:g} s; send it again"
+            await PlainTextResponse(said, 408, _CLOSING)(scope, receive, send)
+        elif body is None:
+            return  # the client has left
+        elif len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE:
+            said = f"the body of the request is longer than {DEFAULT_MAX_REQUEST_BODY_SIZE:,} bytes; send less at once"
+            await PlainTextResponse(said, 413, _CLOSING)(scope, receive, send)
+        else:
+            await self._app(scope, _before(receive, {"type": "http.request", "body": body, "more_body": False}), send)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The body, or its beginning if it is too long. None if the client leaves before its end."""
+    body = bytearray()
+    while len(body) <= DEFAULT_MAX_REQUEST_BODY_SIZE:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            break
+    return bytes(body)
+
+
+def _before(receive: Receive, first: Message) -> Receive:
+    """Gives `first`, and then what `receive` gives."""
+    kept = [first]
+
+    async def receive_next() -> Message:
+        return kept.pop() if kept else await receive()
+
+    return receive_next
+
+
+class TimelyConnection(H11Protocol):
+    """uvicorn's connection. It is closed if no request begins in time, at first or after the last one."""
+
+    _limit: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._expect_request()
+
+    def on_response_complete(self) -> None:
+        self._expect_request()
+        super().on_response_complete()
+
+    def _expect_request(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = self.loop.call_later(HEAD_S, self._close_after, self.cycle)
+
+    def _close_after(self, last: RequestResponseCycle | None) -> None:
+        if self.cycle is last:
+            self.timeout_keep_alive_handler()

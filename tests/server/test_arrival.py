@@ -1,0 +1,115 @@
+"""Requests over HTTP that do not arrive: too slow, too long, or broken off."""
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from kalito_mcp.server import arrival
+from kalito_mcp.server.arrival import TimelyConnection, WholeRequests
+from tests.server.web import web
+from tests.server.wire import MODERN, PATIENCE_S
+
+pytestmark = pytest.mark.anyio
+
+_HTTP = {"type": "http", "method": "POST", "path": "/mcp", "headers": []}
+
+
+class _Exchange:
+    """One request of these messages, whose last one never comes if `is_endless`; and what became of it."""
+
+    def __init__(self, *messages: Message, is_endless: bool = False) -> None:
+        self._messages: Iterator[Message] = iter(messages)
+        self._is_endless = is_endless
+        self.read: list[Message] = []
+        self.sent: list[Message] = []
+
+    async def run(self, *, body_s: float = PATIENCE_S) -> None:
+        await WholeRequests(self._app, body_s=body_s)(_HTTP, self._receive, self._send)
+
+    async def _app(self, _: Scope, receive: Receive, send: Send) -> None:
+        self.read += [await receive(), await receive()]
+        await PlainTextResponse("done")(_HTTP, receive, send)
+
+    async def _receive(self) -> Message:
+        message = next(self._messages, None)
+        if message is None and self._is_endless:
+            await asyncio.Event().wait()
+        return message or {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        self.sent.append(message)
+
+
+def _part(body: bytes, *, is_last: bool = False) -> Message:
+    return {"type": "http.request", "body": body, "more_body": not is_last}
+
+
+async def test_a_body_in_parts_is_passed_on_whole() -> None:
+    exchange = _Exchange(_part(b"one "), _part(b"two", is_last=True))
+    await exchange.run()
+    assert exchange.read == [_part(b"one two", is_last=True), {"type": "http.disconnect"}]
+    assert exchange.sent[0]["status"] == 200
+
+
+async def test_a_body_that_does_not_end_is_refused_when_its_time_is_over() -> None:
+    exchange = _Exchange(_part(b"one "), is_endless=True)
+    await exchange.run(body_s=0.01)
+    assert exchange.read == []
+    assert exchange.sent[0]["status"] == 408
+    assert (b"connection", b"close") in exchange.sent[0]["headers"]
+    assert exchange.sent[1]["body"] == b"the body of the request did not arrive within 0.01 s; send it again"
+
+
+async def test_a_body_without_a_length_is_read_no_further_than_its_limit() -> None:
+    exchange = _Exchange(*[_part(b"x" * 1_048_576)] * 5, is_endless=True)
+    await exchange.run()
+    assert exchange.read == []
+    assert exchange.sent[0]["status"] == 413
+
+
+async def test_a_client_that_leaves_within_the_body_is_not_answered() -> None:
+    exchange = _Exchange(_part(b"one "))
+    await exchange.run()
+    assert (exchange.read, exchange.sent) == ([], [])
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-"])
+async def test_a_connection_without_a_whole_head_is_closed_when_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(arrival, "HEAD_S", 0.05)
+    config = uvicorn.Config(PlainTextResponse("done"), http=TimelyConnection, lifespan="off", log_config=None)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        writer.write(sent)
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+        writer.close()
+        server.should_exit = True
+        await serving
+
+
+def test_clients_that_leave_write_nothing_to_the_log(tmp_path: Path) -> None:
+    params = {"name": "search_memory", "arguments": {"query": "x"}, "_meta": MODERN}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    fields = {"Mcp-Method": "tools/call", "Mcp-Name": "search_memory", "MCP-Protocol-Version": "2026-07-28"}
+    fields |= {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    with web("http", tmp_path / "memory.db") as serving:
+        [port] = re.findall(r":(\d+)/", serving.url)
+        head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {len(body)}\r\n"
+        head += "".join(f"{name}: {value}\r\n" for name, value in fields.items()) + "\r\n"
+        for sent in (b"POST /m", head.encode()[:-2], head.encode(), head.encode() + body[:20], head.encode() + body):
+            with socket.create_connection(("127.0.0.1", int(port))) as client:
+                client.sendall(sent)
+        assert httpx2.post(serving.url, content=body, headers=fields).status_code == 200
+    assert serving.log == []
