@@ -17,6 +17,9 @@ BODY_S: Final = 30.0
 """How long the body of a request may take."""
 HEAD_S: Final = 15.0
 """How long a connection may be open before the head of a request has arrived."""
+IDLE_S: Final = 75
+"""How long a connection is kept after an answer. Agents think for longer than uvicorn's five seconds, and a call that
+is sent just as its connection is closed fails."""
 # Without it, who goes on sending the refused body would keep the connection.
 _CLOSING: Final = {"connection": "close"}
 
@@ -77,16 +80,16 @@ class TimelyConnection(H11Protocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        self._expect_request()
+        self._expect_request(HEAD_S)
 
     def on_response_complete(self) -> None:
-        self._expect_request()
+        self._expect_request(IDLE_S)
         super().on_response_complete()
 
-    def _expect_request(self) -> None:
+    def _expect_request(self, within_s: float) -> None:
         if self._limit is not None:
             self._limit.cancel()
-        self._limit = self.loop.call_later(HEAD_S, self._close_after, self.cycle)
+        self._limit = self.loop.call_later(within_s, self._close_after, self.cycle)
 
     def _close_after(self, last: RequestResponseCycle | None) -> None:
         if self.cycle is last:

@@ -46,7 +46,7 @@ async def serve_http(
     """
     import uvicorn  # noqa: PLC0415 - stdio does not need it
 
-    from kalito_mcp.server.arrival import TimelyConnection, WholeRequests  # noqa: PLC0415 - as above
+    from kalito_mcp.server.arrival import IDLE_S, TimelyConnection, WholeRequests  # noqa: PLC0415 - as above
 
     check_address(host)
     app = server.streamable_http_app(host=host) if transport == "http" else server.sse_app(host=host)
@@ -54,6 +54,7 @@ async def serve_http(
         WholeRequests(app),
         http=TimelyConnection,
         limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=IDLE_S,
         log_config=None,
         log_level="warning",
         timeout_graceful_shutdown=_GRACE_S,

@@ -4,7 +4,8 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -87,13 +88,36 @@ async def test_a_connection_without_a_whole_head_is_closed_when_its_time_is_over
     monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(arrival, "HEAD_S", 0.05)
-    config = uvicorn.Config(PlainTextResponse("done"), http=TimelyConnection, lifespan="off", log_config=None)
+    async with _connected() as (reader, writer):
+        writer.write(sent)
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+
+
+async def test_a_connection_is_kept_after_an_answer_for_longer_than_a_head_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arrival, "HEAD_S", 0.05)
+    async with _connected() as (reader, writer):
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert await asyncio.wait_for(reader.readuntil(b"done"), PATIENCE_S)
+            await asyncio.sleep(0.1)
+        monkeypatch.setattr(arrival, "IDLE_S", 0.05)
+        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert (await asyncio.wait_for(reader.read(), PATIENCE_S)).endswith(b"done")
+
+
+@asynccontextmanager
+async def _connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server that answers every request with `done`."""
+    config = uvicorn.Config(
+        PlainTextResponse("done"), http=TimelyConnection, timeout_keep_alive=75, lifespan="off", log_config=None
+    )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         reader, writer = await asyncio.open_connection(*listening.getsockname())
-        writer.write(sent)
-        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+        yield reader, writer
         writer.close()
         server.should_exit = True
         await serving
