@@ -52,7 +52,7 @@ class Filler:
     """One memory, and the plain FTS5 table if there is one."""
 
     def __init__(self, database: Path, plain: Path | None) -> None:
-        self._database = database
+        self.database = database
         self._plain = plain
         self._corpus = Corpus()
         self.sessions = 0
@@ -69,7 +69,7 @@ class Filler:
         Sessions take turns among the agents. Returns what these messages cost.
         """
         costs = Costs()
-        store = await SqliteStore.open(self._database)
+        store = await SqliteStore.open(self.database)
         try:
             with closing(sqlite3.connect(self._plain or ":memory:")) as plain:
                 plain.execute("PRAGMA journal_mode = WAL")

@@ -1,5 +1,6 @@
 """`kalito-mcp serve`."""
 
+import gc
 import importlib
 import logging
 import os
@@ -140,6 +141,8 @@ async def _opened(
         if not named:
             named = project_of_host(os.environ, Path.cwd(), settings.projects) if is_hosted else PERSONAL
         async with wiring.open_memory(settings=settings) as memory:
+            # All that is there now stays. To look it through again and again, all calls would wait for 0.1 s.
+            gc.freeze()
             yield await memory.in_project(named)
     except KalitoError as error:
         click.echo(f"kalito-mcp: {error}", err=True)
