@@ -19,8 +19,9 @@ from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.search import RecordColumns, SearchIndex
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.storage.sqlite import search
+from kalito_mcp.storage.sqlite import recent_terms, search
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.record_columns import AgentColumns
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
 from kalito_mcp.text.analysis import MANY, SEVERAL, index_text
 from tests import drafts
@@ -488,6 +489,31 @@ async def test_postings_that_do_not_fit_are_read_from_the_index(
         for number in range(12):
             await writer.write(TRIP, f"ferry {WORDS[number % 4]}")
             assert await answer(searching) == await answer_of_a_new_process(database)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "is_asked_again"),
+    [("_MOST_RECORDS", 3, True), ("_MOST_WORDS", 3, True), ("_MOST_RECORDS", 100, False)],
+)
+async def test_the_newest_texts_are_read_instead_of_the_index_as_long_as_they_are_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, *, is_asked_again: bool
+) -> None:
+    """Beyond the limits the index is asked again. The answers are the same."""
+    monkeypatch.setattr(recent_terms, limit, most)
+    asked: list[int] = []
+    indexed = AgentColumns._indexed
+
+    def counted(columns: AgentColumns, connection: sqlite3.Connection, marked: str, after_key: int, *rest: Any) -> Any:
+        asked.append(after_key)
+        return indexed(columns, connection, marked, after_key, *rest)
+
+    monkeypatch.setattr(AgentColumns, "_indexed", counted)
+    async with two_processes(tmp_path) as (searching, writer, database):
+        await answer(searching)
+        for number in range(8):
+            await writer.write(TRIP, " ".join([WORDS[number % 4]] * (1 + number)), name=(None, "Ann")[number % 2])
+            assert await answer(searching) == await answer_of_a_new_process(database)
+    assert any(asked) is is_asked_again
 
 
 async def test_counts_are_followed_when_a_text_changes(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.records import Origin, RecordType, Role, origin_of_role
 from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.recent_terms import RecentTerms
 
 # The greatest key of a record that was ever used, and the number of the last change.
 SELECT_STATE: Final = """
@@ -162,6 +163,7 @@ class AgentColumns:
         """The place of the last message of each session."""
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._kept_bytes = 0
+        self._recent = RecentTerms()
 
     def current(self, connection: sqlite3.Connection) -> ColumnsState:
         """The columns as this view has them, or newer."""
@@ -175,8 +177,11 @@ class AgentColumns:
                 asked = {"agent_key": self._agent_key, "after_key": self._last_key}
                 found = connection.execute(SELECT_NEW_COLUMNS, asked)
                 while rows := found.fetchmany(_ROWS_AT_ONCE):
+                    first = self._count
                     self._append(rows)
                     self._last_key = rows[-1][0]  # so that nothing is read twice if the next rows cannot be read
+                    words = int(self._arrays["word_counts"][first : self._count].sum())
+                    self._recent.add(connection, self._agent_key, [row[0] for row in rows], first, words)
                 self._last_key = last_key
             count = self._count
             if last_key < self._last_key:
@@ -192,19 +197,28 @@ class AgentColumns:
         """The places of the records that the index has under a marked term, ascending."""
         with self._lock:
             before = self._kept.get(marked, _NOTHING) if state.generation == self._generation else _NOTHING
+            recent = None
             if before is not _NOTHING:
                 self._kept.move_to_end(marked)
+                recent = self._recent.places(marked, before.last_key)
         if before.last_key >= state.last_key:
             is_newer = before.last_key > state.last_key
             return before.places[: np.searchsorted(before.places, state.columns.count)] if is_newer else before.places
-        asked = {"term": f'"{marked}"', "after_key": before.last_key}
-        [keys] = connection.execute(SELECT_KEYS, asked).fetchone()
-        found = before.places
-        if keys:
-            new = self._places_of(np.fromstring(keys, np.int64, sep=","), state)
-            found = np.concatenate([found, new]) if len(found) else new
+        if recent is None:
+            new = self._indexed(connection, marked, before.last_key, state)
+        else:
+            first = np.searchsorted(state.columns.keys, before.last_key, side="right") if recent else 0
+            new = np.array([place for place in recent if first <= place < state.columns.count], np.int32)
+        found = np.concatenate([before.places, new]) if len(new) else before.places
         self._keep(marked, before, _Kept(found, state.last_key), state.generation)
         return found
+
+    def _indexed(
+        self, connection: sqlite3.Connection, marked: str, after_key: int, state: ColumnsState
+    ) -> NDArray[np.int32]:
+        """The places of the records after this key that the index has under a marked term."""
+        [keys] = connection.execute(SELECT_KEYS, {"term": f'"{marked}"', "after_key": after_key}).fetchone()
+        return self._places_of(np.fromstring(keys, np.int64, sep=","), state) if keys else _NOTHING.places
 
     def _keep(self, marked: str, before: _Kept, now: _Kept, generation: int) -> None:
         with self._lock:
@@ -242,6 +256,7 @@ class AgentColumns:
         self._generation += 1
         self._kept.clear()
         self._kept_bytes = 0
+        self._recent.begin_after(self._last_key)
         older = {key for key in keys if key <= self._last_key}
         rows = connection.execute(
             SELECT_CHANGED_COLUMNS, {"agent_key": self._agent_key, "keys": json.dumps(sorted(older))}
