@@ -6,7 +6,7 @@ reply its answer; both refer to the entities they mention.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +18,9 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import LONG_CHARS
+from kalito_mcp.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.orchestrator.graph_cache import GraphCache
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import ReadView, Store
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
@@ -31,6 +31,9 @@ _CHUNK: Final = 32
 
 _CHUNK_CHARS: Final = 20_000
 """Of long messages, so many characters are one write, and at least one message."""
+
+_FEW_CHARS: Final = 1_000
+"""Of messages that are added within two milliseconds: in a thread they would take longer."""
 
 LOOK_BACK: Final = 8
 """An answer's query is at most this many messages before it."""
@@ -49,17 +52,25 @@ class Observer:
 
         If graphs are switched off, only `observed_seq` moves, so these messages never enter the graph.
         """
-        session = await self._store.trip(lambda view: view.sessions.get(scope))
-        if session is None or session.observed_seq >= session.message_count:
-            return 0
-        if not self.policy.enabled:
-            async with self._store.write() as transaction:
-                await transaction.sessions.set_observed_seq(session, session.message_count)
-            return 0
-        await self._cache.warm_up()
-        observed, is_behind = 0, True
-        while is_behind:
-            keys = await self._keys_of_long(session)
+
+        async def look(view: ReadView) -> tuple[Session | None, Sequence[MessageWithImportance]]:
+            session = await view.sessions.get(scope)
+            if session is None or session.observed_seq >= session.message_count or not self.policy.enabled:
+                return session, ()
+            done = session.observed_seq
+            return session, await view.conversations.messages(session, first_seq=done + 1, last_seq=done + _CHUNK)
+
+        observed = 0
+        while True:
+            session, coming = await self._store.trip(look)
+            if session is None or session.observed_seq >= session.message_count:
+                return observed
+            if not self.policy.enabled:
+                async with self._store.write() as transaction:
+                    await transaction.sessions.set_observed_seq(session, session.message_count)
+                return observed
+            await self._cache.warm_up()
+            keys = await _keys_of_long(coming)
             async with self._cache.changing(scope) as (transaction, [graph]):
                 session = await transaction.sessions.get(scope)
                 if session is None or session.state is SessionState.FINALIZED:
@@ -70,26 +81,23 @@ class Observer:
                 )
                 last = min(_end_of_chunk(messages, done), session.message_count)
                 read = [message for message in messages if message.seq <= last]
-                await anyio.to_thread.run_sync(observe_messages, graph, read, done, self.policy, keys)
+                add = partial(observe_messages, graph, read, done, self.policy, keys)
+                await read_aside(sum(len(message.text) for message in read if message.seq > done), add, most=_FEW_CHARS)
                 await transaction.sessions.set_observed_seq(session, last)
             observed += last - done
-            is_behind = last < session.message_count
-            session = replace(session, observed_seq=last)
-        return observed
+            if last >= session.message_count:
+                return observed
 
-    async def _keys_of_long(self, session: Session) -> Mapping[str, str]:
-        """The canonical keys of the long texts among the next messages, by text.
 
-        For before the transaction: one takes some tenths of a second, in which no other call could write.
-        """
-        done = session.observed_seq
-        messages = await self._store.trip(
-            lambda view: view.conversations.messages(session, first_seq=done + 1, last_seq=done + _CHUNK)
-        )
-        texts = [message.text for message in messages if len(message.text) > LONG_CHARS]
-        if not texts:
-            return {}
-        return await anyio.to_thread.run_sync(lambda: {text: canonical_key(text) for text in texts})
+async def _keys_of_long(messages: Sequence[MessageWithImportance]) -> Mapping[str, str]:
+    """The canonical keys of the long texts, by text.
+
+    For before the transaction: one takes some tenths of a second, in which no other call could write.
+    """
+    texts = [message.text for message in messages if len(message.text) > LONG_CHARS]
+    if not texts:
+        return {}
+    return await anyio.to_thread.run_sync(lambda: {text: canonical_key(text) for text in texts})
 
 
 def _end_of_chunk(messages: Sequence[MessageWithImportance], done: int) -> int:

@@ -59,7 +59,7 @@ class PinCollector:
             # In a thread, because that takes 10 ms.
             drafts = _newest(await anyio.to_thread.run_sync(self.drafts, messages, searched))
             added = await self._store.write_trip(partial(self._add, scope, messages, drafts, last))
-            if added is None:
+            if added is None or (not drafts and last == session.message_count):
                 return made
             made += added
 

@@ -76,6 +76,17 @@ class SummaryKeeper:
         async with self._store.read() as view:
             return bool(await self._next_window(view, await find_session(view, scope), is_partial_due=False))
 
+    async def owes(self, scope: Scope) -> bool:
+        """Whether a summary or a fold is due. One look costs less than to look for each."""
+
+        async def look(view: ReadView) -> bool:
+            session = await find_session(view, scope)
+            if await self._next_window(view, session, is_partial_due=False):
+                return True
+            return bool(self._foldable(await view.conversations.uncovered_summaries(session)))
+
+        return await self._store.trip(look)
+
     async def summarize_due(self, scope: Scope, *, is_partial_due: bool = False) -> ConversationSummary | None:
         """Summarise the oldest window without a summary; None if none is due.
 

@@ -85,10 +85,11 @@ class OwedWorker:
         """Do all work that one session owes. Raises nothing except cancellation."""
         try:
             await self._pins.collect(scope)
-            while await self._summaries.summarize_due(scope) is not None:
-                pass
-            while await self._summaries.fold_due(scope) is not None:
-                pass
+            if await self._summaries.owes(scope):
+                while await self._summaries.summarize_due(scope) is not None:
+                    pass
+                while await self._summaries.fold_due(scope) is not None:
+                    pass
             await self._observer.observe(scope)
         except Exception:
             _log.exception("owed work of session %r failed; it stays owed", scope.session)
