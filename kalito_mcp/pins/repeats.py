@@ -6,6 +6,7 @@ lives or works, a name, an age, an address, a favourite. All other pins stay sid
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from kalito_mcp.domain.known import KnownRecord, OfferedPin
@@ -65,6 +66,7 @@ def without_repeats(records: Iterable[Stated], shown: Iterable[str], *, most: in
     return kept
 
 
+@lru_cache(maxsize=1_024)
 def _thing(text: str) -> str | None:
     """What the text states the value of, as a key; None if that may have several values, or no rule fits."""
     named = _SPEAKER().match(text)

@@ -71,10 +71,10 @@ SELECT coalesce(n.id, 'msg_' || n.key), n.type, r.reach, n.text, max(r.importanc
 FROM records r INDEXED BY records_known JOIN facts e ON e.record_key = r.key
     JOIN records n ON n.key = e.superseded_by LEFT JOIN sessions s ON s.key = n.session_key
 WHERE {_KNOWN_OF} AND NOT ({standing("r")}) AND n.deleted_at IS NULL AND n.reach IS NULL AND {standing("n")}
-    AND (n.is_internal = 0 OR :include_internal) AND length(n.text) <= {_LONGEST_INSTEAD} AND NOT EXISTS (
-        SELECT 1 FROM records p INDEXED BY records_known
+    AND (n.is_internal = 0 OR :include_internal) AND length(n.text) <= {_LONGEST_INSTEAD} AND 'msg_' || n.key NOT IN (
+        SELECT json_extract(p.attributes, '$.source_message_id') FROM records p INDEXED BY records_known
         WHERE p.agent_key = :agent_key AND p.reach IS NOT NULL AND p.deleted_at IS NULL
-            AND json_extract(p.attributes, '$.source_message_id') = 'msg_' || n.key
+            AND json_extract(p.attributes, '$.source_message_id') IS NOT NULL
     )
 GROUP BY n.key ORDER BY 5 DESC, n.created_at DESC LIMIT :limit
 """
