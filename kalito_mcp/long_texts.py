@@ -1,8 +1,9 @@
-"""Reads long texts in a thread, so that other calls do not wait for it."""
+"""Reads long texts in a thread, and before a transaction, so that other calls do not wait for it."""
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import anyio.to_thread
 
@@ -17,6 +18,28 @@ async def read_aside(chars: int, read: Callable[[], _Made], *, most: int = LONG_
     What already runs in a thread, such as a transaction in one trip, reads there.
     """
     return await anyio.to_thread.run_sync(read) if chars > most and _is_in_event_loop() else read()
+
+
+class Readings:
+    """What was read of long texts before a transaction: within it, nobody else could write meanwhile.
+
+    It is kept by the text itself. So a text that was changed in between is not found here, and is read as it is now.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Any, ...], Any] = {}
+
+    async def prepare(self, read: Callable[..., Any], text: str, *more: Any) -> None:
+        """Keep `read(text, *more)` if the text is long. `read` is pure."""
+        if len(text) > LONG_CHARS:
+            self._kept[read, text, *more] = await anyio.to_thread.run_sync(read, text, *more)
+
+    async def of(self, read: Callable[..., _Made], text: str, *more: Any) -> _Made:
+        """`read(text, *more)`, as it was kept, or read now."""
+        if (read, text, *more) in self._kept:
+            kept: _Made = self._kept[read, text, *more]
+            return kept
+        return await read_aside(len(text), partial(read, text, *more))
 
 
 def _is_in_event_loop() -> bool:

@@ -206,6 +206,11 @@ def versions(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[tuple[St
     return found[::-1]
 
 
+def texts_ever(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[str]:
+    """The texts of all versions of the record, newest first, each once."""
+    return list(dict.fromkeys(str(content["text"]) for _, content in versions(record, edits)[::-1]))
+
+
 def _creator(record: MemoryRecord, content: Mapping[str, Any]) -> Editor:
     """Who made the record: the memory for automatic pins and its own summaries, else whoever the origin names."""
     is_summary = record.type is RecordType.SUMMARY and content.get("method") != "caller"

@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import anyio.to_thread
+
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
     SYSTEM_EDITOR,
@@ -16,14 +18,14 @@ from kalito_mcp.domain.memory_records import (
     EditorType,
     EditType,
     MemoryRecord,
-    versions,
+    texts_ever,
     with_changes,
 )
 from kalito_mcp.domain.records import RecordType, Visibility
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.long_texts import Readings, read_aside
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.snapshot_import import detach_records
@@ -45,10 +47,13 @@ _PROMOTED: Final = (FinalizeStage.PROMOTION, FinalizeStage.CHECKPOINT)
 
 @dataclass(frozen=True, slots=True)
 class CascadeTransaction:
-    """The write transaction of one change to an owner's record, and the graphs that may contain it, by scope."""
+    """The write transaction of one change to an owner's record, and the graphs that may contain it, by scope.
+
+    `readings` are of the record's texts, from before the transaction."""
 
     owner: str
     transaction: WriteTransaction
+    readings: Readings
     graphs: Sequence[tuple[Scope, "GraphStore"]] = ()
 
     @property
@@ -121,7 +126,7 @@ class Cascade:
         self._clock = clock
 
     @asynccontextmanager
-    async def changing(self, owner: str, record: MemoryRecord) -> AsyncIterator[CascadeTransaction]:
+    async def changing(self, owner: str, record: MemoryRecord, readings: Readings) -> AsyncIterator[CascadeTransaction]:
         """The write transaction in which to change the owner's record, with the graphs that may contain it. Graphs
         that do not exist are not created."""
         scopes = _graph_scopes(owner, record)
@@ -136,7 +141,7 @@ class Cascade:
                 current = [scope for scope in scopes if (await transaction.graphs.state(scope)).revision]
                 if current != kept:
                     continue  # a graph was created or removed in between
-                yield CascadeTransaction(owner, transaction, tuple(zip(kept, graphs, strict=True)))
+                yield CascadeTransaction(owner, transaction, readings, tuple(zip(kept, graphs, strict=True)))
                 return
 
     async def apply(
@@ -181,7 +186,7 @@ class Cascade:
         erased: list[str] = []
         for pin in await change.records.pins_of(change.before):
             change.erased_keys += await self._keys_ever(change, pin)
-            await change.records.purge(pin, now_ms=change.at_ms)
+            await change.records.purge(pin, now_ms=change.at_ms, readings=change.within.readings)
             erased.append(pin.id)
         change.detached += erased
         return erased
@@ -226,9 +231,8 @@ class Cascade:
 
     async def _keys_ever(self, change: _Change, record: MemoryRecord) -> list[str]:
         """The canonical keys of all versions of the record's text, newest first."""
-        made = versions(record, await change.records.edits(record))
-        texts = [str(content["text"]) for _, content in made[::-1]]
-        return list(await read_aside(sum(map(len, texts)), lambda: dict.fromkeys(map(canonical_key, texts))))
+        texts = texts_ever(record, await change.records.edits(record))
+        return list(dict.fromkeys([await change.within.readings.of(canonical_key, text) for text in texts]))
 
     async def _change_graphs(self, change: _Change) -> None:
         for scope, graph in change.within.graphs:
@@ -246,7 +250,9 @@ class Cascade:
         messages = await change.within.transaction.conversations.messages(
             session, first_seq=seq - LOOK_BACK, last_seq=min(seq + LOOK_BACK, session.observed_seq)
         )
-        observe_again(graph, messages, seq, self._policy)
+        text = change.after.text if change.after is not None else ""
+        keys = {text: await change.within.readings.of(canonical_key, text)}
+        await anyio.to_thread.run_sync(observe_again, graph, messages, seq, self._policy, keys)
 
 
 def _graph_scopes(owner: str, record: MemoryRecord) -> list[Scope]:

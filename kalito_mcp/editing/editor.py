@@ -24,7 +24,8 @@ from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.graph.canonical import canonical_key
+from kalito_mcp.long_texts import Readings, read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
@@ -34,6 +35,7 @@ from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.schemas import checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
+from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.plurals import plural
 
 _REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
@@ -60,7 +62,7 @@ class RecordEditor:
         self._counter = counter
         self._clock = clock
         self._ids = ids
-        self._forgotten = ForgottenNotes(clock)
+        self._forgotten = ForgottenNotes(store, clock)
         self._limits = limits
         self._chunking = chunking
 
@@ -100,6 +102,7 @@ class RecordEditor:
     async def _add(
         self, scope: Scope, record_type: RecordType, drafts: Sequence[RecordDraft], editor: Editor, now_ms: int
     ) -> Sequence[MemoryRecord]:
+        keys = await self._forgotten.keys_of_drafts(drafts)
         async with self._store.write() as transaction:
             place = scope
             if scope.session is not None:
@@ -108,7 +111,7 @@ class RecordEditor:
                 if session.state is not SessionState.OPEN:
                     raise SessionFinalized(session.id, session.state)
                 place = scope_of_session(session)
-            repeated = await self._forgotten.repeated(transaction.records, place, drafts)
+            repeated = await self._forgotten.repeated(transaction.records, place, drafts, keys)
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]
                 erased = await transaction.records.erased_texts(scope, record_type, texts)
@@ -227,7 +230,17 @@ class RecordEditor:
     ) -> MemoryRecord:
         async with self._store.read() as view:
             seen = await get_record(view.records, scope, record_id)
-        async with self._cascade.changing(scope.owner, seen) as transaction:
+        readings = Readings()
+        if expected_revision in (None, seen.revision):
+            planned = change(seen)
+            await self._forgotten.prepare(readings, seen, planned)
+            if not seen.is_deleted:
+                await readings.prepare(index_text, seen.text, seen.content.get("name"))
+            if planned.get(DELETED_AT) is None:
+                await readings.prepare(index_text, str(planned["text"]), planned.get("name"))
+                if seen.type is RecordType.MESSAGE:
+                    await readings.prepare(canonical_key, str(planned["text"]))  # for its node in the graphs
+        async with self._cascade.changing(scope.owner, seen, readings) as transaction:
             record = await get_record(transaction.records, scope, record_id)
             if expected_revision is not None and record.revision != expected_revision:
                 raise RevisionConflict(record.id, expected_revision, record.revision)
@@ -235,8 +248,8 @@ class RecordEditor:
             if content == record.content:
                 return record
             edit = await read_aside(len(str(content["text"])), lambda: self._draft(content, edit_type, editor))
-            await self._forgotten.follow(transaction.records, scope.owner, record, edit)
-            changed = await transaction.records.change(record, edit)
+            await self._forgotten.follow(transaction.records, scope.owner, record, edit, readings)
+            changed = await transaction.records.change(record, edit, readings=readings)
             await self._cascade.apply(transaction, before=record, after=changed)
         return changed
 

@@ -6,23 +6,24 @@ next purge, or in the background after the memory is next opened or written to.
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 import anyio
 
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
-from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.long_texts import Readings
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import get_record, get_records
+from kalito_mcp.text.analysis import index_text
+from kalito_mcp.text.repetition import keys_to_forget
 
 _LOOK_PAUSE_S: Final = 1.0
 _SWEEP_PAUSE_S: Final = 300.0
@@ -62,13 +63,14 @@ class Eraser:
         for target in found:
             if target.id in erased:
                 continue
-            async with self._cascade.changing(scope.owner, target) as transaction:
+            readings = await self._read_long(target)
+            async with self._cascade.changing(scope.owner, target, readings) as transaction:
                 record = await get_record(transaction.records, scope, target.id)
                 derived = await self._cascade.apply(transaction, before=record, after=None)
-                text_keys = derived.erased_keys or (
-                    await read_aside(len(record.text), partial(canonical_key, record.text)),
+                text_keys = derived.erased_keys or (await readings.of(canonical_key, record.text),)
+                await transaction.records.purge(
+                    record, now_ms=self._clock.now_ms(), text_keys=text_keys, readings=readings
                 )
-                await transaction.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys)
             erased += [record.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")
@@ -109,6 +111,18 @@ class Eraser:
             return _SWEEP_PAUSE_S
         self._next_look_s = now_s + _LOOK_PAUSE_S
         return math.inf
+
+    async def _read_long(self, record: MemoryRecord) -> Readings:
+        """What the transaction needs of the record's long texts, of all versions."""
+        async with self._store.read() as view:
+            texts = texts_ever(record, await view.records.edits(record))
+        readings = Readings()
+        if not record.is_deleted:
+            await readings.prepare(index_text, record.text, record.content.get("name"))
+        for text in texts:
+            await readings.prepare(canonical_key, text)
+            await readings.prepare(keys_to_forget, text, record.type)
+        return readings
 
     async def _is_sweep_owed(self) -> bool:
         async with self._store.read() as view:

@@ -78,16 +78,17 @@ class Forgetter:
                 await transaction.records.forget_values(scope, keys, now_ms=now_ms, is_erased=request.is_purge)
 
     async def _find(self, scope: Scope, request: ForgetRequest) -> Sequence[ScannedRecord]:
-        """Every record that matches, oldest first, without summaries that are rewritten with their messages."""
+        """Every record that matches, oldest first, without summaries that are rewritten with their messages.
+
+        Each page is read in a view of its own: during one view over all of them, the log could not be cut. What is
+        recorded meanwhile is found too. What changes on a page after it was read gives the list another token.
+        """
         is_match = _matcher(request)
         found: list[ScannedRecord] = []
         count, after_key = 0, 0
-        async with self._store.read() as view:
-            while page := await view.records.scan(
-                scope, after_key=after_key, limit=_PAGE, has_forgotten=request.is_purge
-            ):
-                found += await anyio.to_thread.run_sync(_matching, page, is_match)
-                count, after_key = count + len(page), page[-1].key
+        while page := await self._page(scope, after_key, has_forgotten=request.is_purge):
+            found += await anyio.to_thread.run_sync(_matching, page, is_match)
+            count, after_key = count + len(page), page[-1].key
         if len(found) > _MOST or len(found) == count >= _FEW:
             raise InvalidInput(
                 f"that matches {plural(len(found), 'record')} of {count:,}; nothing was changed. Narrow it: name more "
@@ -95,6 +96,10 @@ class Forgetter:
             )
         said = {(one.session_key, one.seq) for one in found if one.type is RecordType.MESSAGE}
         return [one for one in found if not _is_rewritten(one, said)]
+
+    async def _page(self, scope: Scope, after_key: int, *, has_forgotten: bool) -> Sequence[ScannedRecord]:
+        async with self._store.read() as view:
+            return await view.records.scan(scope, after_key=after_key, limit=_PAGE, has_forgotten=has_forgotten)
 
     async def _preview(self, found: Sequence[ScannedRecord], request: ForgetRequest) -> ForgetPreview:
         if not found:

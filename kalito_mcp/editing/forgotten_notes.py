@@ -1,6 +1,10 @@
 """Keeps note of what is forgotten, so that it does not come back by itself, and refuses records that repeat it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
 
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
@@ -13,21 +17,39 @@ from kalito_mcp.domain.memory_records import (
 )
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.long_texts import LONG_CHARS, Readings, read_aside
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import RecordReader, RecordWriter
+from kalito_mcp.ports.store import Store
 from kalito_mcp.records.repetitions import repetition_refused
 from kalito_mcp.text.repetition import keys_of, keys_to_forget
 
 
 class ForgottenNotes:
-    """Called in the transaction of each change."""
+    """Called before the transaction of each change, for what takes long, and in it."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
         self._clock = clock
 
-    async def follow(self, records: RecordWriter, owner: str, record: MemoryRecord, edit: EditDraft) -> None:
+    async def prepare(self, readings: Readings, record: MemoryRecord, content: Mapping[str, Any]) -> None:
+        """Read what `follow` needs of long texts, if the record gets this content."""
+        text, is_forgotten = str(content["text"]), content.get(DELETED_AT) is not None
+        if max(len(text), len(record.text)) <= LONG_CHARS:
+            return
+        if is_forgotten and not record.is_deleted:
+            await readings.prepare(keys_to_forget, record.text, record.type)
+        elif await self._has_forgotten_values():
+            if record.is_deleted and not is_forgotten:
+                await readings.prepare(keys_of, text)
+            elif text != record.text:
+                await readings.prepare(keys_of, text)
+                await readings.prepare(keys_of, record.text)
+
+    async def follow(
+        self, records: RecordWriter, owner: str, record: MemoryRecord, edit: EditDraft, readings: Readings
+    ) -> None:
         """Note that the record is about to be forgotten, or no longer, or get other words. Call it before that.
 
         Raises:
@@ -36,44 +58,58 @@ class ForgottenNotes:
         content = edit.content
         scope, is_forgotten = scope_of(owner, record), content.get(DELETED_AT) is not None
         if is_forgotten and not record.is_deleted:
-            keys = await read_aside(len(record.text), lambda: keys_to_forget(record.text, record.type))
+            keys = await readings.of(keys_to_forget, record.text, record.type)
             for pin in await _found_pins(records, record):
                 keys |= keys_to_forget(pin.text, pin.type)
             await records.forget_values(scope, keys, now_ms=self._clock.now_ms())
+        elif not await records.has_forgotten_values():
+            return
         elif record.is_deleted and not is_forgotten:
+            back = await readings.of(keys_of, str(content["text"]))
             pins = await _found_pins(records, record)
-            texts = [str(content["text"]), *(pin.text for pin in pins)]
-            await records.bring_back_values(scope, await _keys_of(texts))
+            await records.bring_back_values(scope, back.union(*(keys_of(pin.text) for pin in pins)))
         elif content["text"] != record.text:
-            new = await _keys_of([str(content["text"])]) - await _keys_of([record.text])
+            new = await readings.of(keys_of, str(content["text"])) - await readings.of(keys_of, record.text)
             if edit.type is not EditType.UPDATE or edit.editor.type is EditorType.HUMAN:
                 await records.bring_back_values(scope, new)
             elif await records.forgotten_values(scope, new):
                 raise repetition_refused()
 
-    async def repeated(self, records: RecordWriter, scope: Scope, drafts: Sequence[RecordDraft]) -> frozenset[str]:
+    async def keys_of_drafts(self, drafts: Sequence[RecordDraft]) -> Mapping[str, frozenset[str]]:
+        """The keys of all drafts by their ids, for `repeated`, if together they are long and anything was forgotten."""
+        if sum(len(str(draft.content["text"])) for draft in drafts) <= LONG_CHARS:
+            return {}
+        if not await self._has_forgotten_values():
+            return {}
+        return await anyio.to_thread.run_sync(lambda: {draft.id: _keys_of_draft(draft) for draft in drafts})
+
+    async def repeated(
+        self, records: RecordWriter, scope: Scope, drafts: Sequence[RecordDraft], keys: Mapping[str, frozenset[str]]
+    ) -> frozenset[str]:
         """The texts of the drafts that repeat what was forgotten. The user's own words bring it back instead."""
         if not await records.has_forgotten_values():
             return frozenset()
         found = set[str]()
         for draft in drafts:
             text = str(draft.content["text"])
-            keys = await _keys_of([text, *_labels(draft)])
+            of_draft = keys.get(draft.id)
+            if of_draft is None:
+                of_draft = await read_aside(len(text), partial(_keys_of_draft, draft))
             if draft.origin is Origin.USER:
-                await records.bring_back_values(scope, keys)
-            elif await records.forgotten_values(scope, keys):
+                await records.bring_back_values(scope, of_draft)
+            elif await records.forgotten_values(scope, of_draft):
                 found.add(text)
         return frozenset(found)
 
-
-async def _keys_of(texts: Sequence[str]) -> frozenset[str]:
-    """The keys of all the texts."""
-    return await read_aside(sum(map(len, texts)), lambda: frozenset[str]().union(*map(keys_of, texts)))
+    async def _has_forgotten_values(self) -> bool:
+        return await self._store.trip(lambda view: view.records.has_forgotten_values())
 
 
-def _labels(draft: RecordDraft) -> list[str]:
-    """The other words by which a record is known: its title and its tags."""
-    return [one for one in (draft.content.get("title"), *(draft.content.get("tags") or ())) if one]
+def _keys_of_draft(draft: RecordDraft) -> frozenset[str]:
+    """The keys of its text, its title and its tags."""
+    content = draft.content
+    labels: Iterable[str | None] = (content.get("title"), *(content.get("tags") or ()))
+    return keys_of(str(content["text"])).union(*(keys_of(one) for one in labels if one))
 
 
 async def _found_pins(records: RecordReader, record: MemoryRecord) -> list[MemoryRecord]:

@@ -147,14 +147,19 @@ def observe_messages(
 
 
 def observe_again(
-    graph: "GraphStore", messages: Sequence[MessageWithImportance], seq: int, policy: GraphPolicy
+    graph: "GraphStore",
+    messages: Sequence[MessageWithImportance],
+    seq: int,
+    policy: GraphPolicy,
+    keys: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Add one changed or restored message again, and link it to its query or its answers.
 
-    `messages` are the message and the observed ones around it, up to eight on each side.
+    `messages` are the message and the observed ones around it, up to eight on each side. `keys`: see
+    `observe_messages`.
     """
     place = next(place for place, message in enumerate(messages) if message.seq == seq)
-    observe_messages(graph, messages[: place + 1], seq - 1, policy)
+    observe_messages(graph, messages[: place + 1], seq - 1, policy, keys)
     query_id = graph.node_of_record(messages[place].record_id)
     if messages[place].role is not Role.USER or query_id is None:
         return

@@ -11,6 +11,7 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, StoredEdit
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.long_texts import Readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +145,9 @@ class RecordWriter(RecordReader, Protocol):
             RecordNotFound: a `caused_by` names no record of the owner; nothing was written.
         """
 
-    async def change(self, record: MemoryRecord, edit: EditDraft) -> MemoryRecord:
-        """Replace the record's content with the edit's, and append the edit to its history.
+    async def change(self, record: MemoryRecord, edit: EditDraft, *, readings: Readings | None = None) -> MemoryRecord:
+        """Replace the record's content with the edit's, and append the edit to its history. `readings` may have
+        `index_text` of its texts and names.
 
         Raises:
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
@@ -168,12 +170,15 @@ class RecordWriter(RecordReader, Protocol):
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
         """
 
-    async def purge(self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = ()) -> None:
+    async def purge(
+        self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = (), readings: Readings | None = None
+    ) -> None:
         """Erase the record with its edits, its usage and its index entries, and leave a tombstone. A message or summary
         keeps an empty row, so that its session has no gap.
 
         The file still contains the text until `Store.sweep`. Until then `unswept` lists the erasure with its
-        `text_keys`: hashes by which its texts are found outside the database.
+        `text_keys`: hashes by which its texts are found outside the database. `readings` may have `index_text` of
+        its text and name, and `keys_to_forget` of its texts.
 
         Raises:
             RecordNotFound: it was erased before; nothing was written.

@@ -28,6 +28,7 @@ from kalito_mcp.safety.instruction_languages import OTHER_LANGUAGES, UNSPACED
 from kalito_mcp.safety.instruction_shapes import ENGLISH
 from kalito_mcp.safety.instruction_signs import Sign
 from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.pieces import pieces
 
 _ENOUGH: Final = 3
 # Signs in one piece count together. Pieces overlap, so that few signs are cut in two.
@@ -82,11 +83,11 @@ def _readings(folded: str) -> Iterator[str]:
     """The text as it is, and with each disguise of letters undone."""
     yield folded
     if not folded.isascii() and _MIXED_SCRIPTS().search(folded):
-        yield folded.translate(_LOOK_ALIKES)
+        yield "".join(piece.translate(_LOOK_ALIKES) for piece in pieces(folded))
     if _SPACED_OUT().search(folded):
         yield _BETWEEN_LETTERS().sub("", folded)
     if _DIGIT_IN_WORD().search(folded):
-        yield folded.translate(_DIGITS_AS_LETTERS)
+        yield "".join(piece.translate(_DIGITS_AS_LETTERS) for piece in pieces(folded))
 
 
 def _judge(folded: str) -> tuple[str, ...]:
@@ -141,7 +142,9 @@ def _index() -> tuple[dict[str, tuple[Sign, ...]], tuple[tuple[str, Sign], ...]]
 
 def _folded(text: str) -> str:
     """The text in lower case, without accents and invisible characters; wide and mathematical letters become plain."""
-    return text.lower() if text.isascii() else text.casefold().translate(_folding())
+    if text.isascii():
+        return text.lower()
+    return "".join(piece.casefold().translate(_folding()) for piece in pieces(text))
 
 
 @cache

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
+from kalito_mcp.text.pieces import matches_in_pieces
+
 
 class Found(NamedTuple):
     """A part of a text that must not be kept: from `start` to before `end`."""
@@ -141,7 +143,8 @@ _LONGEST_PIN: Final = 5
 _LONGEST_CVC: Final = 3
 _IBAN: Final = r"\b[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"
 
-_DIGITS: Final = r"[0-9](?:[ -]?[0-9]){12,}"
+_DIGITS: Final = r"[0-9]++(?:[ -][0-9]++)*+"
+_FEWEST_DIGITS: Final = 13
 # The groups that cards are written in. Not after a letter or a decimal point, and not among more groups, as in IBANs.
 _CARD: Final = (
     r"(?:(?<![\w.-])(?<!\d,)|(?<=\\[nrt]))(?<![A-Z]{2}\d\d )(?<!\d{4} )(?<!\d{4}-)(?:"
@@ -157,6 +160,8 @@ _CARD_LENGTHS: Final = (
     (re.compile(r"5018|5020|5038|5893|6304|6759|676[1-3]"), (13, 16, 18, 19)),
 )
 _ARTICLE_NUMBER_LENGTH: Final = 13
+_REACH: Final = 400
+"""More characters than a seed phrase, a card or an IBAN has, with what is looked at behind it."""
 
 _PLACEHOLDER: Final = (
     r"[<\[({]|[$%][({]|(?-i:\$(?:[a-z_]+|[A-Z0-9_]+|[a-z]+(?:[A-Z][a-z]+)+)$)|%\w+%$|@[\w.]+@$|x+$|(.)\1{2,}$"
@@ -190,7 +195,7 @@ def shaped_secrets(text: str) -> Iterator[Found]:
         if any(sign in lowered for sign in signs):
             yield from _drawn(text, kind, pattern, bits, signs)
     yield from _cards(text)
-    for match in compiled(_IBAN).finditer(text):
+    for match in matches_in_pieces(compiled(_IBAN), text, _REACH):
         if is_iban(match[0].replace(" ", "")):
             yield Found(*match.span(), "iban")
 
@@ -205,7 +210,8 @@ def _tokens(text: str, place: int) -> Iterator[Found]:
     kind, _, expression = _TOKENS[place]
     pattern = compiled(expression)
     group = "secret" if "secret" in pattern.groupindex else 0
-    for match in pattern.finditer(text):
+    found = matches_in_pieces(pattern, text, _REACH) if kind == "seed_phrase" else pattern.finditer(text)
+    for match in found:
         secret = match[group]
         if kind == "password":
             is_one = not is_placeholder(secret)
@@ -274,7 +280,9 @@ def _drawn(text: str, kind: str, pattern: str, bits: float, signs: tuple[str, ..
 def _cards(text: str) -> Iterator[Found]:
     card = compiled(_CARD)
     for digits in compiled(_DIGITS).finditer(text):
-        for match in card.finditer(text, digits.start(), digits.end() + 2):
+        if len(digits[0]) - digits[0].count(" ") - digits[0].count("-") < _FEWEST_DIGITS:
+            continue
+        for match in matches_in_pieces(card, text, _REACH, digits.start(), digits.end() + 2):
             # Three more digits are the end of a long number, or the security code after a card number.
             for group in (0, "grouped"):
                 if match[group] and is_card_number(match[group].replace(" ", "").replace("-", "")):

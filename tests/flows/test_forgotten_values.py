@@ -8,6 +8,8 @@ around, deletion after reindexing and a restart, retraction without a replacemen
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
+import anyio.from_thread
 import pytest
 from mcp import Client
 from mcp.types import ElicitResult
@@ -16,6 +18,7 @@ from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Repetition, Role
 from kalito_mcp.domain.search import SearchRequest
+from kalito_mcp.editing import forgetter
 from kalito_mcp.errors import Conflict
 from kalito_mcp.memory import Memory
 from kalito_mcp.server.build import build_server
@@ -418,3 +421,23 @@ async def test_a_subject_is_forgotten_in_one_project_and_in_what_is_personal(tmp
             ("*", ["msg_1", "msg_2", "msg_3"]),
         ):
             assert (await host.facts("forget", about="oboe", project=project))["found"] == found
+
+
+async def test_no_view_stays_open_while_the_memory_is_read_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+
+        def match(page: Any, is_match: Any) -> Any:
+            if len(pages) == 1:
+                anyio.from_thread.run(memory.record_messages, "s", [NewMessage(Role.USER, "Ann is away.")])
+            pages.append(page)
+            return matching(page, is_match)
+
+        pages: list[Any] = []
+        matching = forgetter._matching
+        await memory.record_messages("s", [NewMessage(Role.USER, f"{one} is here.") for one in ("Ann", "Bob", "Eve")])
+        monkeypatch.setattr(forgetter, "_PAGE", 2)
+        monkeypatch.setattr(forgetter, "_matching", match)
+        preview = await memory.preview_forgetting(ForgetRequest(about="Ann"))
+    assert [one.text for one in preview.records] == ["Ann is here.", "Ann is away."]

@@ -2,19 +2,35 @@
 
 import threading
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import pytest
 
 from kalito_mcp import open_memory
 from kalito_mcp.domain.records import NewMessage, RecordType, Repetition, Role
 from kalito_mcp.long_texts import LONG_CHARS
+from kalito_mcp.text.repetition import keys_to_forget
 
 _LONG = "I moved to Porto and I like tea. " * (LONG_CHARS // 30)
+_LONG_NOTE = "Ann keeps three bees in Oslo. " * (LONG_CHARS // 25)
+_READ_FOR_CHANGES = {
+    "keys_of": ("editing.forgotten_notes",),
+    "keys_to_forget": ("editing.forgotten_notes", "editing.eraser", "storage.sqlite.record_changes"),
+    "canonical_key": ("editing.editor", "editing.cascade", "editing.eraser", "graph.indexed_graph"),
+    "index_text": ("editing.editor", "editing.eraser", "storage.sqlite.record_changes"),
+}
+_READ_FOR_NOTE = (2 + 2) + (1 + 1) + (1 + 1) + (1 + 2 * 2)
+"""Long texts that are read to edit, forget, restore and purge it."""
+
+_READ_FOR_GRAPH = 2
+"""More of them, for a message that is edited and restored."""
+
 _READERS = (
     "kalito_mcp.records.recorder.cleaned",
     "kalito_mcp.records.recorder.index_text",
@@ -23,7 +39,7 @@ _READERS = (
     "kalito_mcp.editing.forgotten_notes.keys_to_forget",
     "kalito_mcp.editing.editor.cleaned",
     "kalito_mcp.storage.sqlite.record_changes.keys_to_forget",
-    "kalito_mcp.storage.sqlite.text_index.index_text",
+    "kalito_mcp.storage.sqlite.record_changes.index_text",
     "kalito_mcp.editing.cascade.canonical_key",
     "kalito_mcp.pins.collector.find_pins",
     "kalito_mcp.records.historian.diff",
@@ -92,6 +108,71 @@ async def test_others_can_write_while_a_long_text_is_read(
             assert await anyio.to_thread.run_sync(begun.wait, 30)
             await memory.record_messages("b", [NewMessage(Role.USER, "I like tea.")])
             other_wrote.set()
+
+
+@pytest.mark.anyio
+async def test_others_can_write_whenever_a_long_text_is_read_for_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_count = 0
+    async with open_memory(tmp_path / "memory.db") as memory:
+
+        async def write() -> None:
+            with anyio.fail_after(20):
+                await memory.record_messages("b", [NewMessage(Role.USER, "Water is wet.")])
+
+        def watched(read: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(read)
+            def run(text: str, *more: Any) -> Any:
+                nonlocal read_count
+                if len(text) > LONG_CHARS:
+                    read_count += 1
+                    anyio.from_thread.run(write)
+                return read(text, *more)
+
+            return run
+
+        async def change(record_id: str, text: str) -> None:
+            await memory.update_memory(record_id, {"text": f"{text} And coffee."}, expected_revision=1)
+            await memory.forget(record_id)
+            await memory.restore(record_id)
+            await memory.purge([record_id])
+
+        [first] = (await memory.record_messages("a", [NewMessage(Role.USER, "My badge is XYZ-99-1 here.")])).message_ids
+        await memory.forget(first)
+        [long] = (await memory.record_messages("a", [NewMessage(Role.USER, _LONG)])).message_ids
+        [note] = await memory.remember(RecordType.THOUGHT, {"text": _LONG_NOTE})
+        await memory.settled()
+        for function, modules in _READ_FOR_CHANGES.items():
+            reading = watched(getattr(import_module(f"kalito_mcp.{modules[0]}"), function))
+            for module in modules:
+                monkeypatch.setattr(f"kalito_mcp.{module}.{function}", reading)
+        await change(note.id, _LONG_NOTE)
+        await change(long, _LONG)
+        assert read_count == 2 * _READ_FOR_NOTE + _READ_FOR_GRAPH
+
+
+@pytest.mark.anyio
+async def test_a_long_text_that_was_changed_meanwhile_is_forgotten_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        [note] = await memory.remember(RecordType.THOUGHT, {"text": f"My badge is XYZ-99-1 here. {_LONG}"})
+        new = {"text": f"My account is ABC-123-45 there. {_LONG}"}
+        has_changed = False
+
+        def read(text: str, kind: RecordType) -> frozenset[str]:
+            nonlocal has_changed
+            if not has_changed:
+                has_changed = True
+                anyio.from_thread.run(partial(memory.update_memory, note.id, new, expected_revision=1))
+            return keys_to_forget(text, kind)
+
+        monkeypatch.setattr("kalito_mcp.editing.forgotten_notes.keys_to_forget", read)
+        await memory.forget(note.id)
+        said = ("My badge is XYZ-99-1 here.", "My account is ABC-123-45 there.")
+        again = await memory.record_messages("a", [NewMessage(Role.ASSISTANT, one) for one in said])
+    assert again.ids_of(Repetition.HIDDEN) == again.message_ids[1:]
 
 
 @pytest.mark.anyio

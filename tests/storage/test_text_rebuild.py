@@ -1,6 +1,7 @@
 """A text index is rebuilt in pieces: nobody sees half of it, and whoever is killed leaves the rest to the next."""
 
 import logging
+import random
 import re
 import signal
 import sqlite3
@@ -14,6 +15,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
 from kalito_mcp.storage.sqlite import text_rebuild
@@ -260,8 +262,8 @@ def test_what_another_process_changes_between_two_pieces_is_indexed_once(
     assert_complete(old)
 
 
-def between_pieces(monkeypatch: pytest.MonkeyPatch, work: Any, *, after: int = 2) -> None:
-    """Do the work before the piece after so many."""
+def between_pieces(monkeypatch: pytest.MonkeyPatch, work: Any, *, after: int = 2, is_repeated: bool = False) -> None:
+    """Do the work before the piece after so many, or before each from there on."""
     original, pieces = text_rebuild.rebuild, 0
 
     async def rebuild(write: Any, *, is_forced: bool = False) -> None:
@@ -269,7 +271,7 @@ def between_pieces(monkeypatch: pytest.MonkeyPatch, work: Any, *, after: int = 2
         async def writing() -> Any:
             nonlocal pieces
             pieces += 1
-            if pieces == after + 2:
+            if pieces == after + 2 or (is_repeated and pieces > after + 2):
                 await work()
             async with write() as transaction:
                 yield transaction
@@ -322,7 +324,87 @@ async def test_an_edit_while_another_process_reindexes_is_in_the_new_index(
     for store in (serving, other):
         await store.close()
     assert_complete(current)
+    assert "beginning again" in caplog.text
+
+
+async def test_a_rebuild_comes_to_its_end_however_often_records_are_changed(
+    current: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = await SqliteStore.open(current)
+    changes = 0
+
+    async def meanwhile() -> None:
+        nonlocal changes
+        with closing(sqlite3.connect(current)) as connection, connection:
+            changes += 1
+            connection.execute("UPDATE records SET deleted_at = ? WHERE key = 1", [changes])
+
+    between_pieces(monkeypatch, meanwhile, after=1, is_repeated=True)
+    assert await other.reindex() == MESSAGES - 1
+    await other.close()
+    assert_complete(current)
+    assert caplog.text.count("beginning again") == text_rebuild._MOST_RESTARTS
     assert "in one go" in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_is_changed_between_its_pieces_a_rebuild_gives_the_index_of_one_made_at_once(
+    current: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    serving, other = await SqliteStore.open(current), await SqliteStore.open(current)
+    drawn = random.Random(seed)
+
+    async def meanwhile() -> None:
+        async with serving.write() as transaction:
+            records = transaction.records
+            for _ in range(drawn.choice((0, 0, 1, 2))):
+                record = await records.record(Scope(), f"msg_{drawn.randrange(1, NEXT)}")
+                kind = drawn.choice(("edit", "forget", "restore", "purge", "record"))
+                if kind == "record" or record is None:
+                    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+                    new = [drafts.message(f"A new plum {drawn.random()}.")]
+                    await transaction.conversations.append_messages(session, new, now_ms=START_MS)
+                elif kind == "edit":
+                    await records.change(record, drafts.edit(record, {"text": f"A pear {drawn.random()}."}))
+                elif kind == "purge":
+                    await records.purge(record, now_ms=START_MS)
+                elif record.is_deleted != (kind == "forget"):
+                    changed = {DELETED_AT: START_MS if kind == "forget" else None}
+                    await records.change(record, drafts.edit(record, changed))
+        if drawn.random() < 0.1:
+            await serving.sweep()
+
+    between_pieces(monkeypatch, meanwhile, after=0, is_repeated=True)
+    await other.reindex()
+    for store in (serving, other):
+        await store.close()
+    assert_complete(current)
+
+
+@pytest.mark.parametrize(
+    ("statement", "times"),
+    [
+        ("DROP TABLE IF EXISTS new_record_shapes", 2),
+        ("CREATE VIRTUAL TABLE new_records_text", 2),
+        ("INSERT INTO text_rebuild", 2),
+    ],
+)
+async def test_killed_while_it_begins_again_a_rebuild_goes_on_at_the_next_start(
+    current: Path, statement: str, times: int
+) -> None:
+    with closing(sqlite3.connect(current)) as connection, connection:
+        # Each time that it has come so far, a record is changed.
+        connection.execute(
+            "CREATE TRIGGER changed AFTER UPDATE OF done_key ON text_rebuild WHEN new.done_key = 500 "
+            "BEGIN UPDATE records SET text = text || ' Again.' WHERE key = 3; END"
+        )
+    await anyio.to_thread.run_sync(kill, current, statement, times, "reindex")
+    with closing(sqlite3.connect(current)) as connection, connection:
+        connection.execute("DROP TRIGGER changed")
+    store = await SqliteStore.open(current)
+    await store.reindex()
+    await store.close()
+    assert_complete(current)
 
 
 async def test_opening_does_not_disturb_a_reindexing_process_and_helps_it(

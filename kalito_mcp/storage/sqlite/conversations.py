@@ -223,13 +223,10 @@ class ConversationStatements(ConversationQueries):
         erased = await Tombstones(self._connection).texts(
             session.owner, RecordType.PIN, [draft.content for draft in drafts]
         )
-        chars = sum(len(draft.content) for draft in drafts)
-        keys = await read_aside(chars, lambda: {draft.id: keys_of(draft.content) for draft in drafts})
-        scope = Scope(session.owner, session.agent, project=session.project)
-        forgotten = await ForgottenValues(self._connection).of(scope, frozenset[str]().union(*keys.values()))
+        gone = erased | await self._forgotten_contents(session, drafts)
         fresh: list[PinDraft] = []
         for draft in drafts:
-            is_gone = draft.content in erased or not keys[draft.id].isdisjoint(forgotten)
+            is_gone = draft.content in gone
             if draft.client_key not in known and not is_gone:
                 fresh.append(draft)
                 known |= {draft.client_key} if draft.client_key is not None else set()
@@ -247,6 +244,17 @@ class ConversationStatements(ConversationQueries):
                 session_key=session.key,
             )
         return len(fresh)
+
+    async def _forgotten_contents(self, session: Session, drafts: Sequence[PinDraft]) -> frozenset[str]:
+        """The contents of the drafts that repeat what was forgotten."""
+        values = ForgottenValues(self._connection)
+        if await values.is_empty():
+            return frozenset()
+        contents = {draft.content for draft in drafts}
+        keys = await read_aside(sum(map(len, contents)), lambda: {content: keys_of(content) for content in contents})
+        scope = Scope(session.owner, session.agent, project=session.project)
+        forgotten = await values.of(scope, frozenset[str]().union(*keys.values()))
+        return frozenset(content for content in contents if not keys[content].isdisjoint(forgotten))
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
         ends = await self._all(SELECT_LEVEL_END, session_key=session.key, level=draft.level)

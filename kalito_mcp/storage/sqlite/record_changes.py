@@ -16,7 +16,7 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_PROJECT, PERSONAL, Scope
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, RevisionConflict
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.long_texts import Readings
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT
@@ -28,8 +28,9 @@ from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, U
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
-from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, entry_of_row
+from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
+from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.repetition import keys_to_forget
 
 SELECT_OWNER: Final = "SELECT owner FROM agents WHERE key = :agent_key"
@@ -117,7 +118,7 @@ class RecordStatements(RecordQueries):
         by_key = {one.key: one for one in found}
         return [by_key[key] for key in keys]
 
-    async def change(self, record: MemoryRecord, edit: EditDraft) -> MemoryRecord:
+    async def change(self, record: MemoryRecord, edit: EditDraft, *, readings: Readings | None = None) -> MemoryRecord:
         before = await self._stored(record)
         cause = edit.content.get("caused_by")
         caused_by = before["caused_by"] if cause == before["cause"] else None
@@ -137,7 +138,7 @@ class RecordStatements(RecordQueries):
         changes = changed_fields(rows.content_of(before), rows.content_of(after))
         row = rows.edit_row(record.key, version, edit.type, edit.editor, edit.edited_at, changes)
         await self._connection.execute_fetchall(INSERT_EDIT, row)
-        await self._update_derived(before, after)
+        await self._update_derived(before, after, readings)
         return await self._reread(record)
 
     async def _replace(self, row: StoredRow) -> None:
@@ -159,14 +160,15 @@ class RecordStatements(RecordQueries):
         await self._all(DELETE_EDITS, key=record.key)
         return await self._reread(record)
 
-    async def purge(self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = ()) -> None:
+    async def purge(
+        self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = (), readings: Readings | None = None
+    ) -> None:
         before = await self._stored(record, is_revision_checked=False)
         earlier = [edit.before["text"] for edit in await self.edits(record) if edit.before.get("text")]
         owner = await self._owner(before)
-        texts = [before["text"], *earlier]
-        keys = await read_aside(
-            sum(map(len, texts)), lambda: frozenset[str]().union(*(keys_to_forget(text, record.type) for text in texts))
-        )
+        texts = list(dict.fromkeys([before["text"], *earlier]))
+        readings = readings or Readings()
+        keys = frozenset[str]().union(*[await readings.of(keys_to_forget, text, record.type) for text in texts])
         await self.forget_values(scope_of(owner, record), keys, now_ms=now_ms, is_erased=True)
         tombstones = Tombstones(self._connection)
         # The forgotten value stops a pin from coming back, and the user can bring it back.
@@ -180,13 +182,13 @@ class RecordStatements(RecordQueries):
             await self._all(DELETE_USAGE, key=record.key)
             stub = _stub(before, now_ms)
             await self._all(UPDATE_RECORD, **stub)
-            await self._update_derived(before, stub)
+            await self._update_derived(before, stub, readings)
             model = rows.content_of(before).get("model_id")
             if record.type is RecordType.MESSAGE and model is not None:
                 await self._all(UPDATE_MODEL, session_key=before["session_key"], model=model)
         else:
             await self._all(DELETE_RECORD, key=record.key)
-            await self._update_derived(before, None)
+            await self._update_derived(before, None, readings)
 
     async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
         await ForgottenValues(self._connection).add(scope, keys, now_ms=now_ms, is_erased=is_erased)
@@ -284,12 +286,14 @@ class RecordStatements(RecordQueries):
         [found] = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps([record.key]))
         return found
 
-    async def _update_derived(self, before: StoredRow | None, after: StoredRow | None) -> None:
+    async def _update_derived(
+        self, before: StoredRow | None, after: StoredRow | None, readings: Readings | None = None
+    ) -> None:
         """Update the text index and the counters for a row that has changed. Forgotten records are in neither."""
         shown_before = before if before is not None and before["deleted_at"] is None else None
         shown_after = after if after is not None and after["deleted_at"] is None else None
-        chars = sum(len(one["text"]) for one in (shown_before, shown_after) if one is not None)
-        old, new = await read_aside(chars, lambda: (_index_entry(shown_before), _index_entry(shown_after)))
+        readings = readings or Readings()
+        old, new = await _index_entry(shown_before, readings), await _index_entry(shown_after, readings)
         if old != new:
             index = TextIndexStatements(self._connection)
             if before is not None and before["hash"] != hash_of_record(before):
@@ -329,10 +333,11 @@ class RecordStatements(RecordQueries):
             await facts.replace([source_of(after)], before=source_of(before))
 
 
-def _index_entry(row: StoredRow | None) -> IndexEntry | None:
+async def _index_entry(row: StoredRow | None, readings: Readings) -> IndexEntry | None:
+    """As `entry_of_row`."""
     if row is None:
         return None
-    return entry_of_row([row[name] for name in ("key", "agent_key", "text", "name")])
+    return index_entry(row["key"], row["agent_key"], await readings.of(index_text, row["text"], row["name"]))
 
 
 def _importance(row: StoredRow | None) -> float:

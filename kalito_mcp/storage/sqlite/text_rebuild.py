@@ -5,8 +5,8 @@ in its place: no view ever has half an index. Each piece is a transaction that a
 process goes on there, and processes that open the database at once take turns.
 
 New records have the greatest keys, and a later piece finds them. If a record is changed that is in the new tables
-already, a trigger says so, and the rest is done in one transaction: FTS5 could only remove the entry by the words that
-are gone.
+already, a trigger says so, and the rebuild begins again: FTS5 could only remove the entry by the words that are gone.
+So that it comes to an end, it is done in one transaction after many such changes.
 """
 
 import logging
@@ -57,7 +57,7 @@ DROP_NEW: Final = (
     "DROP TABLE IF EXISTS new_record_shapes",
     "UPDATE text_rebuild SET done_key = -1",
 )
-"""The rebuild, if there is one, ends in one transaction. A sweep needs that: the tables may have words of erased
+"""The rebuild, if there is one, begins again. A sweep needs that: the tables may have words of erased
 records."""
 
 PUT_IN_PLACE: Final = (
@@ -79,6 +79,9 @@ _AT_ONCE: Final = 1_000
 
 _PAUSE_S: Final = 0.005
 """Between two pieces. Whoever waits for the mutex asks for it every 2 milliseconds."""
+
+_MOST_RESTARTS: Final = 8
+"""After so many, what is left is done at once."""
 
 _TELL_EVERY_S: Final = 2.0
 _log: Final = logging.getLogger("kalito.storage")
@@ -115,12 +118,13 @@ class TextRebuildStatements:
         if total <= _AT_ONCE:
             await self._index.rebuild()
             return None
-        await self._run((*FORGET_REBUILD, CREATE_NEW_TERMS, CREATE_NEW_SHAPES))
-        await self._connection.execute_fetchall(INSERT_REBUILD, {"analysis": ANALYSIS_VERSION, "total": total})
-        return Progress(0, total)
+        return await self._start(total)
 
-    async def go_on(self) -> Progress | None:
+    async def go_on(self, *, may_start_over: bool = True) -> Progress | None:
         """Index the next piece. None: the index is complete, by this call or by another process.
+
+        If a record was changed that is in the new tables, the rebuild starts over, and nothing is done yet; or all is
+        done at once.
 
         Raises:
             StorageBusy: another release has rebuilt it, or has begun to.
@@ -131,6 +135,9 @@ class TextRebuildStatements:
         if not found or found[0][0] != ANALYSIS_VERSION:
             raise StorageBusy("another release of kalito rebuilds the text index; end one of them, and try again")
         [(_, done_key, done, total)] = found
+        if done_key < 0 and may_start_over:
+            [[total]] = await self._connection.execute_fetchall(SELECT_SHOWN_COUNT)
+            return await self._start(total)
         if done_key < 0:
             _log.warning("records were changed while the text index was rebuilt: rebuilding it in one go")
             await self._index.rebuild()
@@ -150,6 +157,11 @@ class TextRebuildStatements:
                 break
         await self._connection.execute_fetchall(UPDATE_REBUILD, {"done_key": done_key, "done": done})
         return Progress(done, max(total, done))
+
+    async def _start(self, total: int) -> Progress:
+        await self._run((*FORGET_REBUILD, CREATE_NEW_TERMS, CREATE_NEW_SHAPES))
+        await self._connection.execute_fetchall(INSERT_REBUILD, {"analysis": ANALYSIS_VERSION, "total": total})
+        return Progress(0, total)
 
     async def indexed_count(self) -> int:
         """How many records the index has."""
@@ -177,8 +189,8 @@ async def rebuild(write: Callable[[], AbstractAsyncContextManager[_Writing]], *,
         progress = await transaction.text_rebuild.begin(is_forced=is_forced)
     if progress is None:
         return
-    started_at, first = time.monotonic(), progress
-    told_at = started_at
+    started_at, first, restarts = time.monotonic(), progress, 0
+    told_at = began_at = started_at
     _log.warning(
         "rebuilding the text index: %s%s. It may be interrupted; the next start goes on",
         plural(first.total, "record"),
@@ -188,7 +200,7 @@ async def rebuild(write: Callable[[], AbstractAsyncContextManager[_Writing]], *,
         now = time.monotonic()
         if now >= told_at + _TELL_EVERY_S:
             told_at = now
-            left_s = (now - started_at) / max(1, progress.done - first.done) * (progress.total - progress.done)
+            left_s = (now - began_at) / max(1, progress.done - first.done) * (progress.total - progress.done)
             _log.warning(
                 "rebuilding the text index: %s of %s records, about %d s left",
                 f"{progress.done:,}",
@@ -196,7 +208,10 @@ async def rebuild(write: Callable[[], AbstractAsyncContextManager[_Writing]], *,
                 round(left_s),
             )
         async with write() as transaction:
-            progress = await transaction.text_rebuild.go_on()
+            progress = await transaction.text_rebuild.go_on(may_start_over=restarts < _MOST_RESTARTS)
+        if progress is not None and not progress.done:
+            _log.warning("records were changed while the text index was rebuilt: beginning again")
+            first, began_at, restarts = progress, time.monotonic(), restarts + 1
         await anyio.sleep(_PAUSE_S)
     _log.warning("the text index is rebuilt, after %.1f s", time.monotonic() - started_at)
 
