@@ -16,35 +16,17 @@ from kalito_mcp.text.languages import ENGLISH
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "it", "nl", "ru", "zh", "ja")
 
 COMMONEST: Final[Mapping[str, tuple[str, ...]]] = {
-    "de": ("ich", "und", "nicht", "ist", "der", "das", "ein", "mein", "zu", "wir", "hat", "den", "mit"),
-    "fr": (
-        "je",
-        "une",
-        "dans",
-        "avec",
-        "est",
-        "le",
-        "les",
-        "un",
-        "pour",
-        "mon",
-        "ma",
-        "et",
-        "il",
-        "on",
-        "du",
-        "pas",
-        "que",
-    ),
-    "es": ("estoy", "muy", "pero", "tengo", "que", "el", "los", "una", "mi", "en", "por", "con", "del", "es", "se"),
-    "pt": ("nao", "uma", "estou", "meu", "que", "um", "os", "minha", "em", "com", "para", "ao", "do", "da"),
-    "it": ("che", "sono", "della", "mio", "il", "un", "una", "mia", "di", "non", "per", "con", "ho", "si"),
-    "nl": ("het", "niet", "een", "mijn", "ik", "de", "en", "van", "dat", "op", "is", "hij", "ze", "we"),
-    "ru": ("я", "и", "не", "на", "в", "мы", "у", "с", "что", "он", "она", "мне", "это", "за", "мой"),
+    "de": ("ich", "und", "nicht", "der", "das", "ist", "ein", "mein", "zu", "wir", "hat", "den", "mit"),
+    "fr": ("je", "une", "dans", "est", "le", "les", "un", "pour", "mon", "ma", "et", "il", "on", "du", "pas", "que"),
+    "es": ("estoy", "muy", "pero", "que", "el", "los", "una", "mi", "en", "por", "con", "del", "es", "se"),
+    "pt": ("nao", "uma", "estou", "que", "um", "os", "meu", "minha", "em", "com", "para", "ao", "do", "da"),
+    "it": ("che", "sono", "della", "il", "un", "una", "mio", "mia", "di", "non", "per", "con", "ho", "si"),
+    "nl": ("het", "niet", "een", "ik", "mijn", "de", "en", "van", "dat", "op", "is", "hij", "ze", "we"),
+    "ru": ("я", "и", "не", "в", "на", "мы", "у", "с", "что", "он", "она", "мне", "это", "за", "мой"),
     "zh": ("我", "的", "了", "是", "在", "他", "她", "们", "有", "不", "一"),
     "ja": ("です", "ます", "した", "まし", "って", "ない", "から", "ている", "いる", "の", "は", "が"),
 }
-"""Words that most texts of a language have. The first four are in few texts of another one: `est` is an English time
+"""Words that most texts of a language have. The first three are in few texts of another one: `est` is an English time
 zone."""
 
 _TABLE: Final = Path(__file__).with_name("concepts.txt")

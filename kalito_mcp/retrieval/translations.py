@@ -15,7 +15,7 @@ from kalito_mcp.retrieval.hyponyms import hyponyms, said_for
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.text.analysis import is_spelled_with_spaces
 
-_TELLING: Final = 4
+_TELLING: Final = 3
 """How many of the commonest words tell that a memory has texts in a language."""
 
 _MOST_PREFIXES: Final = 64

@@ -108,7 +108,7 @@ def _ascii_words(lowered: str) -> list[str]:
 
 def terms(text: str) -> list[str]:
     """The index terms of the text, with repeats."""
-    return list(map(stem, indexed_words(text)))
+    return list(filter(None, map(stem, indexed_words(text))))
 
 
 class IndexedText(NamedTuple):

@@ -105,6 +105,7 @@ def test_case_makes_no_difference_where_it_can_be_folded(text: str) -> None:
 
 
 @given(st.text(LETTERS, max_size=60))
+@example("㐀'A")
 def test_every_term_that_is_asked_was_indexed(text: str) -> None:
     assert set(query_terms(text)) <= set(index_text(text).terms) == set(terms(text))
 
