@@ -33,7 +33,7 @@ from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.ports.embedder import VectorPolicy
-from kalito_mcp.ports.store import StoragePolicy
+from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.tokens import TokenPolicy
 from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
