@@ -1,13 +1,11 @@
-"""Settings: defaults < TOML file < `KALITO_*` environment < command line. Read once, at the composition root.
+"""Settings: defaults < TOML file < `KALITO_*` environment < command line, as `sources` reads them. Read once, at the
+composition root.
 
 Each section is one policy, defined next to the rule that uses it; its fields are the section's keys. The environment
 names a key by section and key, `KALITO_CONTEXT_TOKEN_LIMIT=2000`. An unknown key is an error that names the nearest
 one. No secret is a setting: a model server's key is read from the environment variable that its setting names.
 """
 
-import os
-import sys
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -27,53 +25,22 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
-from kalito_mcp.domain.validation import LimitsPolicy, Policy, checked_name
+from kalito_mcp.domain.validation import LimitsPolicy, Policy
 from kalito_mcp.domain.wording import did_you_mean
 from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.ports.embedder import VectorPolicy
-from kalito_mcp.ports.store import StoragePolicy
+from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.tokens import TokenPolicy
 from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.sources import OWN_VARIABLES, PREFIX, Sources, default_database, read_sources
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
-
-_PREFIX: Final = "KALITO_"
-_OWN_VARIABLES: Final = frozenset(
-    {
-        "KALITO_DATABASE",
-        "KALITO_OWNER",
-        "KALITO_CONFIG",
-        "KALITO_SESSION",
-        "KALITO_LOG",
-        "KALITO_PROJECT",
-        "KALITO_CRASH_POINT",
-    }
-)
-
-
-def default_database() -> Path:
-    """`memory.db` in the user's data directory: where the operating system keeps such files."""
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return base / "kalito" / "memory.db"
-
-
-def default_config() -> Path:
-    """`config.toml` in the user's configuration directory; it need not exist."""
-    if sys.platform in ("win32", "darwin"):
-        return default_database().with_name("config.toml")
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kalito" / "config.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,88 +89,52 @@ def load_settings(
     Raises:
         ConfigurationError: an unknown key, a value of the wrong type or range, or a file that cannot be read.
     """
-    sections, servers, file_database, file_owner = _from_file(_config_path(environment, config))
-    not_settings = _OWN_VARIABLES | {str(server.get("api_key_env")) for server in servers}
-    for name, value in environment.items():
-        if name.startswith(_PREFIX) and name not in not_settings:
+    return settings_from(read_sources(environment, config=config, database=database))
+
+
+def settings_from(sources: Sources) -> Settings:
+    """Settings from what the sources say.
+
+    Raises:
+        ConfigurationError: an unknown key, or a value of the wrong type or range.
+    """
+    sections, servers = _checked_form(sources)
+    keys_of_servers = {str(server.get("api_key_env")) for server in servers}
+    for name, value in sources.variables.items():
+        if name not in keys_of_servers:
             section, key = _section_and_key(name)
             sections.setdefault(section, {})[key] = value
-    chosen = database or (Path(environment["KALITO_DATABASE"]) if environment.get("KALITO_DATABASE") else None)
     return Settings(
-        database=_database_path(chosen or file_database or default_database()),
-        owner=_checked_owner(environment.get("KALITO_OWNER") or file_owner or LOCAL_OWNER),
+        database=sources.checked_database(),
+        owner=sources.checked_owner(),
         servers=tuple(servers),
         **{name: checked_section(policy, sections.get(name, {}), name) for name, policy in _SECTIONS.items()},
     )
 
 
-def _config_path(environment: Mapping[str, str], config: Path | None) -> Path | None:
-    named = config or (Path(environment["KALITO_CONFIG"]) if environment.get("KALITO_CONFIG") else None)
-    if named is not None:
-        return _expanded(named)
-    return default_config() if default_config().is_file() else None
-
-
-def _database_path(path: Path) -> Path:
-    path = _expanded(path)
-    if not path.name or "\0" in str(path):
-        raise ConfigurationError(f"{str(path)!r} cannot be a database; name a file, such as memory.db")
-    try:
-        path.exists()
-    except OSError as error:
-        raise ConfigurationError(f"the database {path} cannot be reached: {error.strerror}; check the path") from error
-    return path
-
-
-def _expanded(path: Path) -> Path:
-    try:
-        return path.expanduser()
-    except RuntimeError as error:
-        raise ConfigurationError(f"{path}: no such user; write the whole path") from error
-
-
-def _checked_owner(owner: str) -> str:
-    try:
-        return checked_name(owner, "owner")
-    except InvalidInput as error:
-        raise ConfigurationError(str(error)) from error
-
-
-def _from_file(path: Path | None) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Path | None, str | None]:
-    if path is None:
-        return {}, [], None, None
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ConfigurationError(f"cannot read the configuration {path}: {error.strerror}; check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} is not TOML: {error}; correct it") from error
-    database = content.pop("database", None)
-    if not isinstance(database, str | None):
-        raise ConfigurationError(f"{path}: write the database's path in quotes")
-    owner = content.pop("owner", None)
-    if not isinstance(owner, str | None):
-        raise ConfigurationError(f"{path}: write the owner's name in quotes")
-    servers = content.pop("servers", [])
+def _checked_form(sources: Sources) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    """The file's sections and model servers."""
+    path, sections = sources.config, dict(sources.sections)
+    servers = sections.pop("servers", [])
     known = [*_SECTIONS, "database", "owner", "servers"]
-    for section, values in content.items():
+    for section, values in sections.items():
         if section not in _SECTIONS:
             raise ConfigurationError(f"{path}: unknown section {section!r}{did_you_mean(section, known)}")
         if not isinstance(values, dict):
             raise ConfigurationError(f"{path}: {section!r} is a section; write [{section}] with its keys below")
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
         raise ConfigurationError(f"{path}: write each model server as [[servers]]")
-    return content, servers, None if database is None else Path(database), owner
+    return sections, servers
 
 
 def _section_and_key(variable: str) -> tuple[str, str]:
-    name = variable.removeprefix(_PREFIX).lower()
+    name = variable.removeprefix(PREFIX).lower()
     for section, policy in _SECTIONS.items():
         key = name.removeprefix(f"{section}_")
         if key != name and key in {one.name for one in fields(policy)}:
             return section, key
-    known = sorted(_OWN_VARIABLES) + [
-        f"{_PREFIX}{section}_{one.name}".upper() for section, policy in _SECTIONS.items() for one in fields(policy)
+    known = sorted(OWN_VARIABLES) + [
+        f"{PREFIX}{section}_{one.name}".upper() for section, policy in _SECTIONS.items() for one in fields(policy)
     ]
     raise ConfigurationError(f"unknown environment variable {variable}{did_you_mean(variable, known)}")
 

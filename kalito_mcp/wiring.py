@@ -1,4 +1,4 @@
-"""The composition root: settings to an opened `Memory`. The only importer of storage and inference."""
+"""The composition root: settings to an opened `Memory`. With `reading`, the only importer of storage and inference."""
 
 import os
 import secrets
@@ -6,16 +6,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
-from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
-from kalito_mcp.domain.zone import Zone
-from kalito_mcp.domain.zone_names import SYSTEM, system_zone, zone_named
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
@@ -36,7 +33,6 @@ from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
-from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -168,7 +164,7 @@ async def _assemble(
     embedder: Embedder | None,
     vectors: VectorWorker | None,
 ) -> tuple[Memory, OwedWorker, UsageCounter]:
-    zone = zone_of_user(settings)
+    zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     summarizer = Summarizer(registry, settings.summaries)
     searcher = Searcher(store, settings.search, clock, settings.decay, embedder=embedder, zone=zone)
@@ -238,11 +234,6 @@ async def _assemble(
     return memory, owed, usage
 
 
-def zone_of_user(settings: Settings) -> Zone:
-    """The configured time zone, or the one of this machine."""
-    return system_zone(os.environ.get("TZ")) if settings.time.zone == SYSTEM else zone_named(settings.time.zone)
-
-
 def snapshot_folder(database: Path) -> SnapshotFolder:
     """The folder of a database's snapshots, next to it: `<name>.snapshots`."""
     return SnapshotFolder(database.with_name(f"{database.name}.snapshots"))
@@ -268,27 +259,6 @@ def _orchestrators(
     )
     cache = GraphCache(store, lambda scope: new_graph(config, scope, clock))
     return Orchestrators(config, store=store, cache=cache, snapshots=snapshots, clock=clock)
-
-
-async def read_stats(settings: Settings, session_id: str | None) -> dict[str, Any]:
-    """What the database holds, or one of its sessions, JSON-ready. Reads only."""
-    store = await SqliteStore.open(settings.database, settings.storage, may_write=False)
-    everything = Scope(settings.owner)
-    try:
-        async with store.read() as view:
-            if session_id is None:
-                served = [index for index in await view.vectors.indexes() if index.is_active]
-                return {
-                    "database": str(settings.database),
-                    "bytes": settings.database.stat().st_size,
-                    **await view.sessions.totals(everything),
-                    "vectors": sum([await view.vectors.count(index) for index in served]),
-                    "vectors_made_by": served[0].fingerprint if served else None,
-                    "newest": [session.to_dict() for session in await view.sessions.list_recent(everything, limit=20)],
-                }
-            return (await find_session(view, everything.of_session(session_id))).stats().to_dict()
-    finally:
-        await store.close()
 
 
 async def reindex(settings: Settings) -> int:

@@ -1,6 +1,7 @@
 """`kalito-mcp snapshot`: snapshots of an agent's long-term graph."""
 
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -49,10 +50,8 @@ def save(database: Path | None, config: Path | None, agent_id: str, name: str | 
 @with_settings
 def list_all(database: Path | None, config: Path | None) -> None:
     """List the snapshots, the newest first, each with its time here."""
-    from kalito_mcp.wiring import zone_of_user  # noqa: PLC0415 - keeps --help quick
-
     settings = settings_of(database, config)
-    folder, zone = _folder(settings), zone_of_user(settings)
+    folder, zone = _folder(settings), settings.time.zone_of_user(os.environ.get("TZ"))
     found = folder.all()
     if not found:
         click.echo(f"no snapshots in {folder.folder}")

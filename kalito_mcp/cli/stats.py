@@ -1,12 +1,12 @@
 """`kalito-mcp stats`."""
 
 import json
+import os
 from pathlib import Path
 
-import anyio
 import click
 
-from kalito_mcp.cli.options import settings_of, with_settings
+from kalito_mcp.cli.options import reader_settings_of, with_settings
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.text.plurals import plural
 
@@ -20,10 +20,10 @@ _COUNTED = (*_ALWAYS_COUNTED, "note", "task", "document")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
 def command(database: Path | None, config: Path | None, session_id: str | None, is_json: bool) -> None:
     """Show what the memory contains. Reads only, and never creates a database."""
-    from kalito_mcp.wiring import read_stats, zone_of_user  # noqa: PLC0415 - keeps --help quick
+    from kalito_mcp.reading import read_stats  # noqa: PLC0415 - keeps --help quick
 
-    settings = settings_of(database, config)
-    stats = anyio.run(read_stats, settings, session_id)
+    settings = reader_settings_of(database, config)
+    stats = read_stats(settings, session_id)
     if is_json:
         click.echo(json.dumps(stats, ensure_ascii=False))
         return
@@ -36,7 +36,7 @@ def command(database: Path | None, config: Path | None, session_id: str | None, 
     click.echo(", ".join(plural(count, noun) for count, noun in counts if count or noun in _ALWAYS_COUNTED))
     if stats["vectors"]:
         click.echo(f"{plural(stats['vectors'], 'vector')}, made by {stats['vectors_made_by']}")
-    zone = zone_of_user(settings)
+    zone = settings.time.zone_of_user(os.environ.get("TZ"))
     for session in stats["newest"]:
         click.echo(
             f"  {zone.minute(from_iso(session['updated_at']))}  {plural(session['messages'], 'message'):>16}  "

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 
-MESSAGE_ID_PREFIX: Final = "msg_"
 SUMMARY_IMPORTANCE: Final = 0.7
 PIN_IMPORTANCE: Final = 0.8
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Final, TypeVar
 
-from kalito_mcp.domain.records import MESSAGE_ID_PREFIX
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.errors import InvalidInput, TextTooLarge
 
+MESSAGE_ID_PREFIX: Final = "msg_"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _MAX_NAME_LENGTH: Final = 200

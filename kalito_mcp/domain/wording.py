@@ -1,6 +1,5 @@
 """Parts of refusals that several places word: a value cut short, and the name that was probably meant. Pure."""
 
-import difflib
 import reprlib
 from collections.abc import Sequence
 from typing import Any, Final
@@ -17,6 +16,8 @@ def shown(value: Any) -> str:
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """`; did you mean 'x'?` with the most similar known name, or `; use one of ...` with all of them."""
+    import difflib  # noqa: PLC0415 - only for a refusal
+
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else f"; use one of {', '.join(known)}"
 

@@ -1,7 +1,6 @@
 """Names of time zones: the setting `time.zone`, and what the operating system is set to. `zoneinfo` is imported only
 where a zone is named."""
 
-import difflib
 import re
 from dataclasses import dataclass
 from datetime import UTC, timedelta, timezone
@@ -31,6 +30,10 @@ class TimePolicy(Policy):
         Policy.__post_init__(self)
         if self.zone != SYSTEM:
             zone_named(self.zone)
+
+    def zone_of_user(self, variable: str | None) -> Zone:
+        """The zone that is set, or else the operating system's. `variable` is the value of TZ."""
+        return system_zone(variable) if self.zone == SYSTEM else zone_named(self.zone)
 
 
 def zone_named(name: str) -> Zone:
@@ -74,6 +77,7 @@ def _known(name: str) -> Zone | None:
 
 
 def _suggestion(name: str) -> str:
+    import difflib  # noqa: PLC0415 - only for a refusal
     from zoneinfo import available_timezones  # noqa: PLC0415 - most starts need no zone by name
 
     known = sorted(available_timezones())

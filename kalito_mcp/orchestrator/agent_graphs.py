@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, KeptFeedback, PastAnswer
-from kalito_mcp.domain.records import MESSAGE_ID_PREFIX
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.domain.validation import message_number
+from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX, message_number
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.orchestrator.observer import Observer

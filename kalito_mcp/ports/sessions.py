@@ -58,3 +58,10 @@ class SessionWriter(SessionReader, Protocol):
 
     async def set_stage(self, session: Session, stage: str | None) -> None:
         """Store how far finalizing has come: "summaries", "sleep", "promotion", "checkpoint", or None."""
+
+
+class HasSessions(Protocol):
+    """A view or a transaction, for whoever reads nothing else of it."""
+
+    @property
+    def sessions(self) -> SessionReader: ...

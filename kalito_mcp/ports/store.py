@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
 from kalito_mcp.ports.facts import FactReader
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
@@ -15,14 +13,6 @@ from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class StoragePolicy(Policy):
-    """`busy_timeout_s`: how long a write waits for other processes. `readers`: parallel reads of this process."""
-
-    busy_timeout_s: float = bounded(30.0, most=86_400)
-    readers: int = bounded(4, least=1)
 
 
 class ReadView(Protocol):

@@ -8,7 +8,7 @@ from typing import Final
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import InvalidInput, SessionNotFound
-from kalito_mcp.ports.store import ReadView, WriteTransaction
+from kalito_mcp.ports.sessions import HasSessions
 from kalito_mcp.text.spelling import distance
 
 _SHORTEST: Final = 4
@@ -17,7 +17,7 @@ _COMPARED: Final = 1_000
 _NOT_DIGITS: Final = re.compile(r"\D+")
 
 
-async def find_session(view: ReadView | WriteTransaction, scope: Scope) -> Session:
+async def find_session(view: HasSessions, scope: Scope) -> Session:
     """Return the session of the scope.
 
     Raises:
@@ -32,7 +32,7 @@ async def find_session(view: ReadView | WriteTransaction, scope: Scope) -> Sessi
     return session
 
 
-async def refuse_mistaken(view: ReadView | WriteTransaction, scope: Scope) -> None:
+async def refuse_mistaken(view: HasSessions, scope: Scope) -> None:
     """Refuse a scope whose agent or session does not exist, but one with a similar name does. Without such a name it is
     a new one, and fine.
 
@@ -52,7 +52,7 @@ async def refuse_mistaken(view: ReadView | WriteTransaction, scope: Scope) -> No
             raise SessionNotFound(scope.session, near)
 
 
-async def find_project(view: ReadView | WriteTransaction, owner: str, name: str) -> str:
+async def find_project(view: HasSessions, owner: str, name: str) -> str:
     """The project whose id, or the last part of whose path, is this name; the name itself if it is new.
 
     Raises:

@@ -18,9 +18,6 @@ from typing import Final, NamedTuple
 from kalito_mcp.text.irregular_forms import base_form, irregular_heads
 from kalito_mcp.text.pieces import PIECE_CHARS, pieces_of_words
 
-ANALYSIS_VERSION: Final = 3
-"""Stored with an index. Opening a database with an older version rebuilds its index."""
-
 SEVERAL: Final = 2
 MANY: Final = 4
 """Of a term that a text repeats, the index keeps only whether it occurs so many times."""

@@ -19,7 +19,7 @@ COMMANDS = (
 
 
 def imported_by(*arguments: str, database: Path) -> set[str]:
-    """The top-level packages that a command has imported when it ends."""
+    """The modules that a command has imported when it ends."""
     environment = clean_environment(KALITO_DATABASE=str(database))
     # Any variable that is a setting is checked with pydantic.
     del environment["KALITO_TIME_ZONE"]
@@ -33,7 +33,7 @@ def imported_by(*arguments: str, database: Path) -> set[str]:
     assert result.returncode == 0, result.stderr[-2000:]
     names = [row.rpartition("|")[2].strip() for row in result.stderr.splitlines() if row.startswith("import time:")]
     assert "click" in names
-    return {name.partition(".")[0] for name in names}
+    return set(names)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,19 @@ def imported_by(*arguments: str, database: Path) -> set[str]:
     ],
 )
 def test_a_command_that_does_not_serve_never_imports_the_protocol(remembered: Path, arguments: list[str]) -> None:
-    assert not imported_by(*arguments, database=remembered) & set(HEAVY)
+    names = imported_by(*arguments, database=remembered)
+    assert not {name.partition(".")[0] for name in names} & set(HEAVY)
+
+
+@pytest.mark.parametrize("arguments", [["stats"], ["stats", "--json"]])
+def test_stats_imports_no_event_loop_no_rule_and_no_policy_that_nobody_set(
+    remembered: Path, arguments: list[str]
+) -> None:
+    names = imported_by(*arguments, database=remembered)
+    assert not names & {"asyncio", "anyio", "aiosqlite", "logging", "numpy", "pydantic"}
+    ours = {name.split(".")[1] for name in names if name.startswith("kalito_mcp.")}
+    assert ours <= {"__main__", "cli", "domain", "errors", "ports", "reading", "sources", "storage", "text", "version"}
+    assert "kalito_mcp.storage.sqlite.database" not in names
 
 
 def test_the_help_names_every_command_and_imports_none(invoke: Invoke) -> None:

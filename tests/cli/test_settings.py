@@ -10,6 +10,7 @@ import pytest
 from kalito_mcp.domain.validation import MOST, Policy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.settings import Settings, load_settings
+from kalito_mcp.sources import read_sources
 from tests.cli.conftest import Invoke
 
 SECRET = "sk-canary-0123456789"  # noqa: S105 - what must never be printed
@@ -269,3 +270,40 @@ def test_a_secret_in_the_wrong_variable_is_never_printed(invoke: Invoke, home: P
     assert outcome.code == 1
     assert variable.removeprefix("KALITO_")[:6].lower() in outcome.err.lower()
     assert SECRET not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(
+    ("environment", "content"),
+    [
+        ({}, ""),
+        ({"KALITO_DATABASE": "~/m.db", "KALITO_OWNER": "ann", "KALITO_PROJECT": "x", "KALITO_LOG": "debug"}, ""),
+        ({}, "database = 'file.db'\nowner = 'ben'"),
+    ],
+)
+def test_where_the_memory_is_is_known_without_the_policies(
+    home: Path, environment: dict[str, str], content: str
+) -> None:
+    config = toml(home, content)
+    found, settings = (
+        read_sources(environment, config=config).reader_settings(),
+        load_settings(environment, config=config),
+    )
+    assert found is not None
+    for name in ("database", "owner", "storage", "time"):
+        assert getattr(found, name) == getattr(settings, name)
+
+
+@pytest.mark.parametrize(
+    ("environment", "content"),
+    [
+        ({"KALITO_TIME_ZONE": "UTC"}, ""),
+        ({"KALITO_DATABSE": "m.db"}, ""),
+        ({}, "[time]"),
+        ({}, "[nothing_like_it]"),
+        ({}, "servers = 3"),
+    ],
+)
+def test_whatever_else_is_set_is_left_to_the_settings_to_check(
+    home: Path, environment: dict[str, str], content: str
+) -> None:
+    assert read_sources(environment, config=toml(home, content)).reader_settings() is None

@@ -38,8 +38,8 @@ async def run(path: Path, action: str, statement: str, times: int) -> None:
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    async def connect(store: SqliteStore, mode: str) -> aiosqlite.Connection:
-        connection = await _connect(store, mode)
+    async def connect(store: SqliteStore, mode: str, pragmas: Sequence[str] = ()) -> aiosqlite.Connection:
+        connection = await _connect(store, mode, pragmas)
         await connection.set_trace_callback(die)
         return connection
 

@@ -16,7 +16,8 @@ import pytest
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import StorageDamaged, StorageError, StorageReadOnly
-from kalito_mcp.ports.store import StoragePolicy, Store
+from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.store import Store
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore

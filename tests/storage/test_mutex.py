@@ -18,7 +18,7 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
-from kalito_mcp.ports.store import StoragePolicy
+from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from tests import drafts

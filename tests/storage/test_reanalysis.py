@@ -17,7 +17,8 @@ from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.text_index import DELETE_ALL_TERMS, INSERT_TERMS, TextIndexStatements, index_entry
-from kalito_mcp.text.analysis import ANALYSIS_VERSION, IndexedText, index_text
+from kalito_mcp.text.analysis import IndexedText, index_text
+from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 from tests import drafts
 from tests.index_reads import keys_with, record_count
 from tests.scripted import START_MS, ScriptedClock

@@ -197,7 +197,7 @@ def plan(connection: sqlite3.Connection, statement: str) -> list[str]:
 def test_the_package_has_its_statements_in_upper_case_constants() -> None:
     found = {name for name, _ in statements()}
     assert len(found) >= 35
-    assert {"conversations.SELECT_VIEW", "database.SELECT_IDENTITY", "schema._CREATE_MIGRATIONS"} <= found
+    assert {"conversations.SELECT_VIEW", "database.SELECT_IDENTITY", "migrating._CREATE_MIGRATIONS"} <= found
     assert set(HOT.values()) <= {text for _, text in statements()}
 
 

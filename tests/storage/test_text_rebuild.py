@@ -22,7 +22,7 @@ from kalito_mcp.storage.sqlite import text_rebuild
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
 from kalito_mcp.storage.sqlite.schema import migrations
-from kalito_mcp.text.analysis import ANALYSIS_VERSION
+from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 from tests import drafts
 from tests.index_reads import keys_with
 from tests.older_schemas import BACK_TO_9

@@ -18,24 +18,37 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.errors import ConfigurationError, KalitoError, StorageDamaged, StorageReadOnly
+from kalito_mcp.errors import KalitoError, StorageReadOnly
 from kalito_mcp.ports.records import Swept
-from kalito_mcp.ports.store import StoragePolicy
-from kalito_mcp.storage.sqlite.connections import IMMUTABLE, READ_ONLY, READ_WRITE, WRITER_PRAGMAS, connect
+from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, FactRebuild
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
+from kalito_mcp.storage.sqlite.index_version import REBUILD_STEP
+from kalito_mcp.storage.sqlite.migrating import migrate
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
-from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrate, migrations
+from kalito_mcp.storage.sqlite.opening import (
+    IMMUTABLE,
+    READ_ONLY,
+    READ_WRITE,
+    READER_PRAGMAS,
+    check_schema,
+    first_reader,
+    refuse_folder,
+    refuse_missing,
+    refuse_old_sqlite,
+    unreadable,
+)
+from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.search import ColumnCaches
 from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leave_open
 from kalito_mcp.storage.sqlite.sweeping import Sweep
-from kalito_mcp.storage.sqlite.text_rebuild import REBUILD_STEP, rebuild, warn_if_older
+from kalito_mcp.storage.sqlite.text_rebuild import rebuild
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.trips import in_one_trip, write_in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 
-OLDEST_SQLITE: Final = (3, 38, 0)  # built-in JSON functions, STRICT tables
 EXACT_VECTORS: Final = 100_000
 T = TypeVar("T")
 
@@ -87,10 +100,7 @@ class SqliteStore:
             StorageReadOnly: it can neither be written nor read as it is.
             StorageReplaced: the -wal at its path belongs to another database.
         """
-        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            raise ConfigurationError(
-                f"SQLite {sqlite3.sqlite_version} is too old; use a Python built with SQLite 3.38 or newer"
-            )
+        refuse_old_sqlite()
         store = cls(path, policy or StoragePolicy(), exact_vectors=exact_vectors)
         try:
             with explained(path):
@@ -132,7 +142,7 @@ class SqliteStore:
         self._files.check_names()
         async with self._reader_slots:
             with explained(self.path):
-                reader = self._idle_readers.pop() if self._idle_readers else await self._open_reader()
+                reader = self._idle_readers.pop() if self._idle_readers else await self._open_reader(self._reader_mode)
             try:
                 yield reader
             finally:
@@ -259,12 +269,10 @@ class SqliteStore:
             yield
 
     async def _open(self, steps: Sequence[Migration], *, may_write: bool) -> None:
-        if self.path.is_dir():
-            raise StorageDamaged(f"{self.path} is a folder; name a file in it, such as {self.path / 'memory.db'}")
+        refuse_folder(self.path)
         if not may_write:
-            if not self.path.exists():
-                raise StorageReadOnly(f"{self.path} does not exist yet; `kalito-mcp serve` creates it")
-            await self._open_for_reading(StorageReadOnly(f"{self.path} cannot be read; make it readable"))
+            refuse_missing(self.path)
+            await self._open_for_reading(unreadable(self.path))
         else:
             try:
                 create_private(self.path)
@@ -277,11 +285,7 @@ class SqliteStore:
                     raise
                 await self._fall_back_to_reading(explain(error, self.path))
         if self._writer is None:
-            reader = self._idle_readers[0]
-            if not await is_current(reader, steps, self.path):
-                raise StorageReadOnly(f"{self.path} is empty or of an older release; `kalito-mcp serve` updates it")
-            if len(steps) >= REBUILD_STEP:
-                await warn_if_older(reader)
+            await check_schema(self._idle_readers[0], steps, self.path)
 
     async def _refuse_unknown(self, steps: Sequence[Migration]) -> None:
         """Refuse a file that is not ours, through a connection that cannot write: one that can would merge the file's
@@ -302,10 +306,8 @@ class SqliteStore:
                 raise
 
     async def _open_writer(self, steps: Sequence[Migration]) -> None:
-        writer = await self._connect(READ_WRITE)
+        writer = await self._connect(READ_WRITE, WRITER_PRAGMAS)
         try:
-            for pragma in WRITER_PRAGMAS:
-                await writer.execute_fetchall(pragma)
             # Changing the journal mode and the schema both write: neither happens without the mutex.
             [[mode]] = await writer.execute_fetchall("PRAGMA journal_mode")
             if mode != "wal" or not await is_current(writer, steps, self.path):
@@ -334,36 +336,21 @@ class SqliteStore:
         await self._open_for_reading(error)
 
     async def _open_for_reading(self, error: KalitoError) -> None:
-        """Open for reading: with the -wal file, or without it if it cannot be opened."""
-        for mode in (READ_ONLY, IMMUTABLE):
-            self._reader_mode = mode
-            try:
-                self._files.refuse_foreign_wal()
-                self._idle_readers.append(await self._open_reader())
-            except sqlite3.Error as reason:
-                if not is_read_only(reason):
-                    raise
-            else:
-                if mode == IMMUTABLE and self._has_wal():
-                    newest = "the latest writes are in its -wal file and cannot be read"
-                    self.warning = f"{self.warning or 'opened without its -wal file'}; {newest}"
-                return
-        raise StorageReadOnly(str(error)) from error
+        opened = await first_reader(self._files, self._open_reader)
+        if opened is None:
+            raise StorageReadOnly(str(error)) from error
+        reader, self._reader_mode = opened
+        self._idle_readers.append(reader)
+        if self._reader_mode == IMMUTABLE and self._has_wal():
+            newest = "the latest writes are in its -wal file and cannot be read"
+            self.warning = f"{self.warning or 'opened without its -wal file'}; {newest}"
 
     def _has_wal(self) -> bool:
         wal = self.path.with_name(f"{self.path.name}-wal")
         return wal.exists() and wal.stat().st_size > 0
 
-    async def _open_reader(self) -> aiosqlite.Connection:
-        reader = await self._connect(self._reader_mode)
-        try:
-            await reader.execute_fetchall("PRAGMA query_only = ON")
-            await reader.execute_fetchall("PRAGMA user_version")
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await reader.close()
-            raise
-        return reader
+    async def _open_reader(self, mode: str) -> aiosqlite.Connection:
+        return await self._connect(mode, READER_PRAGMAS)
 
-    async def _connect(self, mode: str) -> aiosqlite.Connection:
-        return await connect(self.path, mode, timeout_s=self._policy.busy_timeout_s)
+    async def _connect(self, mode: str, pragmas: Sequence[str] = ()) -> aiosqlite.Connection:
+        return await connect(self.path, mode, timeout_s=self._policy.busy_timeout_s, pragmas=pragmas)

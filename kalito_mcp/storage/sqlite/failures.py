@@ -1,8 +1,6 @@
 """Turns `sqlite3.Error` into the `StorageError` tree, with messages for people."""
 
-import shutil
 import sqlite3
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,17 +43,23 @@ def explained(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         # The cursor of a statement that failed halfway is in there, and with it the snapshot that it reads: the
         # connection would go on seeing the past for as long as anybody holds the error.
-        traceback.clear_frames(error.__traceback__)
+        _clear_frames(error)
         if _is_undecodable(error):
             # Python's own words quote the text, and remembered text is not for a log.
             raise explain(error, path) from None
         raise explain(error, path) from error
     except UnicodeDecodeError as error:
         # SQLite's message quotes a name in the schema that was damaged.
-        traceback.clear_frames(error.__traceback__)
+        _clear_frames(error)
         raise explain(UnreadableRow("a name is not UTF-8"), path) from None
     except UnicodeEncodeError:
         raise InvalidInput("an argument has an unpaired surrogate; send valid Unicode") from None
+
+
+def _clear_frames(error: Exception) -> None:
+    import traceback  # noqa: PLC0415 - only where something failed
+
+    traceback.clear_frames(error.__traceback__)
 
 
 def explain(error: sqlite3.Error, path: Path) -> StorageError:
@@ -96,6 +100,8 @@ def _is_undecodable(error: sqlite3.Error) -> bool:
 
 
 def _room(path: Path) -> str:
+    import shutil  # noqa: PLC0415 - only here, and slow
+
     try:
         return f"{shutil.disk_usage(path.parent).free} bytes free there"
     except OSError:

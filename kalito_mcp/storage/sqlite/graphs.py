@@ -16,7 +16,7 @@ from kalito_mcp.storage.sqlite import graph_rows as rows
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
 from kalito_mcp.storage.sqlite.queries import Queries
-from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT
+from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT
 
 _Item = TypeVar("_Item")
 _AGENT_OR_DEFAULT: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"

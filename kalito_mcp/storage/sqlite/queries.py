@@ -1,14 +1,15 @@
 """Runs named statements. The implementations of the ports build on it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiosqlite
+if TYPE_CHECKING:
+    import aiosqlite
 
 
 class Queries:
     """Statements over one connection, inside the transaction that it has open."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(self, connection: "aiosqlite.Connection") -> None:
         self._connection = connection
 
     async def _all(self, statement: str, **parameters: Any) -> list[Any]:

@@ -27,7 +27,7 @@ from kalito_mcp.storage.sqlite.projects import rename_project
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
-from kalito_mcp.storage.sqlite.sessions import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
+from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 from kalito_mcp.text.analysis import index_text

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
-from kalito_mcp.domain.records import MESSAGE_ID_PREFIX, RecordType
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ForgottenValue, ScannedRecord, Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows

@@ -21,8 +21,6 @@ SELECT s.agent_key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
 """
 SELECT_PROJECT: Final = "SELECT key FROM projects WHERE owner = :owner AND id = :project"
-CREATE_VOCABULARY: Final = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'records_text', 'row')"
-"""A connection needs this before it searches. The table stores nothing; it is a view of the text index."""
 
 _MOST_AGENTS: Final = 32
 T = TypeVar("T")

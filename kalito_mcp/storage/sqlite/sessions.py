@@ -1,13 +1,10 @@
-"""Stores sessions and their counters."""
+"""Reads sessions and their counters; `session_changes` writes them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
-from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.errors import InvalidInput
-from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
@@ -59,30 +56,10 @@ FROM records r INDEXED BY records_columns
 WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN ('document', 'task')
     AND r.deleted_at IS NULL
 """
-INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
-INSERT_PROJECT: Final = "INSERT INTO projects (owner, id) VALUES (:owner, :project) ON CONFLICT DO NOTHING"
-PROJECT_KEY: Final = "(SELECT key FROM projects WHERE owner = :owner AND id = :project)"
-INSERT_SESSION: Final = f"""
-INSERT INTO sessions (owner, id, agent_key, project_key, is_placed, created_at, updated_at)
-SELECT :owner, :session, key, {PROJECT_KEY}, 1, :now_ms, :now_ms FROM agents WHERE owner = :owner AND id = :agent
-"""
 SELECT_PROJECTS: Final = """
 SELECT p.id, (SELECT count(*) FROM sessions s WHERE s.project_key = p.key) FROM projects p
 WHERE p.owner = :owner ORDER BY p.key DESC LIMIT :limit
 """
-UPDATE_PROJECT_OF_SESSION: Final = f"""
-UPDATE sessions SET project_key = {PROJECT_KEY}, is_placed = 1, revision = revision + 1 WHERE key = :key
-"""
-# What is the person's stays in every project.
-UPDATE_PROJECT_OF_RECORDS: Final = f"""
-UPDATE records SET project_key = {PROJECT_KEY} WHERE session_key = :key AND reach IS NOT 'person'
-"""
-UPDATE_STATE: Final = """
-UPDATE sessions SET state = :state, updated_at = :now_ms, revision = revision + 1 WHERE key = :key
-"""
-UPDATE_PINNED_SEQ: Final = "UPDATE sessions SET pinned_seq = max(pinned_seq, :seq) WHERE key = :key"
-UPDATE_OBSERVED_SEQ: Final = "UPDATE sessions SET observed_seq = max(observed_seq, :seq) WHERE key = :key"
-UPDATE_STAGE: Final = "UPDATE sessions SET stage = :stage WHERE key = :key"
 
 
 class SessionQueries(Queries):
@@ -118,55 +95,6 @@ class SessionQueries(Queries):
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
         asked = {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit}
         return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **asked)))
-
-
-class SessionStatements(SessionQueries):
-    """`ports.sessions.SessionWriter`."""
-
-    async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
-        agent = scope.agent or DEFAULT_AGENT
-        known = await self.get(scope.of_session(scope.session or ""))
-        if known is None:
-            any_agent = await self.get(Scope(owner=scope.owner, session=scope.session))
-            if any_agent is not None:
-                raise InvalidInput(
-                    f"session {scope.session!r} belongs to agent {any_agent.agent!r}, not {agent!r}; "
-                    "leave agent_id out, or use another session_id"
-                )
-            await self._all(INSERT_AGENT, owner=scope.owner, agent=agent)
-            await self._add_project(scope.owner, scope.project)
-            names = {"owner": scope.owner, "agent": agent, "session": scope.session, "project": scope.project}
-            await self._all(INSERT_SESSION, **names, now_ms=now_ms)
-            known = await self.get(scope)
-        assert known is not None  # noqa: S101 - it was read or written in this transaction
-        if scope.project not in (None, PERSONAL) and not known.is_placed:
-            await self.move(known, scope.project)
-            return replace(known, project=scope.project, is_placed=True)
-        scope.admit(known)
-        return known
-
-    async def move(self, session: Session, project: str | None) -> None:
-        await self._add_project(session.owner, project)
-        asked = {"owner": session.owner, "project": project, "key": session.key}
-        await self._all(UPDATE_PROJECT_OF_SESSION, **asked)
-        await self._all(UPDATE_PROJECT_OF_RECORDS, **asked)
-        await FactStatements(self._connection).move(session.key)
-
-    async def _add_project(self, owner: str, project: str | None) -> None:
-        if project not in (None, PERSONAL):
-            await self._all(INSERT_PROJECT, owner=owner, project=project)
-
-    async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
-        await self._all(UPDATE_STATE, state=str(state), now_ms=now_ms, key=session.key)
-
-    async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        await self._all(UPDATE_PINNED_SEQ, seq=seq, key=session.key)
-
-    async def set_observed_seq(self, session: Session, seq: int) -> None:
-        await self._all(UPDATE_OBSERVED_SEQ, seq=seq, key=session.key)
-
-    async def set_stage(self, session: Session, stage: str | None) -> None:
-        await self._all(UPDATE_STAGE, stage=stage, key=session.key)
 
 
 def _sessions(rows: Iterable[Any]) -> Iterator[Session]:

@@ -19,11 +19,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
-
-import aiosqlite
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kalito_mcp.errors import StorageReadOnly, StorageReplaced
+
+if TYPE_CHECKING:
+    import aiosqlite
 
 _NOTE: Final = struct.Struct("<7Q8s8s")
 _64_BITS: Final = (1 << 64) - 1
@@ -362,7 +363,7 @@ def create_private(path: Path) -> None:
         ) from error
 
 
-async def leave_open(connection: aiosqlite.Connection) -> None:
+async def leave_open(connection: "aiosqlite.Connection") -> None:
     """End the connection's thread, but leave SQLite's own connection open until the process ends.
 
     When the last connection closes, SQLite moves the -wal into the database and removes it by name. Both may belong to

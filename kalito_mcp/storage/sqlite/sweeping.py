@@ -30,8 +30,9 @@ import anyio.to_thread
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.errors import StorageFull
 from kalito_mcp.ports.records import Swept
-from kalito_mcp.storage.sqlite.connections import READ_WRITE, WRITER_PRAGMAS, connect
+from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.failures import explained
+from kalito_mcp.storage.sqlite.opening import READ_WRITE
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import DROP_NEW
 from kalito_mcp.storage.sqlite.unused_bytes import UnusedBytes

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import aiosqlite
 
-from kalito_mcp.text.analysis import ANALYSIS_VERSION, MANY, SEVERAL, IndexedText, index_text
+from kalito_mcp.text.analysis import MANY, SEVERAL, IndexedText, index_text
+from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
 INSERT_TERMS: Final = "INSERT INTO records_text (rowid, terms) VALUES (:key, :terms)"
 DELETE_TERMS: Final = "INSERT INTO records_text (records_text, rowid, terms) VALUES ('delete', :key, :terms)"
@@ -21,7 +22,6 @@ SELECT_FOR_INDEX: Final = """
 SELECT r.key, r.agent_key, r.text, r.name
 FROM records r WHERE r.key > :after_key AND r.deleted_at IS NULL ORDER BY r.key LIMIT 250
 """
-SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"
 UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
 DELETE_ALL_TERMS: Final = "INSERT INTO records_text (records_text) VALUES ('delete-all')"
 DELETE_ALL_SHAPES: Final = "DELETE FROM record_shapes"
@@ -106,11 +106,6 @@ class TextIndexStatements:
         await self._connection.execute_fetchall(MERGE, {"pages": pages})
         [[after]] = await self._connection.execute_fetchall(SELECT_TOTAL_CHANGES)
         return bool(after - before >= _FEWEST_CHANGES)
-
-    async def is_current(self) -> bool:
-        """Whether this release's analysis made the index."""
-        [[version]] = await self._connection.execute_fetchall(SELECT_ANALYSIS)
-        return bool(version == ANALYSIS_VERSION)
 
     async def rebuild(self) -> int:
         """Rebuild the index from the records that are not forgotten, at once. Returns how many those are."""

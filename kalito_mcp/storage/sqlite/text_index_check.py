@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
 
+from kalito_mcp.storage.sqlite.index_version import REBUILD_STEP, SELECT_ANALYSIS
 from kalito_mcp.storage.sqlite.text_index import (
     INSERT_SHAPE,
     INSERT_TERMS,
-    SELECT_ANALYSIS,
     SELECT_FOR_INDEX,
     IndexEntry,
     entry_of_row,
 )
-from kalito_mcp.storage.sqlite.text_rebuild import REBUILD_STEP, SELECT_REBUILD
-from kalito_mcp.text.analysis import ANALYSIS_VERSION
+from kalito_mcp.storage.sqlite.text_rebuild import SELECT_REBUILD
+from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
 _CREATE_TERMS_OF: Final = "CREATE VIRTUAL TABLE temp.terms_of USING fts5vocab('main', 'records_text', 'instance')"
 _CREATE_TERMS: Final = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'records_text', 'row')"

@@ -19,6 +19,7 @@ import aiosqlite
 import anyio
 
 from kalito_mcp.errors import StorageBusy
+from kalito_mcp.storage.sqlite.index_version import is_index_current
 from kalito_mcp.storage.sqlite.text_index import (
     FORGET_CHANGES,
     FORGET_REBUILD,
@@ -27,7 +28,7 @@ from kalito_mcp.storage.sqlite.text_index import (
     TextIndexStatements,
     entry_of_row,
 )
-from kalito_mcp.text.analysis import ANALYSIS_VERSION
+from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 from kalito_mcp.text.plurals import plural
 
 # As records_text and record_shapes are in the migrations.
@@ -68,9 +69,6 @@ PUT_IN_PLACE: Final = (
     "DELETE FROM text_rebuild",
     FORGET_CHANGES,
 )
-REBUILD_STEP: Final = 8
-"""The migration from which on an index can be rebuilt."""
-
 _PIECE_S: Final = 0.1
 """A piece ends with the first batch of SELECT_FOR_INDEX after so many seconds."""
 
@@ -112,7 +110,7 @@ class TextRebuildStatements:
             if analysis == ANALYSIS_VERSION:
                 return Progress(done, total)
             await self._run(DROP_NEW)
-        if not is_forced and await self._index.is_current():
+        if not is_forced and await is_index_current(self._connection):
             return None
         [[total]] = await self._connection.execute_fetchall(SELECT_SHOWN_COUNT)
         if total <= _AT_ONCE:
@@ -130,7 +128,7 @@ class TextRebuildStatements:
             StorageBusy: another release has rebuilt it, or has begun to.
         """
         found = list(await self._connection.execute_fetchall(SELECT_REBUILD))
-        if not found and await self._index.is_current():
+        if not found and await is_index_current(self._connection):
             return None
         if not found or found[0][0] != ANALYSIS_VERSION:
             raise StorageBusy("another release of kalito rebuilds the text index; end one of them, and try again")
@@ -214,12 +212,3 @@ async def rebuild(write: Callable[[], AbstractAsyncContextManager[_Writing]], *,
             first, began_at, restarts = progress, time.monotonic(), restarts + 1
         await anyio.sleep(_PAUSE_S)
     _log.warning("the text index is rebuilt, after %.1f s", time.monotonic() - started_at)
-
-
-async def warn_if_older(reader: aiosqlite.Connection) -> None:
-    """Log that an older release made the index, for a process that may only read."""
-    if not await TextIndexStatements(reader).is_current():
-        _log.warning(
-            "an older release made the text index, and this one reads it as it is: search may find less until "
-            "`kalito-mcp serve` can write to the database"
-        )

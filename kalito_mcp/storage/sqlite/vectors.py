@@ -5,7 +5,7 @@ Triggers keep `record_vectors` in step with the records (see the migration).
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import aiosqlite
 import anyio
@@ -14,8 +14,8 @@ import anyio.to_thread
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
-from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
+from kalito_mcp.storage.sqlite.vector_indexes import VectorIndexQueries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,16 +23,12 @@ if TYPE_CHECKING:
 
     from kalito_mcp.storage.sqlite.ann_file import AnnFile
 
-_INDEX_COLUMNS: Final = "key, fingerprint, dimension, state = 'active', first_key, done_key"
 _EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name || ': ' || r.text END"
 _EMBEDDABLE: Final = "r.deleted_at IS NULL AND r.text <> ''"
 
-SELECT_INDEXES: Final = f"SELECT {_INDEX_COLUMNS} FROM vector_indexes WHERE state <> 'dropped' ORDER BY state"
-SELECT_INDEX: Final = f"SELECT {_INDEX_COLUMNS} FROM vector_indexes WHERE key = :index_key AND state <> 'dropped'"
 SELECT_ACTIVE_INDEX: Final = """
 SELECT key, dimension FROM vector_indexes WHERE state = 'active' AND fingerprint = :fingerprint
 """
-SELECT_VECTOR_COUNT: Final = "SELECT count(*) FROM record_vectors WHERE index_key = :index_key"
 SELECT_NEW: Final = f"""
 SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key LIMIT :limit
 """
@@ -124,19 +120,12 @@ _Place = tuple[int, int | None]
 """Keys of an agent and of one session of it, None for all sessions."""
 
 
-class VectorQueries(Queries):
+class VectorQueries(VectorIndexQueries):
     """`ports.vectors.VectorReader`."""
 
     def __init__(self, connection: aiosqlite.Connection, caches: VectorCaches) -> None:
         super().__init__(connection)
         self._caches = caches
-
-    async def indexes(self) -> Sequence[VectorIndex]:
-        return [_index(row) for row in await self._all(SELECT_INDEXES)]
-
-    async def count(self, index: VectorIndex) -> int:
-        [[count]] = await self._all(SELECT_VECTOR_COUNT, index_key=index.key)
-        return int(count)
 
     async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
         asked = _reach(index)
@@ -306,14 +295,6 @@ class VectorStatements(VectorQueries):
                 await self._all(DELETE_INDEX, index_key=index_key)
             return removed
         return 0
-
-    async def _index(self, index_key: int) -> VectorIndex | None:
-        return next((_index(row) for row in await self._all(SELECT_INDEX, index_key=index_key)), None)
-
-
-def _index(row: Sequence[Any]) -> VectorIndex:
-    key, fingerprint, dimension, is_active, first_key, done_key = row
-    return VectorIndex(key, fingerprint, dimension, is_active == 1, first_key, done_key)
 
 
 def _reach(index: VectorIndex | None) -> dict[str, int | None]:

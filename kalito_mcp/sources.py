@@ -1,0 +1,155 @@
+"""Where settings come from: the TOML file, the `KALITO_*` environment and the command line, each winning over the ones
+before. Reads them; `settings` checks the sections.
+
+Apart from `settings`, because that module imports the policy of every rule, which takes a tenth of a second. A command
+that only reads does without it if nothing is set but where the memory is.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kalito_mcp.domain.scope import LOCAL_OWNER
+from kalito_mcp.domain.validation import checked_name
+from kalito_mcp.domain.zone_names import TimePolicy
+from kalito_mcp.errors import ConfigurationError, InvalidInput
+from kalito_mcp.ports.storage_policy import StoragePolicy
+
+PREFIX: Final = "KALITO_"
+OWN_VARIABLES: Final = frozenset(
+    {
+        "KALITO_DATABASE",
+        "KALITO_OWNER",
+        "KALITO_CONFIG",
+        "KALITO_SESSION",
+        "KALITO_LOG",
+        "KALITO_PROJECT",
+        "KALITO_CRASH_POINT",
+    }
+)
+"""Those that set no key of a section."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """The settings of a command that only reads."""
+
+    database: Path
+    owner: str
+    storage: StoragePolicy = StoragePolicy()
+    time: TimePolicy = TimePolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What all sources say, as written. `sections` is the rest of the file `config`, and `variables` those variables
+    that may be a key of a section."""
+
+    database: Path
+    owner: str
+    config: Path | None
+    sections: dict[str, Any]
+    variables: dict[str, str]
+
+    def checked_database(self) -> Path:
+        """The path of the database. Raises ConfigurationError if it cannot be one."""
+        path = _expanded(self.database)
+        if not path.name or "\0" in str(path):
+            raise ConfigurationError(f"{str(path)!r} cannot be a database; name a file, such as memory.db")
+        try:
+            path.exists()
+        except OSError as error:
+            raise ConfigurationError(
+                f"the database {path} cannot be reached: {error.strerror}; check the path"
+            ) from error
+        return path
+
+    def checked_owner(self) -> str:
+        """Whose memory it is. Raises ConfigurationError if it is no name."""
+        try:
+            return checked_name(self.owner, "owner")
+        except InvalidInput as error:
+            raise ConfigurationError(str(error)) from error
+
+    def reader_settings(self) -> ReaderSettings | None:
+        """The settings of a command that only reads. None if anything else is set as well: `settings` must check it.
+
+        Raises:
+            ConfigurationError: the database or the owner cannot be used.
+        """
+        if self.sections or self.variables:
+            return None
+        return ReaderSettings(self.checked_database(), self.checked_owner())
+
+
+def read_sources(
+    environment: Mapping[str, str], *, config: Path | None = None, database: Path | None = None
+) -> Sources:
+    """Read all sources. `config` and `database` are the command line's and win over the environment.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or its database or owner is no text.
+    """
+    path = _config_path(environment, config)
+    content = {} if path is None else _content(path)
+    in_file = {name: content.pop(name, None) for name in ("database", "owner")}
+    for name, what in (("database", "database's path"), ("owner", "owner's name")):
+        if not isinstance(in_file[name], str | None):
+            raise ConfigurationError(f"{path}: write the {what} in quotes")
+    named = environment.get("KALITO_DATABASE") or in_file["database"]
+    return Sources(
+        database=database or (default_database() if named is None else Path(named)),
+        owner=environment.get("KALITO_OWNER") or in_file["owner"] or LOCAL_OWNER,
+        config=path,
+        sections=content,
+        variables={
+            name: value for name, value in environment.items() if name.startswith(PREFIX) and name not in OWN_VARIABLES
+        },
+    )
+
+
+def default_database() -> Path:
+    """`memory.db` in the user's data directory: where the operating system keeps such files."""
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return base / "kalito" / "memory.db"
+
+
+def default_config() -> Path:
+    """`config.toml` in the user's configuration directory; it need not exist."""
+    if sys.platform in ("win32", "darwin"):
+        return default_database().with_name("config.toml")
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kalito" / "config.toml"
+
+
+def _config_path(environment: Mapping[str, str], config: Path | None) -> Path | None:
+    named = config or (Path(environment["KALITO_CONFIG"]) if environment.get("KALITO_CONFIG") else None)
+    if named is not None:
+        return _expanded(named)
+    return default_config() if default_config().is_file() else None
+
+
+def _content(path: Path) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - most people have no file
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the configuration {path}: {error.strerror}; check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not TOML: {error}; correct it") from error
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ConfigurationError(f"{path}: no such user; write the whole path") from error

@@ -1,0 +1,43 @@
+"""Runs a coroutine over a transaction without an event loop.
+
+Its statements run when they are awaited, on this thread. So it never suspends, and its first step is its last.
+"""
+
+import sqlite3
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Direct:
+    """What a transaction uses of `aiosqlite.Connection`, on the connection's own thread."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._conn = connection
+
+    async def execute_fetchall(self, sql: str, parameters: Any = ()) -> list[Any]:
+        """All rows of the statement."""
+        return self._conn.execute(sql, parameters).fetchall()
+
+    async def executemany(self, sql: str, parameters: Iterable[Any]) -> None:
+        """Run the statement for each of the parameters."""
+        self._conn.executemany(sql, parameters)
+
+    async def _execute(self, work: Callable[..., Any], *parameters: Any) -> Any:
+        return work(*parameters)
+
+
+def only_step(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`.
+
+    Raises:
+        RuntimeError: `work` awaits something else than a transaction over a `Direct`.
+    """
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    work.close()
+    raise RuntimeError("what runs in one trip awaited something else than its transaction")

@@ -1,0 +1,6 @@
+"""The version of `analysis`, for whoever needs nothing else of it."""
+
+from typing import Final
+
+ANALYSIS_VERSION: Final = 3
+"""Stored with an index. Opening a database with an older version rebuilds its index."""
