@@ -61,6 +61,8 @@ class Question(NamedTuple):
     text: str
     evidence: frozenset[int]
     asked_at: str | None = None
+    prompts: tuple[str, ...] = ()
+    """What was said one after the other, where `text` is all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,10 @@ def madial(folder: Path, language: str, code: str) -> Iterator[Conversation]:
         said = [found.groups() for one in talk["dialogue"] if (found := _LINE.match(one.strip()))]
         child = next(name for name, _ in said if name != "Assistant")
         before = said[: min(talk["test-turn"]) - 1]
-        query = " ".join(text for name, text in before if name == child)
+        prompts = tuple(text for name, text in before if name == child)
         evidence = frozenset(places[child][key] for key in talk["relevant-id"] if key in places[child])
-        if query and evidence:
-            talks[child].append(Question(query, evidence, _MADIAL_TODAY))
+        if prompts and evidence:
+            talks[child].append(Question(" ".join(prompts), evidence, _MADIAL_TODAY, prompts))
     for child in children:
         texts = [_lived_through(memories[key]) for key in places[child]]
         yield Conversation(texts, talks[child])
@@ -143,18 +145,23 @@ async def fill(database: Path, conversations: Sequence[Conversation]) -> None:
     """One agent a conversation."""
     async with wiring.open_memory(database, Settings()) as memory:
         for number, one in enumerate(conversations):
-            messages = [
-                NewMessage(
-                    role=Role.USER,
-                    text=text,
-                    client_key=str(place),
-                    created_at=None if moment is None else from_iso(moment),
-                )
-                for place, (text, moment) in enumerate(one.texts)
-            ]
-            for start in range(0, len(messages), _BATCH):
-                await memory.record_messages(f"{number}", messages[start : start + _BATCH], agent_id=f"{number}")
+            await record(memory, one, f"{number}")
         await memory.settled()
+
+
+async def record(memory: Memory, one: Conversation, agent_id: str | None = None) -> None:
+    """Record the texts of a conversation, in one session."""
+    messages = [
+        NewMessage(
+            role=Role.USER,
+            text=text,
+            client_key=str(place),
+            created_at=None if moment is None else from_iso(moment),
+        )
+        for place, (text, moment) in enumerate(one.texts)
+    ]
+    for start in range(0, len(messages), _BATCH):
+        await memory.record_messages(agent_id or "0", messages[start : start + _BATCH], agent_id=agent_id)
 
 
 async def ask(database: Path, conversations: Sequence[Conversation], search: SearchPolicy) -> dict[str, Any]:
@@ -201,7 +208,7 @@ def _plain(one: Conversation) -> Iterator[float]:
             "INSERT INTO texts (rowid, text) VALUES (?, ?)",
             [(place, text) for place, (text, _) in enumerate(one.texts, 1)],
         )
-        for text, evidence, _ in one.questions:
+        for text, evidence, *_ in one.questions:
             words = list(dict.fromkeys(_WORD.findall(text.lower())))
             asked = [word for word in words if word not in STOP_WORDS] or words
             if is_han:

@@ -43,8 +43,8 @@ MIX: Final = {
     "history": 6,
 }
 """The relative frequency of each call."""
-_NOTHING_TO_DO: Final = ("every message of session",)
-"""Refusals that are correct."""
+_NOTHING_TO_DO: Final = ("every message of session", "is not a question or answer in this graph")
+"""Refusals that are correct: also of feedback on a reply whose question was erased."""
 
 
 class Caller:

@@ -30,7 +30,7 @@ _HELLO: Final = {
 _READY: Final = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 _LIST: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 _WITHOUT: Final = (
-    "import sys, kalito_mcp.server.first_answers as first; first.load = lambda: None; sys.argv[0] = 'kalito-mcp'; "
+    "import sys, kalito_mcp.server.first_answers as first; first.load = lambda **_: None; sys.argv[0] = 'kalito-mcp'; "
     "from kalito_mcp.cli.main import main; main()"
 )
 

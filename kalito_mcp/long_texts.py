@@ -29,9 +29,9 @@ class Readings:
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], Any] = {}
 
-    async def prepare(self, read: Callable[..., Any], text: str, *more: Any) -> None:
-        """Keep `read(text, *more)` if the text is long. `read` is pure."""
-        if len(text) > LONG_CHARS:
+    async def prepare(self, read: Callable[..., Any], text: str, *more: Any, most: int = LONG_CHARS) -> None:
+        """Keep `read(text, *more)` if the text has more than `most` characters. `read` depends on nothing else."""
+        if len(text) > most:
             self._kept[read, text, *more] = await anyio.to_thread.run_sync(read, text, *more)
 
     async def of(self, read: Callable[..., _Made], text: str, *more: Any) -> _Made:

@@ -221,6 +221,11 @@ class GraphStore:
         """A copy of the node, or of the one it was merged into, with its embedding. Raises RecordNotFound."""
         return self._graph.copy(self._graph.get(node_id))
 
+    def wordings(self, node_id: str) -> tuple[str, ...]:
+        """The texts of the node, or of the one it was merged into: its own, then its summary. Raises RecordNotFound."""
+        node = self._graph.get(node_id)
+        return tuple(text for text in (node.text, node.summary) if text)
+
     def nodes(self) -> Iterator[GraphNode]:
         """Copies of all nodes, in insertion order."""
         return (self._graph.copy(node) for node in tuple(self._graph.network.nodes.values()))
@@ -266,7 +271,6 @@ class GraphStore:
     def configure_sleep_cycle(self, config: SleepCycleConfig) -> None:
         """Set the summarizer, the bounds and the listener of reports. Without this no cycle runs."""
         self._sleep = config
-        self._graph.before_eviction = self._sleep_before_eviction
 
     def plan_sleep_cycle(
         self, trigger: SleepCycleTrigger | str = SleepCycleTrigger.INTERVAL, **options: Any
@@ -375,8 +379,7 @@ class GraphStore:
 
     def _new_graph(self) -> IndexedGraph:
         graph = IndexedGraph(self.config, self._embedder, self._now_ms)
-        if self._sleep is not None:
-            graph.before_eviction = self._sleep_before_eviction
+        graph.before_eviction = lambda: self.run_sleep_cycle(SleepCycleTrigger.EVICTION)
         return graph
 
     def _become(self, contents: GraphContents) -> None:
@@ -387,9 +390,6 @@ class GraphStore:
 
     def _sleep_defaults(self) -> SleepCycleOptions:
         return self._sleep.defaults if self._sleep is not None else SleepCycleOptions()
-
-    def _sleep_before_eviction(self) -> None:
-        self.run_sleep_cycle(SleepCycleTrigger.EVICTION)
 
     def _scored(self, text: str, count: int) -> list[SimilarQuery]:
         found: list[SimilarQuery] = []

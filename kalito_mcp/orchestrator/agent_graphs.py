@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kalito_mcp.domain.graph import FeedbackLabel, GraphScope, KeptFeedback, PastAnswer
+from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX, message_number
@@ -43,7 +43,7 @@ class AgentGraphs:
             if session is None:
                 return ()
             agent = self._orchestrators.of(Scope(scope.owner, session.agent))
-            return await self._of_project(scope, await agent.past_answers(session.id, query, scope=GraphScope.SESSION))
+            return await self._of_project(scope, await agent.past_answers(session.id, query, is_session_only=True))
         agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
         found = await agent.past_answers(session.id if session is not None else None, query)
         others = await self._elsewhere(agent, scope, query, None if session is None else session.id)
@@ -70,9 +70,7 @@ class AgentGraphs:
         sessions = dict.fromkeys(await self._store.trip(look) or ())
         asking = [one for one in sessions if one is not None and one != current_session_id][:_MOST_SESSIONS]
         return [
-            one
-            for session_id in asking
-            for one in await agent.past_answers(session_id, query, scope=GraphScope.SESSION)
+            one for session_id in asking for one in await agent.past_answers(session_id, query, is_session_only=True)
         ]
 
     async def _of_project(self, scope: Scope, answers: Sequence[PastAnswer]) -> Sequence[PastAnswer]:

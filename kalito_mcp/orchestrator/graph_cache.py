@@ -4,15 +4,17 @@ A graph is loaded when first needed. It is updated when its stored revision has 
 graphs are dropped. Graphs are changed inside a write transaction. If that fails, the changed graph is dropped from
 memory and read again.
 
-To change a graph, take the transaction before the graph's lock, and release the lock after it. To read one, open a
-view first. So nobody waits for a transaction while holding a graph's lock, and nobody reads what is not stored yet.
+To change a graph, take the transaction, or the right to write, before the graph's lock, and release the lock after the
+transaction. To read one, open a view first, or ask what is stored and take the lock at once if it is what is in memory.
+So nobody waits for a transaction while holding a graph's lock, and nobody reads what is not stored yet.
 """
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -21,6 +23,7 @@ from kalito_mcp.domain.graph import GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.gc_pause import gc_paused
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.graphs import GraphReader
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
@@ -28,8 +31,9 @@ if TYPE_CHECKING:
     # It imports numpy, which is loaded only once a graph is needed.
     from kalito_mcp.graph.store import GraphStore
 
+T = TypeVar("T")
 _MAX_LOADED: Final = 32
-_IN_THREAD_FROM: Final = 200
+_MOST_IN_LOOP: Final = 199
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +43,7 @@ class _Cached:
     graph: "GraphStore"
     version: int
     state: GraphState = GraphState()
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    lock: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
 
     @property
     def is_changed(self) -> bool:
@@ -69,6 +73,9 @@ class GraphCache:
         """The graphs as stored, for reading only. An unknown session's graph is empty. The block must not wait for a
         write."""
         async with AsyncExitStack() as stack:
+            if (at_hand := await self._at_hand(stack, scopes)) is not None:
+                yield at_hand
+                return
             view = await stack.enter_async_context(self._store.read())
             graphs: list[GraphStore] = []
             for scope in scopes:
@@ -111,6 +118,45 @@ class GraphCache:
             for one, state in zip(held, states, strict=True):
                 one.mark_stored(state)
 
+    async def change(self, scope: Scope, work: Callable[[WriteTransaction, "GraphStore"], Coroutine[Any, Any, T]]) -> T:
+        """The result of `work`, which gets what `changing` gives for one graph. It runs in one trip (see
+        `Store.write_trip`), so it awaits nothing but the transaction.
+
+        Raises:
+            SessionNotFound: the scope names an unknown session, or another agent's; nothing was written.
+        """
+        key = _cache_key(scope)
+        if key not in self._cached:
+            async with self.reading(scope):  # as in `changing`
+                pass
+        held: list[_Cached] = []
+        is_current = False
+
+        async def run(transaction: WriteTransaction) -> tuple[T, GraphState]:
+            nonlocal is_current
+            [one] = held
+            await _bring_up_to_date(one, transaction.graphs, key)
+            # A stored graph has its session; whether that is the named agent's, the key does not say.
+            if scope.agent is not None or not one.state.revision:
+                await _check_known(transaction, scope)
+            is_current = True
+            result = await work(transaction, one.graph)
+            return result, await _save(one, transaction, key)
+
+        async with AsyncExitStack() as locks:
+
+            async def lock() -> None:
+                held.append(await locks.enter_async_context(self._locked(key)))
+
+            try:
+                result, state = await self._store.write_trip(run, before=lock)
+            except BaseException:
+                if held and (held[0].is_changed or not is_current) and self._cached.get(key) is held[0]:
+                    self.forget(scope)
+                raise
+            held[0].mark_stored(state)
+            return result
+
     async def copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
         """A private copy of the stored graph, and its stored state. For long work that must not block others.
 
@@ -139,9 +185,42 @@ class GraphCache:
         """The scopes of the graphs in memory, least recently used first."""
         return list(self._cached)
 
+    async def _at_hand(self, locks: AsyncExitStack, scopes: Sequence[Scope]) -> list["GraphStore"] | None:
+        """The graphs, locked, if all are in memory as they are stored, and nobody uses one. That takes one trip."""
+        if not all(_cache_key(scope) in self._cached for scope in scopes):
+            return None
+
+        async def stored(view: ReadView) -> list[GraphState | None]:
+            return [
+                await view.graphs.state(_cache_key(scope)) if await _is_known(view, scope) else None for scope in scopes
+            ]
+
+        states = await self._store.trip(stored)
+        found = [self._cached.get(_cache_key(scope)) for scope in scopes]
+        cached = [one for one in found if one is not None and not one.lock.locked()]
+        if [one.state for one in cached] != states:
+            return None
+        for scope, one in zip(scopes, cached, strict=True):
+            one.lock.acquire_nowait()
+            locks.callback(one.lock.release)
+            self._cached.move_to_end(_cache_key(scope))
+        return [one.graph for one in cached]
+
     @asynccontextmanager
     async def _lock(self, graphs: GraphReader, scope: Scope) -> AsyncIterator[_Cached]:
+        """The cached graph, brought up to date, under its lock."""
         key = _cache_key(scope)
+        async with self._locked(key) as cached:
+            try:
+                await _bring_up_to_date(cached, graphs, key)
+            except BaseException:
+                self.forget(key)
+                raise
+            yield cached
+
+    @asynccontextmanager
+    async def _locked(self, key: Scope) -> AsyncIterator[_Cached]:
+        """The cached graph as it is, under its lock."""
         while True:
             cached = self._cached.get(key)
             if cached is None:
@@ -152,16 +231,11 @@ class GraphCache:
                 # Dropped while this waited for its lock: it may contain changes that were never stored.
                 if self._cached.get(key) is not cached:
                     continue
-                try:
-                    await _bring_up_to_date(cached, graphs, key)
-                except BaseException:
-                    self.forget(key)
-                    raise
                 yield cached
             break
-        idle = [key for key, one in self._cached.items() if not one.lock.locked()]
-        for key in idle[: max(0, len(self._cached) - _MAX_LOADED)]:
-            del self._cached[key]
+        idle = [other for other, one in self._cached.items() if not one.lock.locked()]
+        for other in idle[: max(0, len(self._cached) - _MAX_LOADED)]:
+            del self._cached[other]
 
 
 async def _bring_up_to_date(cached: _Cached, graphs: GraphReader, scope: Scope) -> None:
@@ -176,10 +250,8 @@ async def _bring_up_to_date(cached: _Cached, graphs: GraphReader, scope: Scope) 
     is_whole = known.revision < state.removed_revision or state.revision < known.revision
     with gc_paused():
         contents = await graphs.load(scope, after=0 if is_whole else known.revision)
-        if len(contents.nodes) + len(contents.edges) < _IN_THREAD_FROM:
-            cached.graph.absorb(contents, is_whole=is_whole)
-        else:
-            await anyio.to_thread.run_sync(lambda: cached.graph.absorb(contents, is_whole=is_whole))
+        size = len(contents.nodes) + len(contents.edges)
+        await read_aside(size, lambda: cached.graph.absorb(contents, is_whole=is_whole), most=_MOST_IN_LOOP)
     cached.mark_stored(contents.state)
 
 

@@ -5,10 +5,10 @@ reply its answer; both refer to the entities they mention.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio.to_thread
 
@@ -20,11 +20,12 @@ from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.orchestrator.graph_cache import GraphCache
-from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
 
+T = TypeVar("T")
 _log: Final = logging.getLogger("kalito.graph")
 _CHUNK: Final = 32
 """Messages of one write, at most. They take 7 ms, and other writers wait."""
@@ -87,6 +88,24 @@ class Observer:
             observed += last - done
             if last >= session.message_count:
                 return observed
+
+    async def change(self, scope: Scope, work: Callable[[WriteTransaction, "GraphStore"], Coroutine[Any, Any, T]]) -> T:
+        """As `GraphCache.change`, for `work` that calls `observe_few`."""
+        await self._cache.warm_up()
+        return await self._cache.change(scope, work)
+
+    async def observe_few(
+        self,
+        transaction: WriteTransaction,
+        session: Session,
+        messages: Sequence[MessageWithImportance],
+        graph: "GraphStore",
+    ) -> None:
+        """Add the session's last messages, as `observe` does. `messages` are those that are not in the graph yet, and
+        the eight before them."""
+        if session.observed_seq < session.message_count:
+            observe_messages(graph, messages, session.observed_seq, self.policy)
+            await transaction.sessions.set_observed_seq(session, session.message_count)
 
 
 async def _keys_of_long(messages: Sequence[MessageWithImportance]) -> Mapping[str, str]:

@@ -37,7 +37,7 @@ from kalito_mcp.orchestrator.graph_settings import (
     summarize,
 )
 from kalito_mcp.orchestrator.overview import overview
-from kalito_mcp.orchestrator.past_answers import past_answer
+from kalito_mcp.orchestrator.past_answers import Asked, past_answer
 from kalito_mcp.orchestrator.snapshot_import import keep_own_ids, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -128,28 +128,27 @@ class MemoryOrchestrator:
         Raises:
             InvalidInput: a blank text, or k outside 1 to 1,000.
         """
-        async with self._cache.reading(*self._scopes(session_id)) as graphs:
-            return self._hits(graphs, text, k)
+        scopes = self._scopes(session_id)
+        async with self._cache.reading(*scopes) as graphs:
+            return self._hits(scopes, graphs, text, k)
 
     async def past_answers(
-        self, session_id: str | None, text: str, *, scope: GraphScope | None = None
+        self, session_id: str | None, text: str, *, is_session_only: bool = False
     ) -> Sequence[PastAnswer]:
         """Similar past questions with their answers and feedback, best first.
 
-        Returns up to `past_answers` queries that have an answer and a likeness of at least `min_similarity`. With a
-        `scope`, only those of the session's graph or of the agent's.
+        Returns up to `past_answers` queries that have an answer and a likeness of at least `min_similarity`.
         """
         policy = self.config.graph
         if not policy.enabled or not policy.past_answers or not text.strip():
             return ()
-        found: dict[str, PastAnswer] = {}
-        async with self._cache.reading(*self._scopes(session_id)) as graphs:
-            for graph, hit, ids in self._found(graphs, text, _depth(policy.past_answers)):
-                if scope not in (None, hit.scope):
-                    continue
+        asked, found = Asked.of(text), dict[str, PastAnswer]()
+        scopes = self._scopes(session_id)[: 1 if is_session_only else None]
+        async with self._cache.reading(*scopes) as graphs:
+            for graph, hit, ids in self._found(scopes, graphs, text, _depth(policy.past_answers)):
                 # A query asked again stands for its duplicates before it has an answer; theirs is used then.
                 duplicates = (replace(hit, id=node_id) for node_id in ids)
-                answered = (past_answer(graph, text, one, least=policy.min_similarity) for one in duplicates)
+                answered = (past_answer(graph, asked, one, least=policy.min_similarity) for one in duplicates)
                 one = next((one for one in answered if one is not None), None)
                 if one is not None and (one.query_id not in found or found[one.query_id].score < one.score):
                     of_session = session_id if hit.scope is GraphScope.SESSION else None
@@ -354,22 +353,22 @@ class MemoryOrchestrator:
             await anyio.to_thread.run_sync(graph.from_snapshot, data)
             return graph.stats().nodes
 
-    def _hits(self, graphs: Sequence["GraphStore"], text: str, k: int) -> list[GraphHit]:
+    def _hits(self, scopes: Sequence[Scope], graphs: Sequence["GraphStore"], text: str, k: int) -> list[GraphHit]:
         hits: dict[str, GraphHit] = {}
-        for _, hit, _ in self._found(graphs, text, k):
+        for _, hit, _ in self._found(scopes, graphs, text, k):
             if hit.id not in hits or hits[hit.id].score < hit.score:
                 hits[hit.id] = hit
         return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
 
     def _found(
-        self, graphs: Sequence["GraphStore"], text: str, k: int
+        self, scopes: Sequence[Scope], graphs: Sequence["GraphStore"], text: str, k: int
     ) -> Iterator[tuple["GraphStore", GraphHit, tuple[str, ...]]]:
         """Each graph's k hits. The ids are the hit's own, then those of the near-duplicates it stands for."""
-        for place, graph in enumerate(graphs):
-            scope = GraphScope.SESSION if place < len(graphs) - 1 else GraphScope.AGENT
-            bias = 1 + self.config.graph.search_bias_session_first if scope is GraphScope.SESSION else 1.0
+        for scope, graph in zip(scopes, graphs, strict=True):
+            kind = kind_of(scope)
+            bias = 1 + self.config.graph.search_bias_session_first if kind is GraphScope.SESSION else 1.0
             for one in graph.search_similar_queries(text, k):
-                hit = GraphHit(one.id, one.score * bias, one.sim, scope, one.text, one.canonical_key)
+                hit = GraphHit(one.id, one.score * bias, one.sim, kind, one.text, one.canonical_key)
                 yield graph, hit, (one.id, *one.collapsed_ids)
 
     async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:

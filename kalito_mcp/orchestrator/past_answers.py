@@ -1,8 +1,8 @@
 """The past answers to a query that a search found. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence, Set
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kalito_mcp.domain.graph import (
     AnswerFound,
@@ -14,7 +14,14 @@ from kalito_mcp.domain.graph import (
     PastAnswer,
 )
 from kalito_mcp.graph.ranking import liking_factor
-from kalito_mcp.text.questions import answers_nothing, likeness, questions_in
+from kalito_mcp.text.questions import (
+    answers_nothing,
+    likeness,
+    may_ask_alike,
+    questions_in,
+    terms_of_wordings,
+    wordings,
+)
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
@@ -22,17 +29,29 @@ if TYPE_CHECKING:
 _MAX_ANSWERS: Final = 3
 
 
-def past_answer(graph: "GraphStore", asked: str, hit: GraphHit, *, least: float) -> PastAnswer | None:
+class Asked(NamedTuple):
+    """What is asked, and the content terms of its wordings."""
+
+    text: str
+    terms: Sequence[Set[str]]
+
+    @classmethod
+    def of(cls, text: str) -> "Asked":
+        """What a text asks."""
+        return cls(text, terms_of_wordings(wordings(text, questions_in(text))))
+
+
+def past_answer(graph: "GraphStore", asked: Asked, hit: GraphHit, *, least: float) -> PastAnswer | None:
     """The query with its answers: best feedback first, then the newest.
 
     None if it is no question, or one whose likeness to what is asked is below `least`, or if no reply to it answers
     anything. The score is the query's, adjusted by its likeness and by the feedback on its best answer.
     """
-    query = graph.node(hit.id)
-    texts = [text for text in (query.text, query.summary) if text and questions_in(text)]
-    similarity = max((likeness(asked, text) for text in texts), default=0.0)
+    past = (text for text in graph.wordings(hit.id) if may_ask_alike(asked.terms, text, least))
+    similarity = max((likeness(asked.text, text) for text in past if questions_in(text)), default=0.0)
     if not similarity or similarity < least:
         return None
+    query = graph.node(hit.id)
     feedback = _feedback(graph, query.id)
     answers: list[GraphNode] = []
     for edge in graph.edges_of(query.id):

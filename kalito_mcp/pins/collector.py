@@ -63,6 +63,19 @@ class PinCollector:
                 return made
             made += added
 
+    async def collect_few(
+        self, transaction: WriteTransaction, session: Session, messages: Sequence[MessageWithImportance]
+    ) -> None:
+        """Search the session's last messages, as `collect` does. `messages` are those that were not searched yet, and
+        the one before them."""
+        if session.pinned_seq >= session.message_count:
+            return
+        drafts = _newest(self.drafts(messages, session.pinned_seq))
+        if drafts:
+            await transaction.conversations.add_pins(session, drafts)
+            await self._forget_outdated(transaction, session, drafts)
+        await transaction.sessions.set_pinned_seq(session, session.message_count)
+
     async def _add(
         self,
         scope: Scope,

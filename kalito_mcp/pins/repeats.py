@@ -78,6 +78,7 @@ def _thing(text: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1_024)
 def _words(text: str) -> frozenset[str]:
     words = indexed_words(as_said(text))
     return frozenset(stem(word) for word in words if word not in _FUNCTION_WORDS) or frozenset(words or [text])

@@ -1,12 +1,14 @@
 """The store: consistent reads and atomic writes."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
+from kalito_mcp.ports.archive import ArchiveReader, ArchiveWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
 from kalito_mcp.ports.facts import FactReader
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
+from kalito_mcp.ports.imports import ImportReader, ImportWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter, Swept
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
@@ -32,6 +34,10 @@ class ReadView(Protocol):
     def vectors(self) -> VectorReader: ...
     @property
     def facts(self) -> FactReader: ...
+    @property
+    def archive(self) -> ArchiveReader: ...
+    @property
+    def imports(self) -> ImportReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -49,6 +55,10 @@ class WriteTransaction(Protocol):
     def vectors(self) -> VectorWriter: ...
     @property
     def facts(self) -> FactReader: ...
+    @property
+    def archive(self) -> ArchiveWriter: ...
+    @property
+    def imports(self) -> ImportWriter: ...
 
 
 class Store(Protocol):
@@ -81,10 +91,18 @@ class Store(Protocol):
             StorageReplaced: a file of the database was moved, deleted, replaced or cut short.
         """
 
-    async def write_trip(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
+    async def write_trip(
+        self,
+        work: Callable[[WriteTransaction], Coroutine[Any, Any, T]],
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
         """The result of `work` in the write transaction, which is committed when it returns and rolled back if it
         raises. It costs less than `write`, because it may run in one trip to another thread; so `work` awaits nothing
-        but the transaction, and not its vectors or graphs. Once begun it is not cancelled.
+        but the transaction, and not its vectors. Once begun it is not cancelled.
+
+        `before` is awaited when nobody else can write any more, and before `work`. It takes the locks of what `work`
+        changes besides the store. If it raises, nothing was begun.
 
         Raises:
             StorageBusy, StorageFull, StorageReadOnly, StorageDamaged, StorageReplaced: as `write`.
@@ -96,6 +114,14 @@ class Store(Protocol):
 
         Raises:
             StorageBusy: another process held the lock too long.
+        """
+
+    async def rebuild_derived(self) -> None:
+        """Rebuild the text index and begin to rebuild the facts, if they are marked for it. `catch_up` goes on with the
+        facts. Others read and write meanwhile.
+
+        Raises:
+            StorageBusy: another process held the lock too long; the next start goes on.
         """
 
     async def build_ann_index(self) -> bool:

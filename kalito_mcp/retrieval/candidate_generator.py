@@ -129,18 +129,18 @@ class CandidateGenerator:
         """The places of the candidates: those that match best by their own words, of a named time, or nearest."""
         found = self._admitted(self._matches.places)
         if len(found) > self._policy.candidates:
-            found = found[highest(self._promise()[found], self._policy.candidates)]
+            found = found[highest(self._promise(found), self._policy.candidates)]
         return np.union1d(found, np.concatenate([self._dated, self._admitted(nearest)]))
 
-    def _promise(self) -> NDArray[np.float32]:
-        """The score of each record of the agent by its own words, without its session and the turns around it."""
+    def _promise(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The score of each of these records by its own words, without its session and the turns around it."""
         matches, weights = self._matches, self._weights
-        found = np.float32(weights.lexical) * matches.lexical
-        found += np.float32(weights.hyponym) * matches.hyponym
-        damped = self._records.word_counts.astype(np.float32)
+        found = np.float32(weights.lexical) * matches.lexical[places]
+        found += np.float32(weights.hyponym) * matches.hyponym[places]
+        damped = self._records.word_counts[places].astype(np.float32)
         damped *= np.float32(1 / HALVING_WORDS)
         damped += np.float32(1)
-        found += np.float32(weights.neighbours) * matches.own / damped
+        found += np.float32(weights.neighbours) * matches.own[places] / damped
         return found
 
     def _admitted(self, places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ from kalito_mcp.safety.instruction_languages import OTHER_LANGUAGES, UNSPACED
 from kalito_mcp.safety.instruction_shapes import ENGLISH
 from kalito_mcp.safety.instruction_signs import Sign
 from kalito_mcp.text.lazy_pattern import lazy
-from kalito_mcp.text.pieces import pieces
+from kalito_mcp.text.pieces import PIECE_CHARS, matches_in_pieces, pieces, pieces_of_words
 
 _ENOUGH: Final = 3
 # Signs in one piece count together. Pieces overlap, so that few signs are cut in two.
@@ -46,10 +46,17 @@ _HIDDEN: Final = "hidden characters"
 _MIXED_SCRIPTS: Final = lazy("[a-z][\u0430-\u0458]|[\u0430-\u0458][a-z]")
 _LOOK_ALIKES: Final = str.maketrans("аеорсхуіјѕԁһ", "aeopcxyijsdh")
 _SPACED_OUT: Final = lazy(r"\b\w(?:[ .*_-]\w\b){4}")
+_SPACED_OUT_CHARS: Final = 12
+"""More than `_SPACED_OUT` looks at."""
 _BETWEEN_LETTERS: Final = lazy(r"(?<=\b\w)[ .*_-](?=\w\b)")
+_AROUND: Final = 2
+"""So many characters before and behind a sign show whether it stands between two letters."""
+_REMOVED: Final = "A"
+"""Marks what is removed: a folded text has no capital of ASCII."""
 _DIGIT_IN_WORD: Final = lazy(r"[a-z][0134@$]+[a-z]")
 _DIGITS_AS_LETTERS: Final = str.maketrans("0134@$", "oieaas")
-_BLOB: Final = lazy(r"[A-Za-z0-9+/]{24,}+={0,2}")
+# Only from the start of a run, so that a run that is too short is read once.
+_BLOB: Final = lazy(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,}+={0,2}")
 _WIDE_GAP: Final = lazy(r"\s{2,}")
 _HAN_OR_KANA: Final = lazy("[\u3040-\u30ff\u3400-\u9fff]")
 _SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
@@ -72,7 +79,7 @@ def instruction_signs(text: str) -> tuple[str, ...]:
     for reading in _readings(folded):
         if signs := _judge(reading):
             return signs
-    if len(text) >= _MIN_BLOB_CHARS and max(map(len, text.split()), default=0) >= _MIN_BLOB_CHARS:
+    if any(max(map(len, piece.split()), default=0) >= _MIN_BLOB_CHARS for piece in pieces_of_words(text)):
         for decoded in _decoded(text):
             if signs := _judge(_folded(decoded)):
                 return (*signs, "base64")
@@ -84,10 +91,20 @@ def _readings(folded: str) -> Iterator[str]:
     yield folded
     if not folded.isascii() and _MIXED_SCRIPTS().search(folded):
         yield "".join(piece.translate(_LOOK_ALIKES) for piece in pieces(folded))
-    if _SPACED_OUT().search(folded):
-        yield _BETWEEN_LETTERS().sub("", folded)
-    if _DIGIT_IN_WORD().search(folded):
+    if any(matches_in_pieces(_SPACED_OUT(), folded, _SPACED_OUT_CHARS)):
+        yield "".join(_without_gaps(folded))
+    if any(map(_DIGIT_IN_WORD().search, pieces_of_words(folded))):
         yield "".join(piece.translate(_DIGITS_AS_LETTERS) for piece in pieces(folded))
+
+
+def _without_gaps(folded: str) -> Iterator[str]:
+    """The text without the signs between single letters, in pieces: `i g n o r e` becomes `ignore`."""
+    for start in range(0, len(folded), PIECE_CHARS):
+        lead = min(start, _AROUND)
+        around = folded[start - lead : start + PIECE_CHARS + _AROUND]
+        # Marked, not removed: so the piece ends where it did.
+        marked = _BETWEEN_LETTERS().sub(_REMOVED, around)[lead : lead + PIECE_CHARS]
+        yield marked.replace(_REMOVED, "")
 
 
 def _judge(folded: str) -> tuple[str, ...]:
@@ -167,7 +184,7 @@ def _plain(letter: str) -> str:
 
 def _decoded(text: str) -> Iterator[str]:
     """The readable texts that the text contains as base64."""
-    for blob in _BLOB().findall(text):
+    for blob in (blob for piece in pieces_of_words(text) for blob in _BLOB().findall(piece)):
         try:
             decoded = base64.b64decode(blob.rstrip("=") + "=" * (-len(blob.rstrip("=")) % 4)).decode()
         except (binascii.Error, UnicodeDecodeError):

@@ -71,10 +71,13 @@ class Calls:
         self._running -= Counter((coerce_request_id(request_id),))
         self._change()
 
-    async def wait_until_answered(self) -> None:
-        """Wait until no request runs or waits."""
+    async def wait_until_answered(self, grace_s: float) -> None:
+        """Wait until no request runs or waits, or until for `grace_s` seconds none was answered or started."""
         while self._running or self._waiting:
-            await self._changed.wait()
+            with anyio.move_on_after(grace_s) as grace:
+                await self._changed.wait()
+            if grace.cancelled_caught:
+                return
 
     def waiting_ids(self) -> list[RequestId]:
         """The ids of the requests that wait, the oldest first."""

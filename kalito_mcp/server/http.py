@@ -1,5 +1,6 @@
 """MCP over streamable HTTP, and over the older HTTP with server-sent events. Loopback only: there is no login."""
 
+import asyncio
 import os
 import socket
 from collections.abc import Callable
@@ -61,7 +62,9 @@ async def serve_http(
     )
     with _listen(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
-        announce(f"http://{shown}:{listening.getsockname()[1]}/{'mcp' if transport == 'http' else 'sse'}")
+        url = f"http://{shown}:{listening.getsockname()[1]}/{'mcp' if transport == 'http' else 'sse'}"
+        # Once the server handles Ctrl-C, which it does before it first waits: earlier, Ctrl-C would end in a traceback.
+        asyncio.get_running_loop().call_soon(announce, url)
         await uvicorn.Server(config).serve(sockets=[listening])
 
 

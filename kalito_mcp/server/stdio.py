@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import anyio
@@ -53,7 +53,8 @@ _ID_OF_BROKEN_LINE: Final = re.compile(
     % {b"id": _ID}
 )
 _GRACE_S: Final = 2.0
-"""How long calls may continue after the host has closed stdin, and how long ending them may take."""
+"""After the host has closed stdin: how long calls may continue while none is answered, how long ending them may take,
+and how long the host may take to read what is left."""
 
 Incoming = ContextSendStream[SessionMessage | Exception]
 Outgoing = ContextReceiveStream[SessionMessage]
@@ -82,8 +83,7 @@ async def serve_stdio(server: KalitoServer, begun: Begun | None = None) -> None:
                     starting.start_soon(_start_waiting, calls, send_incoming)
                     await _read_messages(reader, writer, send_incoming, calls)
                     # The SDK cancels running calls as soon as its input ends.
-                    with anyio.move_on_after(_GRACE_S):
-                        await calls.wait_until_answered()
+                    await calls.wait_until_answered(_GRACE_S)
                     starting.cancel_scope.cancel()
                 scope.deadline = anyio.current_time() + _GRACE_S
                 for request_id in calls.waiting_ids():
@@ -118,6 +118,9 @@ async def _opened_pipes(begun: Begun) -> AsyncIterator[tuple[asyncio.StreamReade
     try:
         yield reader, writer
     finally:
+        # Closing alone would cut what is not in the pipe yet: of an answer, or of what was begun before the server.
+        with anyio.move_on_after(_GRACE_S, shield=True), suppress(ConnectionError):
+            await writer.drain()
         writing.close()
         reading.close()
 

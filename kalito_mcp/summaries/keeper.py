@@ -80,12 +80,15 @@ class SummaryKeeper:
         """Whether a summary or a fold is due. One look costs less than to look for each."""
 
         async def look(view: ReadView) -> bool:
-            session = await find_session(view, scope)
-            if await self._next_window(view, session, is_partial_due=False):
-                return True
-            return bool(self._foldable(await view.conversations.uncovered_summaries(session)))
+            return await self.owes_in(view, await find_session(view, scope))
 
         return await self._store.trip(look)
+
+    async def owes_in(self, view: ReadView | WriteTransaction, session: Session) -> bool:
+        """As `owes`, within a transaction."""
+        if await self._next_window(view, session, is_partial_due=False):
+            return True
+        return bool(self._foldable(await view.conversations.uncovered_summaries(session)))
 
     async def summarize_due(self, scope: Scope, *, is_partial_due: bool = False) -> ConversationSummary | None:
         """Summarise the oldest window without a summary; None if none is due.
@@ -178,6 +181,7 @@ class SummaryKeeper:
         kept, redacted = await read_aside(len(text), lambda: cleaned({"summary": text.strip()}))
         async with self._store.read() as view:
             session = await find_session(view, scope)
+            _must_be_open(session)
             messages = await view.conversations.messages(
                 session, first_seq=session.summarized_seq + 1, last_seq=session.message_count
             )
@@ -197,7 +201,7 @@ class SummaryKeeper:
         return replace(_to_summary(session.id, draft), redacted=redacted)
 
     async def _next_window(
-        self, view: ReadView, session: Session, *, is_partial_due: bool
+        self, view: ReadView | WriteTransaction, session: Session, *, is_partial_due: bool
     ) -> Sequence[MessageWithImportance]:
         first = session.summarized_seq + 1
         pending = session.message_count - session.summarized_seq

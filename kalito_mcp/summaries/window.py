@@ -91,7 +91,8 @@ def technicality(texts: Iterable[str]) -> float:
                 word = raw.strip(_EDGE)
                 if is_code or _is_technical(raw, word):
                     technical += len(raw)
-                elif previous and _UNIT().fullmatch(word) and _BARE_NUMBER().fullmatch(previous):
+                # Few words follow a digit: so few are searched for a unit.
+                elif previous[-1:].isdecimal() and _UNIT().fullmatch(word) and _BARE_NUMBER().fullmatch(previous):
                     technical += len(previous) + len(raw)
                 previous = word
     return min(technical / (_SATURATION * total), 1.0) if total else 0.0

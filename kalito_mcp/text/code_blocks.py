@@ -87,17 +87,29 @@ def code_blocks(text: str) -> Iterator[tuple[str, CodeBlock | None]]:
 
     A fence that is never closed reaches to the end of the text.
     """
-    parts = text.split(FENCE)
-    for number in range(0, len(parts), 2):
-        code = parts[number + 1] if number + 1 < len(parts) else None
-        yield parts[number], None if code is None else _block(code)
+    for prose, code in _parts(text):
+        yield prose, None if code is None else _block(code)
 
 
 def collapse_code(text: str) -> str:
     """The text with every block replaced by its label."""
     if FENCE not in text:
         return text
-    return "".join(f"{prose} {block.label()}\n" if block else prose for prose, block in code_blocks(text))
+    labels: dict[str, str] = {}  # a text may consist of the same block again and again
+    found: list[str] = []
+    for prose, code in _parts(text):
+        found.append(prose)
+        if code is not None:
+            if code not in labels:
+                labels[code] = f" {_block(code).label()}\n"
+            found.append(labels[code])
+    return "".join(found)
+
+
+def _parts(text: str) -> Iterator[tuple[str, str | None]]:
+    parts = text.split(FENCE)
+    for number in range(0, len(parts), 2):
+        yield parts[number], parts[number + 1] if number + 1 < len(parts) else None
 
 
 def _block(code: str) -> CodeBlock:

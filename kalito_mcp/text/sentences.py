@@ -177,7 +177,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 def _plain_line(raw: str) -> tuple[str, bool]:
     line = " ".join(raw.split())
-    if _HEADING().match(line):
+    if not line or _HEADING().match(line):
         return "", False
     start = 0
     while match := _LIST_MARK().match(line, start):

@@ -2,7 +2,7 @@
 that lets calls go before background work.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
@@ -61,10 +61,15 @@ class WatchedStore:
             yield transaction
         self._report()
 
-    async def write_trip(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
+    async def write_trip(
+        self,
+        work: Callable[[WriteTransaction], Coroutine[Any, Any, T]],
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
         """As the store's. Nothing is reported if `work` raised, because nothing was committed."""
         async with self._turn():
-            result = await self._store.write_trip(work)
+            result = await self._store.write_trip(work, before=before)
         self._report()
         return result
 
@@ -72,6 +77,11 @@ class WatchedStore:
         """As the store's. Not reported: nothing that is owed follows from it."""
         async with self._turn():
             return await self._store.catch_up()
+
+    async def rebuild_derived(self) -> None:
+        """As the store's. Reported: facts may be left."""
+        await self._store.rebuild_derived()
+        self._report()
 
     async def build_ann_index(self) -> bool:
         """As the store's."""
@@ -95,9 +105,10 @@ class WatchedStore:
     async def _turn(self) -> AsyncIterator[None]:
         """Background work waits here until no call has a transaction, but not for long."""
         if _IS_BACKGROUND.get():
-            with anyio.move_on_after(MOST_WAIT_S):
-                while self._calls:
-                    await self._no_calls.wait()
+            if self._calls:
+                with anyio.move_on_after(MOST_WAIT_S):
+                    while self._calls:
+                        await self._no_calls.wait()
             yield
             return
         self._calls += 1

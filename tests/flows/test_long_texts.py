@@ -13,8 +13,11 @@ import anyio.to_thread
 import pytest
 
 from kalito_mcp import open_memory
-from kalito_mcp.domain.records import NewMessage, RecordType, Repetition, Role
+from kalito_mcp.domain.records import MessageWithImportance, NewMessage, RecordType, Repetition, Role
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.long_texts import LONG_CHARS
+from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins
+from kalito_mcp.pins.found import FoundPin
 from kalito_mcp.text.repetition import keys_to_forget
 
 _LONG = "I moved to Porto and I like tea. " * (LONG_CHARS // 30)
@@ -184,3 +187,39 @@ async def test_a_long_text_that_repeats_what_was_forgotten_is_hidden(tmp_path: P
         assert again.ids_of(Repetition.HIDDEN) == []
         again = await memory.record_messages("a", [NewMessage(Role.ASSISTANT, f"My badge is XYZ-99-1 here. {_LONG}")])
         assert again.ids_of(Repetition.HIDDEN) == again.message_ids
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("chars", [5_000, LONG_CHARS + 1])
+async def test_others_can_write_while_a_message_that_changes_is_searched_for_pins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chars: int
+) -> None:
+    text, searched = ("Water is wet. " * chars)[:chars], list[str]()
+    async with open_memory(tmp_path / "memory.db") as memory:
+
+        async def write() -> None:
+            with anyio.fail_after(20):
+                await memory.record_messages("b", [NewMessage(Role.USER, "Water is wet.")])
+
+        async def pins() -> list[str]:
+            async with memory._store.read() as view:
+                found = await view.records.list_records(Scope(), frozenset({RecordType.PIN}), limit=10)
+            return [pin.text for pin in found]
+
+        def find(message: MessageWithImportance, policy: AutoPinPolicy) -> list[FoundPin]:
+            if "Porto" in message.text:
+                searched.append(message.text[:20])
+                anyio.from_thread.run(write)
+            return find_pins(message, policy)
+
+        said = [NewMessage(Role.USER, "Hello there."), NewMessage(Role.USER, text), NewMessage(Role.USER, "Bye.")]
+        _, long, _ = (await memory.record_messages("a", said)).message_ids
+        await memory.settled()
+        monkeypatch.setattr("kalito_mcp.pins.collector.find_pins", find)
+        await memory.update_memory(long, {"text": f"I moved to Porto. {text}"}, expected_revision=1)
+        assert await pins() == ["I moved to Porto."]
+        await memory.forget(long)
+        assert await pins() == []
+        await memory.restore(long)
+        assert await pins() == ["I moved to Porto."]
+        assert searched == ["I moved to Porto. Wa"] * 2

@@ -9,7 +9,14 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.retrieval.asked_before import asked_before
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.text.questions import likeness, may_be_alike, questions_in, terms_of_wordings, wordings
+from kalito_mcp.text.questions import (
+    likeness,
+    may_ask_alike,
+    may_be_alike,
+    questions_in,
+    terms_of_wordings,
+    wordings,
+)
 from tests.retrieval.stored_memories import remember, said_by
 
 pytestmark = pytest.mark.anyio
@@ -73,6 +80,8 @@ def test_whatever_is_alike_passes_the_quick_look(asked: str, past: str) -> None:
     terms = terms_of(asked)
     if all(terms) and likeness(asked, past) >= LEAST:
         assert any(may_be_alike(terms, one, LEAST) for one in wordings(past, questions_in(past)))
+    if likeness(asked, past) >= LEAST:
+        assert may_ask_alike(terms, past, LEAST)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +97,12 @@ def test_whatever_is_alike_passes_the_quick_look(asked: str, past: str) -> None:
 def test_a_quick_look_at_the_words(past: str, *, may_be: bool) -> None:
     """Other words and many more words are seen at once. What is not ASCII is read."""
     assert may_be_alike(terms_of("When does the ferry to Moss leave?"), past, LEAST) is may_be
+
+
+def test_a_question_among_much_else_may_be_alike() -> None:
+    asked = terms_of("When does the ferry to Moss leave?")
+    among = "The anchor is up, the pier is empty and the soup is cold. So when does that ferry to Moss leave? I wonder."
+    assert may_ask_alike(asked, among, LEAST)
+    assert not may_ask_alike(asked, among.replace("ferry", "bus").replace("leave", "arrive"), LEAST)
+    # Without a content term, questions are compared word by word.
+    assert may_ask_alike(terms_of("What is it?"), "What is it?", LEAST)

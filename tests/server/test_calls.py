@@ -89,8 +89,32 @@ async def test_no_more_lines_are_kept_than_there_is_room_for(monkeypatch: pytest
 async def test_everything_is_answered_when_nothing_runs_or_waits() -> None:
     calls = await _full(waiting=1)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(calls.wait_until_answered)
+        tasks.start_soon(calls.wait_until_answered, 3_600)
         for number in range(64):
             calls.end(number)
         assert await calls.next_line() == b"line 0"
         calls.end("waiting 0")
+
+
+async def test_the_grace_begins_again_with_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[float] = []
+    real = anyio.move_on_after
+
+    def counted(delay: float) -> anyio.CancelScope:
+        begun.append(delay)
+        return real(delay)
+
+    monkeypatch.setattr(anyio, "move_on_after", counted)
+    calls = await _full()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(calls.wait_until_answered, 3_600)
+        for number in range(64):
+            await anyio.wait_all_tasks_blocked()
+            calls.end(number)
+    assert begun == [3_600] * 64
+
+
+async def test_calls_that_are_not_answered_are_waited_for_no_longer_than_the_grace() -> None:
+    calls = await _full()
+    await calls.wait_until_answered(0)
+    assert not calls.begin(_request(64))

@@ -17,7 +17,7 @@ from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment
 ERAS = ["legacy", "modern"]
 NO_SDK = "import sys; sys.modules['mcp'] = sys.modules['pydantic'] = None"
 """Code after which neither can be imported."""
-NO_CATALOGUE = "import kalito_mcp.server.first_answers as first; first.load = lambda: None"
+NO_CATALOGUE = "import kalito_mcp.server.first_answers as first; first.load = lambda **_: None"
 """Code after which the server itself gives the first answers."""
 INITIALIZE = {
     "jsonrpc": "2.0",

@@ -6,13 +6,17 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from kalito_mcp.server.first_answers import Begun
+from kalito_mcp.server.stdio import _opened_pipes
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, line, request, served
 
 INITIALIZE = {
@@ -270,6 +274,30 @@ def test_answers_that_fill_the_pipe_come_out_whole_when_the_host_reads_late(tmp_
         [answer] = wire.rest()
         assert len(answer["result"]["structuredContent"]["hits"]) == 5
         assert wire.exit_code() == 0
+
+
+def test_what_was_begun_before_the_server_is_sent_whole_though_nothing_follows() -> None:
+    wire_in, host_in = os.pipe()
+    host_out, wire_out = os.pipe()
+    os.close(host_in)
+    os.set_blocking(wire_out, False)
+    begun = Begun(wire_in, wire_out)
+    begun.unsent = b"x" * 8_000_000 + b"\n"
+    heard: list[bytes] = []
+
+    def read() -> None:
+        with open(host_out, "rb") as pipe:  # noqa: PTH123 - a descriptor
+            heard.append(pipe.read())
+
+    reading = threading.Thread(target=read)
+
+    async def open_and_close() -> None:
+        async with _opened_pipes(begun):
+            reading.start()
+
+    anyio.run(open_and_close)
+    reading.join()
+    assert heard == [begun.unsent]
 
 
 def test_a_call_that_runs_on_does_not_keep_the_process_when_stdin_is_closed(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """The facts can be rebuilt from the records at any time."""
 
+import re
 import sqlite3
 from contextlib import closing
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,8 +95,12 @@ async def test_a_large_batch_is_read_in_the_background_as_if_it_had_been_read_at
     assert len(facts(database)) == 1
     await remember(store, "I moved to Oslo.")
     await remember(store, *(f"I moved to {towns[place % 3]} again." for place in range(300)))
+    async with store.read() as view:
+        assert await view.facts.is_behind()
     while await store.catch_up():
         pass
+    async with store.read() as view:
+        assert not await view.facts.is_behind()
     read = facts(database)
     assert len(read) == 552
     assert [row[6] for row in read].count(None) == 1
@@ -125,3 +132,20 @@ async def test_a_record_that_changes_while_it_is_read_is_read_again(store: Sqlit
     assert left == 1_000
     assert not any(row[0] == 1 for row in facts(database))
     await opened.close()
+
+
+async def test_the_rest_is_foretold_by_what_was_read_though_more_is_recorded_meanwhile(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = count(0, 10)
+    monkeypatch.setattr("kalito_mcp.storage.sqlite.fact_rebuild.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    await remember(store, *(f"I saw {place} gulls." for place in range(1_000)))
+    while await store.catch_up():
+        # As many as were just read.
+        await remember(store, *(f"I saw {place} terns." for place in range(300)))
+        if "left, about" in caplog.text:
+            break
+    [foretold] = re.findall(r"for facts: ([\d,]+) left, about (\d+) s", caplog.text)
+    left, about_s = (int(number.replace(",", "")) for number in foretold)
+    assert left >= 1_000
+    assert about_s < 10 * left

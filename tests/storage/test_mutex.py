@@ -9,7 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -19,15 +19,17 @@ import pytest
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.sqlite import side_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
-from tests import drafts
+from tests import drafts, windows_like
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
 TRIP = Scope(session="trip")
+NewMutex = Callable[..., WriteMutex]
 IMPATIENT = StoragePolicy(busy_timeout_s=0.05)
 
 _HOLD_THE_LOCK = """
@@ -42,7 +44,7 @@ import pathlib, sys
 import anyio
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from tests import drafts
+from tests import drafts, windows_like
 
 async def main():
     store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
@@ -59,7 +61,7 @@ import pathlib, sys
 import anyio
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from tests import drafts
+from tests import drafts, windows_like
 
 async def main():
     store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
@@ -190,13 +192,21 @@ async def test_a_store_can_be_closed_while_another_process_is_stuck_in_a_write(d
         await store.close()
 
 
-async def test_two_mutexes_on_one_file_exclude_each_other_in_one_process(tmp_path: Path) -> None:
+@pytest.fixture(
+    params=["flock", pytest.param("msvcrt", marks=pytest.mark.skipif(sys.platform != "linux", reason="OFD"))]
+)
+def new_mutex(request: pytest.FixtureRequest) -> NewMutex:
+    """Makes mutexes with the locks of this system, and with those of Windows as far as Linux can stand in for them."""
+    return WriteMutex if request.param == "flock" else windows_like.mutex_of_windows()[0].WriteMutex
+
+
+async def test_two_mutexes_on_one_file_exclude_each_other_in_one_process(tmp_path: Path, new_mutex: NewMutex) -> None:
     path = tmp_path / "lock"
     inside: list[str] = []
 
     async def hold(name: str) -> None:
         for _ in range(5):
-            async with WriteMutex(path, timeout_s=10).held():
+            async with new_mutex(path, timeout_s=10).held():
                 inside.append(name)
                 await anyio.lowlevel.checkpoint()
                 assert inside[-1] == name
@@ -209,9 +219,11 @@ async def test_two_mutexes_on_one_file_exclude_each_other_in_one_process(tmp_pat
     assert descriptors_of(path) == 0
 
 
-async def test_a_wait_that_is_cancelled_at_any_moment_leaves_neither_the_lock_nor_a_descriptor(tmp_path: Path) -> None:
+async def test_a_wait_that_is_cancelled_at_any_moment_leaves_neither_the_lock_nor_a_descriptor(
+    tmp_path: Path, new_mutex: NewMutex
+) -> None:
     path = tmp_path / "lock"
-    mutex = WriteMutex(path, timeout_s=30)
+    mutex = new_mutex(path, timeout_s=30)
 
     async def want() -> None:
         async with mutex.held():
@@ -228,8 +240,10 @@ async def test_a_wait_that_is_cancelled_at_any_moment_leaves_neither_the_lock_no
         await want()
 
 
-async def test_a_wait_that_was_cancelled_before_it_began_leaves_no_descriptor(tmp_path: Path) -> None:
-    mutex = WriteMutex(tmp_path / "lock", timeout_s=30)
+async def test_a_wait_that_was_cancelled_before_it_began_leaves_no_descriptor(
+    tmp_path: Path, new_mutex: NewMutex
+) -> None:
+    mutex = new_mutex(tmp_path / "lock", timeout_s=30)
     async with mutex.held():
         for _ in range(100):
             with anyio.CancelScope() as scope:
@@ -239,11 +253,9 @@ async def test_a_wait_that_was_cancelled_before_it_began_leaves_no_descriptor(tm
         assert descriptors_of(tmp_path / "lock") == 1
 
 
-async def test_a_cancellation_while_getting_the_lock_never_loses_the_lock(
-    tmp_path: Path,
-) -> None:
+async def test_a_cancellation_while_getting_the_lock_never_loses_the_lock(tmp_path: Path, new_mutex: NewMutex) -> None:
     path = tmp_path / "lock"
-    mutex = WriteMutex(path, timeout_s=30)
+    mutex = new_mutex(path, timeout_s=30)
 
     async def want() -> None:
         async with mutex.held():
@@ -260,9 +272,11 @@ async def test_a_cancellation_while_getting_the_lock_never_loses_the_lock(
     await settle(path, 0)
 
 
-async def test_a_cancellation_that_races_with_the_timeout_closes_the_descriptor_once(tmp_path: Path) -> None:
+async def test_a_cancellation_that_races_with_the_timeout_closes_the_descriptor_once(
+    tmp_path: Path, new_mutex: NewMutex
+) -> None:
     path = tmp_path / "lock"
-    holder, impatient = WriteMutex(path, timeout_s=30), WriteMutex(path, timeout_s=0.002)
+    holder, impatient = new_mutex(path, timeout_s=30), new_mutex(path, timeout_s=0.002)
 
     async def want() -> None:
         async with impatient.held():
@@ -286,8 +300,35 @@ async def settle(path: Path, descriptors: int) -> None:
             await anyio.lowlevel.checkpoint()
 
 
-async def test_a_lock_that_cannot_be_created_says_so(tmp_path: Path) -> None:
+async def test_a_lock_that_cannot_be_created_says_so(tmp_path: Path, new_mutex: NewMutex) -> None:
     (tmp_path / "lock").mkdir()
     with pytest.raises(StorageReadOnly, match="lock"):
-        async with WriteMutex(tmp_path / "lock", timeout_s=1).held():
+        async with new_mutex(tmp_path / "lock", timeout_s=1).held():
             pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the locks that stand in for those of Windows")
+async def test_on_windows_a_byte_is_locked_that_nobody_reads_and_a_killed_holder_frees_it(tmp_path: Path) -> None:
+    module, locks = windows_like.mutex_of_windows()
+    holder = """
+import pathlib, sys
+import anyio
+from tests import windows_like
+
+async def main():
+    module, _ = windows_like.mutex_of_windows()
+    async with module.WriteMutex(pathlib.Path(sys.argv[1]), timeout_s=1).held():
+        print("held", flush=True)
+        sys.stdin.read()
+
+anyio.run(main)
+"""
+    path = tmp_path / "lock"
+    with another_process(holder, path), pytest.raises(StorageBusy, match="another process"):
+        async with module.WriteMutex(path, timeout_s=0.05).held():
+            pass
+    async with module.WriteMutex(path, timeout_s=30).held() as descriptor:
+        assert os.fstat(descriptor).st_size == 0
+    # Windows lets nobody read what another one has locked, and stores read the note in this file without the lock.
+    assert locks.locked_from == {module.LOCKED_BYTE}
+    assert side_files._NOTE.size < module.LOCKED_BYTE

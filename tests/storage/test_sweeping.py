@@ -213,13 +213,13 @@ async def test_others_write_between_the_slices_of_a_sweep(database: Path, monkey
         await append(store, " ".join(f"word{chance.randrange(10**9)}" for _ in range(200)))
     record = await append(store, CANARY)
     events: list[str] = []
-    merge = TextIndexStatements.go_on_merging
+    merge = TextIndexStatements._merge
 
-    async def noted(index: TextIndexStatements) -> bool:
+    async def noted(index: TextIndexStatements, pages: int) -> bool:
         events.append("slice")
-        return await merge(index)
+        return await merge(index, pages)
 
-    monkeypatch.setattr(TextIndexStatements, "go_on_merging", noted)
+    monkeypatch.setattr(TextIndexStatements, "_merge", noted)
     await purge(store, record)
     async with anyio.create_task_group() as tasks:
 

@@ -1,5 +1,7 @@
 """Finalizing and the owed work, through an opened memory."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import ClientKeyReused, SessionFinalized, SessionNotFound
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.upkeep.watched_store import WatchedStore
+from tests.scripted import CountedIds, ScriptedClock
+from tests.stored import texts_of
 
 pytestmark = pytest.mark.anyio
 
@@ -85,6 +90,52 @@ async def test_facts_become_automatic_pins_once(tmp_path: Path) -> None:
         about_it = [pin for pin in context.semantic_pins if "penicillin" in pin.content]
         assert [pin.pin_type for pin in about_it] == [PinType.AUTO]
         assert about_it[0].importance_score < 0.8
+
+
+async def test_what_one_message_owes_is_done_in_one_transaction(tmp_path: Path) -> None:
+    commits: list[int] = []
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages("care", conversation(2))
+        await memory.settled()
+        assert isinstance(memory._store, WatchedStore)
+        memory._store.watch(lambda: commits.append(1))
+        await memory.record_messages("care", [NewMessage(Role.USER, "Please remember: I'm allergic to penicillin.")])
+        await memory.settled()
+        assert len(commits) == 2  # the message, and all that it owes
+        assert (await memory.session_stats("care")).total_pins == 1
+        graph = await memory.orchestrator().get_session_store("care")
+        assert "Please remember: I'm allergic to penicillin." in texts_of(graph, "query")
+
+
+async def test_messages_that_are_paid_one_by_one_owe_the_same_as_together(tmp_path: Path) -> None:
+    said = [*conversation(12), NewMessage(Role.USER, "I'm allergic to nuts. " + "So no cake. " * 400), *conversation(9)]
+    found = []
+    for name, size in (("together.db", len(said)), ("alone.db", 1)):
+        async with open_memory(tmp_path / name, clock=ScriptedClock(), ids=CountedIds()) as memory:
+            for first in range(0, len(said), size):
+                await memory.record_messages("care", said[first : first + size])
+                await memory.settled()
+            context = await memory.build_context("care", 8_000)
+            graph = await memory.orchestrator().get_session_store("care")
+            stats = await memory.session_stats("care")
+            pins = [pin.content for pin in context.semantic_pins]
+            found.append((pins, stats.summarized_messages, list(texts_of(graph, "query")), len(list(graph.edges()))))
+    assert found[0] == found[1]
+    assert found[0][0] and found[0][1] and found[0][3]
+
+
+async def test_a_damaged_graph_keeps_no_pins_and_no_summaries_from_being_made(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with open_memory(path) as memory:
+        await memory.record_messages("care", conversation(14))
+        await memory.settled()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE graph_nodes SET source_record_ids = 'no list'")
+    async with open_memory(path) as memory:
+        await memory.record_messages("care", [NewMessage(Role.USER, "Please remember: I'm allergic to penicillin.")])
+        await memory.settled()
+        stats = await memory.session_stats("care")
+        assert (stats.total_pins, stats.summarized_messages) == (1, 15)
 
 
 async def test_automatic_pins_can_be_switched_off(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ Only SQLite opens the database file: closing another descriptor of it would drop
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -64,16 +64,17 @@ class SqliteStore:
         self._mutex = WriteMutex(path.with_name(path.name + ".lock"), timeout_s=policy.busy_timeout_s)
         self._files = SideFiles(path)
         self._writer: aiosqlite.Connection | None = None
-        self._write_lock = anyio.Lock()
+        # Fast: where nobody waits, a lock is taken without a turn of the event loop.
+        self._write_lock = anyio.Lock(fast_acquire=True)
         self._sweep_lock = anyio.Lock()
         self._reader_mode = READ_WRITE
         self._idle_readers: list[aiosqlite.Connection] = []
-        self._reader_slots = anyio.Semaphore(policy.readers)
+        self._reader_slots = anyio.Semaphore(policy.readers, fast_acquire=True)
         self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
         self._columns = ColumnCaches()
         self._facts = FactRebuild(self.trip, self.write)
         self._watcher: aiosqlite.Connection | None = None
-        self._watcher_lock = anyio.Lock()
+        self._watcher_lock = anyio.Lock(fast_acquire=True)
         self._is_closed = False
 
     @classmethod
@@ -169,10 +170,17 @@ class SqliteStore:
                     await writer.rollback()
                 raise
 
-    async def write_trip(self, work: Callable[[WriteTransactionOfSqlite], Coroutine[Any, Any, T]]) -> T:
+    async def write_trip(
+        self,
+        work: Callable[[WriteTransactionOfSqlite], Coroutine[Any, Any, T]],
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
         """The result of `work` in the write transaction, in one trip to the writer's thread."""
         writer = self._checked_writer()
         async with self._on_opened_files():
+            if before is not None:
+                await before()
             with explained(self.path):
                 return await write_in_one_trip(writer, lambda direct: work(WriteTransactionOfSqlite(direct)))
 
@@ -199,6 +207,11 @@ class SqliteStore:
         await self._facts.run()
         async with self.write() as transaction:
             return await transaction.text_rebuild.indexed_count()
+
+    async def rebuild_derived(self) -> None:
+        """Rebuild what is marked for it, as when a database of an older release is opened."""
+        await rebuild(self.write)
+        await self._facts.begin()
 
     async def catch_up(self) -> bool:
         """Read the next records for facts, of an older release or a large batch; whether more are left."""

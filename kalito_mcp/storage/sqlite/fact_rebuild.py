@@ -48,7 +48,7 @@ class _Transaction(Protocol):
 class _Telling(NamedTuple):
     began_at: float
     told_at: float
-    first_left: int
+    read: int
 
 
 class FactRebuild:
@@ -89,6 +89,8 @@ class FactRebuild:
         read = dict(zip(sources, await anyio.to_thread.run_sync(_read, sources), strict=True))
         async with self._write() as transaction:
             left = await transaction.facts.go_on(read)
+        if self._telling is not None:
+            self._telling = self._telling._replace(read=self._telling.read + len(sources))
         if not left and self._telling is not None:
             _log.warning("all records are read for facts, after %.0f s", time.monotonic() - self._telling.began_at)
             self._telling = None
@@ -104,16 +106,16 @@ class FactRebuild:
         if self._telling is None:
             if left <= _AT_ONCE:
                 return
-            self._telling = _Telling(now, now, left)
+            self._telling = _Telling(now, now, 0)
             _log.warning(
                 "reading %s for facts, in the background: until then an outdated fact may stand unmarked. It may be "
                 "interrupted; the next start goes on",
                 plural(left, "record"),
             )
         elif now >= self._telling.told_at + _TELL_EVERY_S:
-            began_at, _, first_left = self._telling
+            # By what was read, not by what is left: more is recorded meanwhile.
+            left_s = (now - self._telling.began_at) / max(1, self._telling.read) * left
             self._telling = self._telling._replace(told_at=now)
-            left_s = (now - began_at) / max(1, first_left - left) * left
             _log.warning("reading records for facts: %s left, about %d s", f"{left:,}", round(left_s))
 
 

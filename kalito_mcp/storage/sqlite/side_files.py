@@ -14,6 +14,7 @@ neither the noted one nor in the -wal. A copy with the same first page is not no
 import hashlib
 import os
 import struct
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -251,14 +252,14 @@ class SideFiles:
             return now.size >= noted.size
         if len(head) < _HEAD_BYTES:
             return False
-        content = b""
         with suppress(FileNotFoundError), open(self._names[1], "rb") as wal:  # noqa: PTH123 - as above
-            content = wal.read()
-        step = _FRAME_HEADER_BYTES + (int.from_bytes(content[8:12]) or _HEAD_BYTES)
-        return any(
-            content[frame : frame + 4] == _FIRST_PAGE and content.startswith(head, frame + _FRAME_HEADER_BYTES)
-            for frame in range(_WAL_HEADER_BYTES, len(content), step)
-        )
+            header = wal.read(_WAL_HEADER_BYTES)
+            step = _FRAME_HEADER_BYTES + (int.from_bytes(header[8:12]) or _HEAD_BYTES)
+            # One frame at a time: a long transaction leaves a -wal that is as large as what it wrote.
+            while frame := wal.read(step):
+                if frame.startswith(_FIRST_PAGE) and frame.startswith(head, _FRAME_HEADER_BYTES):
+                    return True
+        return False
 
     def _was_wal_cut(self, noted: _State, now: _State) -> bool:
         """Whether the -wal was cut during a transaction. SQLite then goes on writing at the old end of the file."""
@@ -287,6 +288,8 @@ class SideFiles:
     def _head(self, now: _State) -> bytes | None:
         """The database's first bytes, or None. Reads through SQLite's own descriptor: closing another one would drop
         its locks."""
+        if sys.platform == "win32":  # it has no list of descriptors
+            return None
         with suppress(OSError):
             for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208
                 with suppress(OSError):
@@ -312,9 +315,9 @@ class SideFiles:
         database, wal, shm = map(_stat, self._names)
         return _State(
             device=database.st_dev & _64_BITS if database else 0,
-            database=database.st_ino if database else 0,
-            wal=wal.st_ino if wal else 0,
-            shm=shm.st_ino if shm else 0,
+            database=database.st_ino & _64_BITS if database else 0,  # Windows has numbers of 128 bits
+            wal=wal.st_ino & _64_BITS if wal else 0,
+            shm=shm.st_ino & _64_BITS if shm else 0,
             wal_size=wal.st_size if wal else 0,
             size=database.st_size if database else 0,
             modified=database.st_mtime_ns & _64_BITS if database else 0,

@@ -30,6 +30,7 @@ import anyio.to_thread
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.errors import StorageFull
 from kalito_mcp.ports.records import Swept
+from kalito_mcp.storage.sqlite.backups import copies
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.failures import explained
 from kalito_mcp.storage.sqlite.opening import READ_WRITE
@@ -199,7 +200,13 @@ class Sweep:
         return {self._path.name: reason, f"{self._path.name}-wal": reason}
 
     def _backups(self) -> dict[str, str]:
-        return {
+        migrated = {
             backup.name: "a backup: delete it if it may contain the erased text"
             for backup in sorted(self._path.parent.glob(f"{self._path.name}.before-*.backup"))
         }
+        rotated = {
+            one.relative_to(self._path.parent).as_posix(): "a backup: delete it if it may contain the erased text; "
+            "`kalito-mcp backup --keep 1` makes a new one and removes all others"
+            for one in copies(self._path)
+        }
+        return {**migrated, **rotated}
