@@ -1,0 +1,132 @@
+"""The verbs of `Memory` that take all of something: of a conversation, of some types, or the whole memory as rows."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from kalito_mcp.crash_points import crash_point
+from kalito_mcp.domain.archive import ArchiveRow, Selection
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import MessageWithImportance, RecordType
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.ports.archive import ArchiveReader
+from kalito_mcp.project_verbs import ProjectVerbs
+from kalito_mcp.retrieval.known_names import find_session
+
+_AT_ONCE: Final = 500
+_PAGE: Final = 200
+_MOST_AGENTS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A conversation: what was said, oldest first, and its other records, newest first. Forgotten, erased and internal
+    ones are left out."""
+
+    session: Session
+    messages: Sequence[MessageWithImportance]
+    records: Sequence[MemoryRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveView:
+    """One consistent view of what a selection has. `schema` is the number of the database's schema."""
+
+    schema: int
+    selection: Selection
+    _reader: ArchiveReader
+    _owner: str
+
+    def rows(self) -> AsyncGenerator[Sequence[ArchiveRow]]:
+        """Its rows, some hundred at a time: see `ports.archive.ArchiveReader.rows`."""
+        return self._reader.rows(self._owner, self.selection)
+
+
+class ArchiveVerbs(ProjectVerbs):
+    """The part of `Memory` that works on all of it."""
+
+    async def transcript(self, session_id: str) -> Transcript:
+        """A whole conversation. Raises SessionNotFound."""
+        scope = self._scope(session_id)
+        async with self._store.read() as view:
+            session = await find_session(view, scope)
+            said = await view.conversations.messages(session, first_seq=1, last_seq=session.message_count)
+        records = await self.list_records(frozenset(), agent_id=session.agent, session_id=session_id)
+        return Transcript(session, [one for one in said if not one.is_hidden], records)
+
+    async def list_records(
+        self, types: frozenset[RecordType], *, agent_id: str | None = None, session_id: str | None = None
+    ) -> Sequence[MemoryRecord]:
+        """All thoughts, documents, tasks, pins and summaries of an agent, or of a session, that are not forgotten,
+        newest first; only those of the `types`, if any are given."""
+        found: list[MemoryRecord] = []
+        scope = self._scope(session_id, agent_id)
+        while True:
+            after = found[-1].id if found else None
+            async with self._store.read() as view:
+                page = await view.records.list_records(scope, types, after=after, limit=_PAGE)
+            if not page:
+                return found
+            found += page
+
+    async def project_named(self, project: str) -> str:
+        """The id of the project that is meant. Raises InvalidInput: see `in_project`."""
+        return await self._named(project)
+
+    async def agents(self) -> Sequence[str]:
+        """The ids of the newest ten thousand agents."""
+        async with self._store.read() as view:
+            return await view.sessions.agents(self._owner, limit=_MOST_AGENTS)
+
+    @asynccontextmanager
+    async def reading_archive(self, selection: Selection) -> AsyncIterator[ArchiveView]:
+        """A view of what the selection has, for the block. Others write meanwhile; the view does not change.
+
+        Raises:
+            SessionNotFound: no such session.
+            InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
+        """
+        if selection.project is not None:
+            selection = replace(selection, project=await self._named(selection.project))
+        async with self._store.read() as view:
+            if selection.session is not None:
+                await find_session(view, self._scope(selection.session))
+            yield ArchiveView(await view.archive.schema(), selection, view.archive, self._owner)
+
+    async def restore_rows(self, schema: int, rows: Iterable[ArchiveRow]) -> Mapping[str, int]:
+        """Store the rows of an archive, all of them or none, in a database in which nobody has anything. How many there
+        were of each table. They become this owner's. The text index is rebuilt before this returns; facts and vectors
+        follow in the background.
+
+        What iterating over `rows` raises is raised, and nothing was written.
+
+        Raises:
+            Conflict: the database is not empty.
+            InvalidInput: the schema is newer than this one's, or a row cannot be stored; says which line.
+        """
+        counts: Counter[str] = Counter()
+        remaining = iter(rows)
+        async with self._store.write() as transaction:
+            if not await transaction.archive.is_empty():
+                raise Conflict(
+                    "this database is not empty, and an archive is only restored into an empty one; nothing was "
+                    "restored. Name a new file with --database"
+                )
+            ours = await transaction.archive.schema()
+            if schema > ours:
+                raise InvalidInput(
+                    f"the archive was written by a newer kalito (schema {schema}; this one knows {ours}); nothing was "
+                    "restored. Upgrade kalito-mcp"
+                )
+            while page := list(islice(remaining, _AT_ONCE)):
+                await transaction.archive.add_rows(self._owner, page)
+                counts.update(row.table for row in page)
+                crash_point("restore.rows")
+            await transaction.archive.finish()
+        crash_point("restore.stored")
+        await self._store.rebuild_derived()
+        return counts

@@ -1,0 +1,85 @@
+"""`kalito-mcp list`: sessions, transcripts, pins and notes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.record_lines import one_line
+from kalito_mcp.cli.running import with_memory
+from kalito_mcp.cli.terminal import tell, tell_json
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.domain.time import to_iso
+from kalito_mcp.text.plurals import plural
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+_LINE_CHARS: Final = 100
+_MOST: Final = 1_000_000
+_NOTE: Final = "note:"
+Listed = tuple[list[dict[str, Any]], list[str]]
+
+
+@click.command(name="list")
+@click.argument("what", type=click.Choice(["sessions", "transcripts", "pins", "notes"]))
+@click.option("--project", metavar="NAME", help="Only what is of this project; `personal`: of none. Default: all.")
+@click.option("--agent", "agent_id", metavar="ID", help="Only one agent's memory. Default: all.")
+@click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
+@with_settings
+def command(
+    database: Path | None, config: Path | None, what: str, project: str | None, agent_id: str | None, is_json: bool
+) -> None:
+    """List conversations (`sessions`; `transcripts` with their first words), pins or notes, the newest first."""
+
+    async def read(memory: "Memory") -> Listed:
+        named = None if project is None else await memory.project_named(project)
+        if what in ("sessions", "transcripts"):
+            return await _sessions(memory, named, agent_id, has_words=what == "transcripts")
+        return await _records(memory, named, agent_id, what)
+
+    objects, lines = with_memory(settings_of_existing(database, config), read)
+    if is_json:
+        tell_json(objects)
+    else:
+        tell(lines or [f"no {what}{f' of project {project}' if project else ''}"])
+
+
+async def _sessions(memory: "Memory", project: str | None, agent_id: str | None, *, has_words: bool) -> Listed:
+    objects, lines = [], []
+    for session in await memory.list_sessions(agent_id=agent_id, limit=_MOST):
+        if project not in (None, session.project or PERSONAL):
+            continue
+        shown = session.to_dict()
+        line = f"{memory.zone.minute(session.updated_at)}  {plural(shown['messages'], 'message'):>16}  "
+        line += f"{session.state:<10}  {session.id}{f'  of {session.project}' if session.project else ''}"
+        lines.append(line)
+        if has_words:
+            said = (await memory.transcript(session.id)).messages
+            words = one_line(said[0].text, _LINE_CHARS) if said else "(nothing is left of it)"
+            shown |= {"first_words": words, "first_message": to_iso(said[0].created_at) if said else None}
+            lines.append(f"    {words}")
+        objects.append(shown)
+    return objects, lines
+
+
+async def _records(memory: "Memory", project: str | None, agent_id: str | None, what: str) -> Listed:
+    kind = RecordType.PIN if what == "pins" else RecordType.DOCUMENT
+    found = [
+        record
+        for agent in ([agent_id] if agent_id else await memory.agents())
+        for record in await memory.list_records(frozenset({kind}), agent_id=agent)
+        if project in (None, record.project or PERSONAL)
+        and (what == "pins" or str(record.content.get("source", "")).startswith(_NOTE))
+    ]
+    found.sort(key=lambda one: -one.key)
+    return [one.to_dict() for one in found], [_record_line(memory, one) for one in found]
+
+
+def _record_line(memory: "Memory", record: MemoryRecord) -> str:
+    place = f"  of {record.project}" if record.project else ""
+    day = memory.zone.date(record.created_at)
+    return f"{day}  {record.content.get('document_id', record.id)}{place}  {one_line(record.text, _LINE_CHARS)}"

@@ -1,0 +1,1 @@
+"""Takes memories in and out, one format a file: archives, pages, and the files of other programs."""
