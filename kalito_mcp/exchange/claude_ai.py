@@ -1,0 +1,110 @@
+"""Exports of Claude.ai: the zip, its folder, or `conversations.json` or `projects.json` of it.
+
+A message that was edited leaves a branch: messages name the one before them. What is read is the way to the newest.
+The texts and instructions of projects become documents.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.exchange.conversation import Conversation, Home, Note, Reading, Turn, moment
+from kalito_mcp.exchange.exports import exports_in, streams
+from kalito_mcp.exchange.json_files import json_list
+from kalito_mcp.exchange.texts import count, hash_of, spoken
+
+_FILES: Final = "*.json"
+_KNOWN: Final = ("conversations", "projects")
+_ROLES: Final = {"human": Role.USER, "user": Role.USER, "assistant": Role.ASSISTANT}
+
+
+class ClaudeAi:
+    """`conversation.Source`."""
+
+    name: Final = "claude-ai"
+    title: Final = "Claude.ai"
+    is_appended: Final = False
+
+    def find(self, home: Home) -> Iterable[Path]:
+        del home  # an export can be anywhere
+        return ()
+
+    def within(self, folder: Path) -> Iterable[Path]:
+        found = exports_in(folder, _FILES)
+        return (path for path in found if path.suffix == ".zip" or path.name.startswith(_KNOWN))
+
+    def read(self, reading: Reading) -> Iterator[Conversation | Note]:
+        for name, stream in streams(reading, _FILES):
+            if reading.path.suffix.lower() == ".zip" and not name.startswith(_KNOWN):
+                continue
+            for one in json_list(stream, reading):
+                if isinstance(one, dict) and isinstance(one.get("chat_messages"), list):
+                    yield _conversation(one, reading)
+                elif isinstance(one, dict) and ("docs" in one or "prompt_template" in one):
+                    yield from _project(one)
+                else:
+                    count(reading.skipped, "conversation of an unknown kind")
+
+
+def _conversation(one: dict[str, Any], reading: Reading) -> Conversation:
+    begun = moment(one.get("created_at")) or moment(one.get("updated_at"))
+    named = one.get("uuid")
+    session_id = named if isinstance(named, str) else hash_of(one.get("name"), begun)
+    messages = [message for message in one["chat_messages"] if isinstance(message, dict)]
+    if len(messages) < len(one["chat_messages"]):
+        count(reading.skipped, "message of an unknown kind")
+    way = _way(messages, one.get("current_leaf_message_uuid"))
+    if len(way) < len(messages):
+        reading.skipped["another branch"] += len(messages) - len(way)
+    return Conversation(session_id, _turns(session_id, way, reading), started_at=begun)
+
+
+def _way(messages: list[dict[str, Any]], current: Any) -> list[dict[str, Any]]:
+    """The messages from the first to the current one, or to the last. All of them, if they do not name the one before
+    them, or one is missing."""
+    known = {one["uuid"]: one for one in messages if isinstance(one.get("uuid"), str)}
+    if len(known) < len(messages) or not messages:
+        return messages
+    if not isinstance(current, str) or current not in known:
+        current = messages[-1]["uuid"]
+    way: dict[str, dict[str, Any]] = {}
+    while isinstance(current, str) and current in known and current not in way:
+        way[current] = known[current]
+        current = known[current].get("parent_message_uuid")
+    # Of a message without a parent only the first of the conversation is the beginning.
+    first = next(reversed(way.values()))
+    is_whole = first is messages[0] or str(current).startswith("00000000-")
+    return [*reversed(way.values())] if is_whole else messages
+
+
+def _turns(session_id: str, messages: list[dict[str, Any]], reading: Reading) -> Iterator[Turn]:
+    for place, message in enumerate(messages):
+        sender = message.get("sender") or message.get("role")
+        role = _ROLES.get(sender) if isinstance(sender, str) else None
+        if role is None:
+            count(reading.skipped, "message of an unknown kind")
+            continue
+        for name in ("attachments", "files"):
+            if isinstance(message.get(name), list):
+                reading.skipped["image or file"] += len(message[name])
+        # The blocks say more than the text, which has marks for those that it cannot show.
+        said = spoken(message.get("content") or None, reading.skipped) or spoken(message.get("text"), reading.skipped)
+        if said:
+            named = message.get("uuid")
+            key = named if isinstance(named, str) else hash_of(session_id, place, role.value, said)
+            yield Turn(role, said, key, moment(message.get("created_at")))
+
+
+def _project(one: dict[str, Any]) -> Iterator[Note]:
+    """The documents of a project."""
+    title = one["name"] if isinstance(one.get("name"), str) else ""
+    named = one["uuid"] if isinstance(one.get("uuid"), str) else hash_of(title)
+    if isinstance(one.get("prompt_template"), str):
+        yield Note(f"claude-ai:{named}", f"{title}: instructions" if title else "", one["prompt_template"])
+    for place, document in enumerate(one["docs"] if isinstance(one.get("docs"), list) else ()):
+        text = document.get("content") if isinstance(document, dict) else None
+        if isinstance(text, str):
+            key = document["uuid"] if isinstance(document.get("uuid"), str) else f"{named}:{place}"
+            name = document["filename"] if isinstance(document.get("filename"), str) else title
+            yield Note(f"claude-ai:{key}", name, text)

@@ -1,0 +1,136 @@
+"""What a reader makes of a file: conversations and their turns."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
+
+_FIRST_MS: Final = 100_000_000_000
+"""Numbers from here on are milliseconds since 1970, smaller ones seconds: 1973 in one, 5138 in the other."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one side said. `key` is its id in the source, `at` in milliseconds since 1970 if the source says when."""
+
+    role: Role
+    text: str
+    key: str
+    at: int | None = None
+    model: str | None = None
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One conversation of a source, its turns in order. `folder` is where it was held, if the source says so."""
+
+    session_id: str
+    turns: Iterable[Turn]
+    folder: str | None = None
+    started_at: int | None = None
+    """In milliseconds since 1970: for turns that do not say when."""
+
+
+@dataclass(slots=True)
+class Note:
+    """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes."""
+
+    name: str
+    title: str
+    text: str
+    folder: str | None = None
+
+
+@dataclass(slots=True)
+class Reading:
+    """The reading of one file. `start` is the byte where it begins. The reader sets `read_to`, the byte where the next
+    reading begins, and counts in `skipped` what it leaves out, by reason. It sets `is_whole` to False if the same file
+    may be read to its end another time."""
+
+    path: Path
+    start: int = 0
+    read_to: int = 0
+    is_whole: bool = True
+    skipped: Counter[str] = field(default_factory=Counter[str])
+
+
+class Source(Protocol):
+    """A program that keeps conversations in files."""
+
+    @property
+    def name(self) -> str:
+        """As in `kalito-mcp import NAME`. The client keys of its messages begin with it."""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+
+    @property
+    def is_appended(self) -> bool:
+        """Whether its files only grow, line by line."""
+
+    def find(self, home: "Home") -> Iterable[Path]:
+        """Its files on this machine."""
+
+    def within(self, folder: Path) -> Iterable[Path]:
+        """Its files in a folder that a person named."""
+
+    def read(self, reading: Reading) -> Iterator[Conversation | Note]:
+        """What a file has. Whatever the file contains, nothing is raised but OSError; what is unreadable is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a person's programs keep their files."""
+
+    folder: Path
+    environment: "dict[str, str]"
+
+    def of(self, variable: str, default: str) -> Path:
+        """The folder that a variable names, or else `default` in the home folder."""
+        named = self.environment.get(variable)
+        return Path(named).expanduser() if named else self.folder / default
+
+    def applications(self) -> Iterator[Path]:
+        """Where applications keep their files, on Linux, macOS and Windows."""
+        yield self.of("XDG_CONFIG_HOME", ".config")
+        yield self.folder / "Library" / "Application Support"
+        if self.environment.get("APPDATA"):
+            yield Path(self.environment["APPDATA"])
+
+    def shares(self) -> Iterator[Path]:
+        """Where programs keep their data, on Linux, macOS and Windows."""
+        yield self.of("XDG_DATA_HOME", ".local/share")
+        yield self.folder / "Library" / "Application Support"
+        if self.environment.get("LOCALAPPDATA"):
+            yield Path(self.environment["LOCALAPPDATA"])
+
+
+def moment(value: Any) -> int | None:
+    """Milliseconds since 1970 of a time in ISO 8601, or of a number of seconds or milliseconds; None if it is none, or
+    outside the years 1 to 9999. A time without a zone is in UTC."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            read = datetime.fromisoformat(value.strip())
+            if read.tzinfo is None:
+                read = read.replace(tzinfo=UTC)
+            found = int(read.timestamp() * 1000)
+        except (ValueError, OverflowError):
+            try:
+                value = float(value)
+            except ValueError:
+                return None
+        else:
+            return found if OLDEST_MS <= found <= NEWEST_MS else None
+    if not isinstance(value, int | float) or not -1e15 < value < 1e15 or not math.isfinite(value) or not value:  # noqa: PLR2004 - far outside
+        return None
+    found = int(value) if abs(value) >= _FIRST_MS else int(value * 1000)
+    return found if OLDEST_MS <= found <= NEWEST_MS else None

@@ -1,0 +1,300 @@
+"""Puts what sources have into a memory: each message once, in its session and its project.
+
+What is stored already is recognised, as `stored` says. Files that did not change since the last import are not read; of
+files that only grow, what is new. Stop it anywhere: the next run goes on, because a file counts as read only after its
+messages are on disk.
+"""
+
+import sqlite3
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from anyio.lowlevel import checkpoint
+
+from kalito_mcp.domain.imports import FileRead
+from kalito_mcp.domain.records import NewMessage
+from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.domain.validation import checked_text
+from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized
+from kalito_mcp.exchange.conversation import Conversation, Note, Reading, Source, Turn
+from kalito_mcp.exchange.stored import Stored
+from kalito_mcp.exchange.texts import hash_of
+from kalito_mcp.memory import Memory
+from kalito_mcp.safety.redaction import checked_handle
+
+MOST_TURNS: Final = 1_000
+_MOST_CHARACTERS: Final = 4_000_000
+"""Of one batch, so that long messages take no more memory."""
+_MOST_BYTES: Final = 524_288
+_END_BYTES: Final = 512
+_NOTE: Final = "note:"
+_MOST_KEY: Final = 150
+"""Characters of an id, so that with the name of its source it is a client key."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What an import did, or would do."""
+
+    files: int = 0
+    unchanged_files: int = 0
+    sessions: int = 0
+    """With new messages."""
+    messages: int = 0
+    notes: int = 0
+    present: int = 0
+    """Messages that were stored before."""
+    closed_sessions: int = 0
+    gone_sessions: int = 0
+    unreadable: list[str] = field(default_factory=list[str])
+    """Files that could not be read, or not to their end."""
+    skipped: Counter[str] = field(default_factory=Counter[str])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of a source."""
+
+    source: Source
+    path: Path
+    size: int
+    modified_ns: int
+
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that are done and the messages that were stored."""
+
+
+def found_in(source: Source, paths: Iterable[Path]) -> list[Found]:
+    """The files with their sizes, the least recently changed first. What cannot be looked at is left out."""
+    found: list[Found] = []
+    for path in paths:
+        try:
+            looked = path.stat()
+            if not path.is_file():
+                continue
+            # What was written to a database of SQLite last is in its log.
+            log = path.with_name(f"{path.name}-wal")
+            logged = log.stat() if log.is_file() else None
+        except OSError:
+            continue
+        size = looked.st_size + (logged.st_size if logged else 0)
+        modified_ns = max(looked.st_mtime_ns, logged.st_mtime_ns if logged else 0)
+        found.append(Found(source, path, size, modified_ns))
+    return sorted(found, key=lambda one: (one.modified_ns, str(one.path)))
+
+
+class Importer:
+    """Imports files into a memory; without a memory it only counts what they have."""
+
+    def __init__(
+        self, memory: Memory | None, *, since: int | None = None, progress: Progress = lambda done, messages: None
+    ) -> None:
+        self.report = Report()
+        self.memory = memory
+        self._since = since
+        self._progress = progress
+        self._done = 0
+        self._in_project: dict[str | None, Memory] = {}
+
+    async def run(self, files: Sequence[Found]) -> Report:
+        """Import the files, all of one source. What cannot be read is counted, and never stops the rest."""
+        known = {} if self.memory is None or not files else await self.memory.files_read(files[0].source.name)
+        for file in files:
+            await checkpoint()  # where Ctrl-C ends what only counts
+            await self._take_file(file, known.get(str(file.path.absolute())))
+            self._done += file.size
+            self._progress(self._done, self.report.messages)
+        return self.report
+
+    async def _take_file(self, file: Found, before: FileRead | None) -> None:
+        self.report.files += 1
+        if before is not None and (before.size, before.modified_ns) == (file.size, file.modified_ns):
+            self.report.unchanged_files += 1
+            return
+        reading = Reading(file.path)
+        begun: object = None
+        try:
+            begun = _identity(file.path, file.size)
+            if file.source.is_appended and before is not None and before.read_to <= file.size:
+                is_same = _fingerprint(file.path, before.read_to) == before.fingerprint
+                reading.start = before.read_to if is_same else 0
+            is_complete = True
+            for one in file.source.read(reading):
+                is_whole = await (self._take_note(one) if isinstance(one, Note) else self._take(one, file, reading))
+                is_complete = is_complete and is_whole
+                self._progress(self._done, self.report.messages)
+        except (OSError, sqlite3.Error, zipfile.BadZipFile, EOFError, ValueError, zlib.error):
+            self.report.unreadable.append(str(file.path))
+            is_complete = False
+        self.report.skipped.update(reading.skipped)
+        if self.memory is not None and is_complete and reading.is_whole:
+            await self._keep(file, reading, begun)
+
+    async def _keep(self, file: Found, reading: Reading, begun: object) -> None:
+        """Store how far a file was read; not if it was replaced or cut short meanwhile, so that it is read again."""
+        assert self.memory is not None  # noqa: S101 - a count has no memory
+        try:
+            fingerprint = _fingerprint(file.path, reading.read_to)
+            is_same = _identity(file.path, file.size) == begun and file.path.stat().st_size >= reading.read_to
+        except OSError:
+            return
+        if is_same:
+            place = str(file.path.absolute())
+            await self.memory.keep_file_read(
+                FileRead(file.source.name, place, file.size, file.modified_ns, reading.read_to, fingerprint)
+            )
+
+    async def _take(self, conversation: Conversation, file: Found, reading: Reading) -> bool:
+        """Import a conversation. False if something of it may be imported later, by another call."""
+        conversation.session_id = _usable(conversation.session_id, file.source)
+        stored = await self._stored(conversation, file.source)
+        if stored is None:
+            return True
+        is_whole = True
+        count = 0
+        batch: list[NewMessage] = []
+        size = 0
+        at = conversation.started_at or file.modified_ns // 1_000_000
+        for turn in conversation.turns:
+            at = turn.at if turn.at is not None else at
+            if self._since is not None and at < self._since:
+                reading.skipped["older than --since"] += 1
+                is_whole = False
+                continue
+            message = self._message(turn, at, file.source, stored)
+            if message is None:
+                continue
+            batch.append(message)
+            size += len(message.text)
+            if len(batch) == MOST_TURNS or size >= _MOST_CHARACTERS:
+                count += await self._record(conversation, batch, stored)
+                self._progress(self._done + min(reading.read_to, file.size) - reading.start, self.report.messages)
+                batch, size = [], 0
+        if batch:
+            count += await self._record(conversation, batch, stored)
+        self.report.sessions += count > 0
+        return is_whole and not stored.is_refused
+
+    async def _stored(self, conversation: Conversation, source: Source) -> Stored | None:
+        """What is stored of a conversation; None if it is left alone."""
+        if self.memory is None:
+            return Stored(None)
+        session = await self.memory.session(conversation.session_id)
+        if session is None:
+            return Stored(await self._memory_of(conversation.folder))
+        if session.state is not SessionState.OPEN:
+            self.report.closed_sessions += 1
+            return None
+        if session.message_count and session.hidden_count >= session.message_count:
+            self.report.gone_sessions += 1
+            return None
+        return await Stored.of(await self.memory.in_project_of(session.id), session, f"{source.name}:")
+
+    async def _memory_of(self, folder: str | None) -> Memory:
+        """The memory of the project that a folder belongs to; of none if the folder is not one of this machine."""
+        assert self.memory is not None  # noqa: S101 - a count has no memory
+        if folder not in self._in_project:
+            is_here = folder is not None and Path(folder).is_absolute() and "\0" not in folder
+            try:
+                found = await self.memory.in_project(folder if is_here else None)
+            except (InvalidInput, OSError, ValueError):
+                found = self.memory
+            self._in_project[folder] = found
+        return self._in_project[folder]
+
+    def _message(self, turn: Turn, at: int, source: Source, stored: Stored) -> NewMessage | None:
+        """The turn as it is recorded; None if it is left out."""
+        key = client_key(source.name, turn.key)
+        try:
+            checked_text(turn.text, "text", max_bytes=_MOST_BYTES)
+        except InvalidInput:
+            self.report.skipped["message that is empty or too long"] += 1
+            return None
+        text = stored.new_of(turn, key)
+        if not text:
+            self.report.present += 1
+            return None
+        model = turn.model if turn.model and len(turn.model) <= _MOST_KEY and turn.model.isprintable() else None
+        return NewMessage(turn.role, text, created_at=at, client_key=key, model_id=model)
+
+    async def _record(self, conversation: Conversation, batch: Sequence[NewMessage], stored: Stored) -> int:
+        """Record the messages, and return how many were new. Those that are refused are counted."""
+        if stored.memory is None:
+            self.report.messages += len(batch)
+            return len(batch)
+        try:
+            recorded = await stored.memory.record_messages(conversation.session_id, batch, client="import")
+        except SessionFinalized:
+            self.report.closed_sessions += 1  # it was closed meanwhile
+            return 0
+        except (InvalidInput, ClientKeyReused):
+            if len(batch) == 1:
+                self.report.skipped["message that cannot be stored"] += 1
+                return 0
+            half = len(batch) // 2
+            return sum([await self._record(conversation, part, stored) for part in (batch[:half], batch[half:])])
+        except Conflict:
+            self.report.skipped["message in a project where nothing is remembered"] += len(batch)
+            stored.is_refused = True
+            return 0
+        self.report.messages += recorded.new_count
+        self.report.present += len(batch) - recorded.new_count - recorded.erased_count - recorded.left_out_count
+        if gone := recorded.erased_count + recorded.left_out_count:
+            self.report.skipped["message that was erased here"] += gone
+        return recorded.new_count
+
+    async def _take_note(self, note: Note) -> bool:
+        """Keep a text as a document, in place of an earlier one of the same name. False if it is refused here."""
+        if self.memory is None:
+            self.report.notes += 1
+            return True
+        if not note.text.strip():
+            return True
+        memory = await self._memory_of(note.folder)
+        kind = "note" if note.name.startswith(_NOTE) else "document"
+        fields = {"text": note.text, "source": note.name, **({"title": note.title} if note.title else {})}
+        try:
+            await memory.remember(kind, fields)
+        except (InvalidInput, NotFound):
+            self.report.skipped["text that cannot be stored"] += 1
+        except Conflict:
+            self.report.skipped["text that was erased or is ignored here"] += 1
+            return False
+        else:
+            self.report.notes += 1
+        return True
+
+
+def _usable(session_id: str, source: Source) -> str:
+    """The id itself, or a hash of one that is too long, or that looks like a secret."""
+    try:
+        return checked_handle(session_id, "session_id")
+    except InvalidInput:
+        return f"{source.name}-{hash_of(session_id)}"
+
+
+def client_key(source: str, key: str) -> str:
+    """The client key of a message: the name of its source and its id there, or a hash of an id that is no name."""
+    if len(key) > _MOST_KEY or not key.isprintable() or not key.strip():
+        key = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return f"{source}:{key}"
+
+
+def _identity(path: Path, size: int) -> tuple[int, str]:
+    """What stays the same of a file that only grows; `size` is what it had in the beginning."""
+    return path.stat().st_ino, _fingerprint(path, min(_END_BYTES, size))
+
+
+def _fingerprint(path: Path, read_to: int) -> str:
+    """A hash of the beginning of a file and of the end of what was read of it."""
+    with path.open("rb") as file:
+        begin = file.read(min(_END_BYTES, read_to))
+        file.seek(max(0, read_to - _END_BYTES))
+        return blake2b(begin + file.read(min(_END_BYTES, read_to)), digest_size=16).hexdigest()

@@ -1,0 +1,97 @@
+"""Files of text that assistants are given: CLAUDE.md, AGENTS.md and their like, what Claude Code noted by itself, and
+the notes of basic-memory. Each becomes a document of its project."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from kalito_mcp.exchange.conversation import Home, Note, Reading
+from kalito_mcp.exchange.json_files import json_lines
+from kalito_mcp.exchange.texts import words_of
+
+_NAMES: Final = (
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "AGENTS.md",
+    "GEMINI.md",
+    "MEMORY.md",
+    ".cursorrules",
+    ".windsurfrules",
+)
+_PATTERNS: Final = (".github/copilot-instructions.md", ".cursor/rules/*.mdc", "memory-bank/*.md", ".clinerules/*.md")
+_MOST_BYTES: Final = 1_000_000
+_TITLE: Final = re.compile(r"\A---\r?\n(?:(?!---).*\r?\n){0,40}?title:[ \t]*(.+)")
+
+
+class Instructions:
+    """`conversation.Source`: those of the person, and, of a folder that is named, those of the project."""
+
+    name: Final = "instructions"
+    title: Final = "instructions and notes of assistants"
+    is_appended: Final = False
+
+    def find(self, home: Home) -> Iterable[Path]:
+        claude = home.of("CLAUDE_CONFIG_DIR", ".claude")
+        own = (
+            claude / "CLAUDE.md",
+            home.of("CODEX_HOME", ".codex") / "AGENTS.md",
+            home.folder / ".gemini" / "GEMINI.md",
+        )
+        return [*(path for path in own if path.is_file()), *sorted(claude.glob("projects/*/memory/*.md"))]
+
+    def within(self, folder: Path) -> Iterable[Path]:
+        named = (folder / name for name in _NAMES)
+        return [
+            *(path for path in named if path.is_file()),
+            *(p for one in _PATTERNS for p in sorted(folder.glob(one))),
+        ]
+
+    def read(self, reading: Reading) -> Iterator[Note]:
+        yield from _note(reading, _folder_of(reading.path))
+
+
+class BasicMemory:
+    """`conversation.Source`: the Markdown files of basic-memory."""
+
+    name: Final = "basic-memory"
+    title: Final = "basic-memory"
+    is_appended: Final = False
+
+    def find(self, home: Home) -> Iterable[Path]:
+        return self.within(home.of("BASIC_MEMORY_HOME", "basic-memory"))
+
+    def within(self, folder: Path) -> Iterable[Path]:
+        return (path for path in sorted(folder.rglob("*.md")) if not _is_hidden(path.relative_to(folder)))
+
+    def read(self, reading: Reading) -> Iterator[Note]:
+        yield from _note(reading, None)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _note(reading: Reading, folder: str | None) -> Iterator[Note]:
+    with reading.path.open("rb") as file:
+        raw = file.read(_MOST_BYTES + 1)
+    if len(raw) > _MOST_BYTES or b"\0" in raw:
+        reading.skipped["file that is too long, or no text"] += 1
+        return
+    text = words_of(raw.decode("utf-8", "replace").lstrip("\ufeff"))
+    found = _TITLE.search(text)
+    title = found[1].strip().strip("'\"")[:200] if found else reading.path.name
+    if text:
+        # As `kalito-mcp remember --file` names it.
+        yield Note(str(reading.path.resolve()), title, text, folder)
+
+
+def _folder_of(path: Path) -> str | None:
+    """The folder of the project that a file is about. Claude Code's own notes lie beside transcripts that say it."""
+    if path.parent.name != "memory" or path.parent.parent.parent.name != "projects":
+        return str(path.parent.absolute())
+    for transcript in sorted(path.parent.parent.glob("*.jsonl")):
+        for line in json_lines(Reading(transcript)):
+            if isinstance(line.value.get("cwd"), str):
+                return str(line.value["cwd"])
+    return None

@@ -1,0 +1,172 @@
+"""Reads files of JSON: a value a line, or one value that is a list. Whatever is in them, what can be read is read."""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from kalito_mcp.exchange.conversation import Reading
+
+LONGEST: Final = 64 * 1024 * 1024
+"""Bytes. A line that is longer is skipped; so is the rest of a list after such an element."""
+_CHUNK: Final = 256 * 1024
+_TORN: Final = "line that is no JSON"
+_DECODER: Final = json.JSONDecoder()
+_SPACE: Final = re.compile("[ \t\r\n\ufeff\0]+")
+
+
+@dataclass(slots=True)
+class Line:
+    """A line that is a JSON object, and the bytes it is at."""
+
+    value: dict[str, Any]
+    begin: int
+    end: int
+
+
+def json_lines(reading: Reading) -> Iterator[Line]:
+    """The objects of a file with one a line, from `reading.start` on. Sets `read_to` to the end of the last whole line.
+
+    A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it.
+    """
+    reading.read_to = reading.start
+    with reading.path.open("rb") as file:
+        file.seek(reading.start)
+        while raw := file.readline(LONGEST):
+            begin, end = reading.read_to, reading.read_to + len(raw)
+            if len(raw) == LONGEST and not raw.endswith(b"\n"):
+                reading.read_to = _after_line(file)
+                reading.skipped["line that is too long"] += 1
+                continue
+            is_last = not raw.endswith(b"\n")
+            value = parsed(raw)
+            if value is None and is_last and raw.strip(b"\0 \t\r\n"):
+                reading.skipped["torn last line"] += 1
+                return
+            reading.read_to = end
+            if isinstance(value, dict):
+                yield Line(value, begin, end)
+            elif raw.strip(b"\0 \t\r\n"):
+                reading.skipped[_TORN if value is None else "line of an unknown kind"] += 1
+
+
+def first_line(path: Path) -> dict[str, Any]:
+    """The object in the first line of a file; empty if there is none."""
+    with path.open("rb") as file:
+        value = parsed(file.readline(LONGEST))
+    return value if isinstance(value, dict) else {}
+
+
+def json_file(path: Path, reading: Reading) -> Any:
+    """The value of a file that is one JSON value, and not too long; None if there is none, which is counted."""
+    with path.open("rb") as file:
+        raw = file.read(LONGEST + 1)
+    value = parsed(raw) if len(raw) <= LONGEST else None
+    if value is None:
+        reading.skipped["file that is no JSON" if len(raw) <= LONGEST else "file that is too long"] += 1
+    return value
+
+
+def _after_line(file: IO[bytes]) -> int:
+    """Read to the end of the line; the place after it."""
+    while (raw := file.readline(_CHUNK)) and not raw.endswith(b"\n"):
+        pass
+    return file.tell()
+
+
+def parsed(raw: bytes | str) -> Any:
+    """The JSON value, or None if it is none. Bytes that are not UTF-8 become U+FFFD."""
+    try:
+        text = raw if isinstance(raw, str) else _decoded(raw)
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _decoded(raw: bytes) -> str:
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16", "replace")
+    return raw.decode("utf-8", "replace").lstrip("\ufeff\0").rstrip("\0")
+
+
+def json_list(stream: IO[bytes], reading: Reading) -> Iterator[Any]:
+    """The elements of a file that is one JSON list, one after the other, without holding them all. A file that is one
+    object is a list of one. If the file breaks off, or is no JSON from somewhere on, what comes before it is given."""
+    text = _Text(stream)
+    first = text.next()
+    if first != "[":
+        if (value := text.value()) is not _NOTHING:
+            yield value
+        elif first:
+            reading.skipped["file that is no JSON"] += 1
+        return
+    text.take()
+    while (sign := text.next()) != "]":
+        if sign == ",":
+            text.take()
+        elif (value := text.value()) is not _NOTHING:
+            yield value
+        else:
+            reading.skipped["rest of a file that is no JSON" if sign else "end of a file that breaks off"] += 1
+            return
+
+
+_NOTHING: Final = object()
+
+
+class _Text:
+    """The text of a stream from the place that is read next."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        raw = stream.read(_CHUNK)
+        self._is_over = not raw
+        encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._held = self._decoder.decode(raw)
+        self._place = 0
+
+    def next(self) -> str:
+        """The next character that is no white space, which is read next; empty at the end."""
+        while True:
+            self._place = self._end_of_space()
+            if self._place < len(self._held) or self._is_over:
+                return self._held[self._place : self._place + 1]
+            self._more(_CHUNK)
+
+    def take(self) -> None:
+        """Go on behind a character."""
+        self._place += 1
+
+    def value(self) -> Any:
+        """The JSON value that begins here; `_NOTHING` if there is none, or it is too long."""
+        size = _CHUNK
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._held, self._place)
+            except RecursionError:
+                return _NOTHING
+            except ValueError:
+                value = _NOTHING
+            else:
+                # A number may go on in the next piece.
+                if end < len(self._held) or self._is_over:
+                    self._place = end
+                    return value
+            if self._is_over or len(self._held) - self._place > LONGEST:
+                return _NOTHING
+            self._more(size)
+            size *= 2
+
+    def _end_of_space(self) -> int:
+        found = _SPACE.match(self._held, self._place)
+        return found.end() if found else self._place
+
+    def _more(self, size: int) -> None:
+        raw = self._stream.read(size)
+        self._is_over = not raw
+        self._held = self._held[self._place :] + self._decoder.decode(raw, final=self._is_over)
+        self._place = 0

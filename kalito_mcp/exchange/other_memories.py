@@ -1,0 +1,142 @@
+"""The memories of other memory programs, each as a note: server-memory, mem0 and OpenMemory, claude-mem."""
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from kalito_mcp.exchange.conversation import Home, Note, Reading
+from kalito_mcp.exchange.exports import streams
+from kalito_mcp.exchange.json_files import LONGEST, json_lines, json_list
+from kalito_mcp.exchange.tables import columns, opened, text_or_none
+from kalito_mcp.exchange.texts import count, hash_of, words_of
+
+_GONE: Final = ("deleted", "archived", "paused")
+_MEM0_FILES: Final = ("*memories*.json", "memories_export*.zip", "mem0-export-*.md")
+_BLOCK: Final = re.compile(r"^---\n(?=id:)", re.MULTILINE)
+_OBSERVATION: Final = ("title", "subtitle", "text", "narrative", "facts")
+_SUMMARY: Final = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+# Fixed statements, because a name cannot be a parameter: the row has whatever columns the release wrote.
+_ROWS: Final = {
+    "observations": ("SELECT * FROM observations ORDER BY id", _OBSERVATION),
+    "session_summaries": ("SELECT * FROM session_summaries ORDER BY id", _SUMMARY),
+}
+
+
+class ServerMemory:
+    """`conversation.Source`: the `memory.jsonl` of the reference server. An entity with its relations is a note."""
+
+    name: Final = "server-memory"
+    title: Final = "server-memory"
+    is_appended: Final = False
+
+    def find(self, home: Home) -> Iterable[Path]:
+        named = home.environment.get("MEMORY_FILE_PATH")
+        return (Path(named).expanduser(),) if named else ()
+
+    def within(self, folder: Path) -> Iterable[Path]:
+        return sorted(folder.rglob("memory*.json*"))
+
+    def read(self, reading: Reading) -> Iterator[Note]:
+        told: dict[str, list[str]] = {}
+        kinds: dict[str, str] = {}
+        for line in json_lines(reading):
+            one = line.value
+            name, observations = text_or_none(one.get("name")), one.get("observations")
+            parts = [text_or_none(one.get(part)) for part in ("from", "relationType", "to")]
+            if one.get("type") == "entity" and name is not None and isinstance(observations, list):
+                kinds[name] = text_or_none(one.get("entityType")) or ""
+                told.setdefault(name, []).extend(text for text in observations if isinstance(text, str) and text)
+            elif one.get("type") == "relation" and all(parts):
+                told.setdefault(parts[0] or "", []).append(" ".join(part or "" for part in parts))
+            else:
+                count(reading.skipped, "memory of an unknown kind")
+        for name, texts in told.items():
+            kind = f" ({kinds[name]})" if kinds.get(name) else ""
+            text = words_of("\n".join((f"{name}{kind}", *texts)))
+            yield Note(f"note:server-memory:{hash_of(name)}", "", text)
+
+
+class Mem0:
+    """`conversation.Source`: what mem0 gives for `get_all`, the Markdown that its plugin exports, or the zip of
+    OpenMemory."""
+
+    is_appended: Final = False
+
+    def __init__(self, name: str, title: str) -> None:
+        self.name = name
+        self.title = title
+
+    def find(self, home: Home) -> Iterable[Path]:
+        del home  # an export can be anywhere
+        return ()
+
+    def within(self, folder: Path) -> Iterable[Path]:
+        return sorted(path for pattern in _MEM0_FILES for path in folder.glob(pattern))
+
+    def read(self, reading: Reading) -> Iterator[Note]:
+        if reading.path.suffix == ".md":
+            for one in _blocks(reading):
+                yield from self._note(one, reading)
+            return
+        for _, stream in streams(reading, "memories.json"):
+            for whole in json_list(stream, reading):
+                inside = whole.get("results", whole.get("memories")) if isinstance(whole, dict) else None
+                for one in inside if isinstance(inside, list) else [whole]:
+                    yield from self._note(one, reading)
+
+    def _note(self, one: Any, reading: Reading) -> Iterator[Note]:
+        found = one.get("memory") or one.get("content") or one.get("text") if isinstance(one, dict) else None
+        text = words_of(found) if isinstance(found, str) else ""
+        if not isinstance(one, dict) or not text:
+            count(reading.skipped, "memory of an unknown kind")
+        elif one.get("state") in _GONE:
+            count(reading.skipped, "memory that was switched off or deleted")
+        else:
+            yield Note(f"note:{self.name}:{text_or_none(one.get('id')) or hash_of(text)}", "", text)
+
+
+def _blocks(reading: Reading) -> Iterator[dict[str, str]]:
+    """The memories of a file of Markdown: for each its fields between two lines of dashes, and its text after them. A
+    line of dashes within a text is none of a block, because no id follows it."""
+    with reading.path.open(encoding="utf-8-sig", errors="replace") as file:
+        rest = file.read(LONGEST)
+    starts = [found.start() for found in _BLOCK.finditer(rest)]
+    if rest.strip() and not starts:
+        reading.skipped["file of an unknown kind"] += 1
+    for begin, end in pairwise((*starts, len(rest))):
+        head, _, text = rest[begin:end].removeprefix("---\n").partition("\n---\n")
+        fields = (line.partition(":") for line in head.split("\n"))
+        yield {**{name.strip(): value.strip() for name, _, value in fields}, "memory": text.strip()}
+
+
+class ClaudeMem:
+    """`conversation.Source`: the observations and summaries of claude-mem."""
+
+    name: Final = "claude-mem"
+    title: Final = "claude-mem"
+    is_appended: Final = False
+
+    def find(self, home: Home) -> Iterable[Path]:
+        return self.within(home.of("CLAUDE_MEM_DATA_DIR", ".claude-mem"))
+
+    def within(self, folder: Path) -> Iterable[Path]:
+        return sorted(folder.glob("claude-mem.db"))
+
+    def read(self, reading: Reading) -> Iterator[Note]:
+        with opened(reading.path) as connection:
+            for table, (select, fields) in _ROWS.items():
+                if "id" not in columns(connection, table):
+                    count(reading.skipped, "database of an unknown kind")
+                    continue
+                rows = connection.execute(select)
+                rows.row_factory = sqlite3.Row
+                for row in rows:
+                    parts = [text_or_none(row[name]) for name in fields if name in row.keys()]  # noqa: SIM118 - a Row
+                    project = text_or_none(row["project"]) if "project" in row.keys() else None  # noqa: SIM118
+                    text = words_of("\n".join(part for part in parts if part))
+                    if text:
+                        of_project = f"{project}: " if project else ""
+                        yield Note(f"note:claude-mem:{table}:{row['id']}", "", f"{of_project}{text}")

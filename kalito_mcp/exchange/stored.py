@@ -1,0 +1,119 @@
+"""What of a conversation is stored already, so that an import stores each word once.
+
+A message is the same if its client key is; or else if the same side said the same words. A hook may have reported only
+the end of an answer, or all answers to a prompt as one: so what was reported after a prompt is taken out of what the
+source has after it, and the rest is stored.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.exchange.conversation import Turn
+from kalito_mcp.memory import Memory
+from kalito_mcp.safety.redaction import redact
+
+
+@dataclass(slots=True)
+class Stored:
+    """Where a conversation goes, and what of it is stored. Ask for its turns in order: the last prompt counts."""
+
+    memory: Memory | None
+    is_refused: bool = False
+    _keys: set[str] = field(default_factory=set[str])
+    """The client keys of this source."""
+    _others: Counter[bytes] = field(default_factory=Counter[bytes])
+    """How often each other message is stored, by role and words."""
+    _answers: dict[bytes, list[str]] = field(default_factory=dict[bytes, list[str]])
+    """The answers among these, by the prompt before them."""
+    _stored_prompt: bytes = b""
+    _prompt: bytes = b""
+
+    @classmethod
+    async def of(cls, memory: Memory, session: Session, prefix: str) -> "Stored":
+        """What is stored of a session. The client keys of the source begin with `prefix`."""
+        stored = cls(memory)
+        async for turns in memory.stored_turns(session):
+            for turn in turns:
+                is_of_source = turn.client_key is not None and turn.client_key.startswith(prefix)
+                stored.add(turn.role, turn.text, turn.client_key if is_of_source else None)
+        return stored
+
+    def add(self, role: Role, text: str, key: str | None = None) -> None:
+        """A message that is stored, with its client key if it is of the source. In the order of the session."""
+        said = _digest(role, text)
+        if role is Role.USER:
+            self._stored_prompt = said
+        if key is not None:
+            self._keys.add(key)
+            return
+        self._others[said] += 1
+        if role is Role.ASSISTANT:
+            self._answers.setdefault(self._stored_prompt, []).append(text)
+
+    def new_of(self, turn: Turn, key: str) -> str:
+        """The words of a turn that are not stored yet; empty if all are. They count as stored from now on."""
+        if not self._others:
+            is_new = key not in self._keys
+            self._keys.add(key)
+            return turn.text if is_new else ""
+        text = redact(turn.text).text
+        said = _digest(turn.role, text)
+        if turn.role is Role.USER:
+            self._prompt = said
+        if key in self._keys:
+            return ""
+        if self._others[said] > 0:
+            self._others[said] -= 1
+            self._forget_answer(text)
+            return ""
+        rest = self._without_answer(text) if turn.role is Role.ASSISTANT else turn.text
+        if rest:
+            self._keys.add(key)
+        return turn.text if rest == text else rest
+
+    def _forget_answer(self, text: str) -> None:
+        words = text.split()
+        for answers in (*self._near(), *self._answers.values()):
+            for place, answer in enumerate(answers):
+                if answer.split() == words:
+                    del answers[place]
+                    return
+
+    def _near(self) -> list[list[str]]:
+        """The answers to the last prompt; all, if the source begins after it."""
+        return [self._answers.get(self._prompt, [])] if self._prompt else list(self._answers.values())
+
+    def _without_answer(self, text: str) -> str:
+        """The text without an answer that is stored; empty if all of the text is in one."""
+        for answers in self._near():
+            for place, answer in enumerate(answers):
+                rest = _cut(text, answer.strip(), "\n\n")
+                if rest is not None:
+                    self._others[_digest(Role.ASSISTANT, answer)] -= 1
+                    del answers[place]
+                    return rest
+                # Without the prompt it could be another answer with the same words in it.
+                left = _cut(" ".join(answer.split()), " ".join(text.split()), " ") if self._prompt else None
+                if left is not None:
+                    self._others[_digest(Role.ASSISTANT, answer)] -= 1
+                    answers[place] = left
+                    return ""
+        return text
+
+
+def _cut(text: str, part: str, between: str) -> str | None:
+    """The text without the first place where the part stands between these marks, or at an end; None if it has none."""
+    if not part:
+        return None
+    begin = f"{between}{text}{between}".find(f"{between}{part}{between}")
+    if begin < 0:
+        return None
+    before, after = text[:begin].strip(), text[begin + len(part) :].strip()
+    return between.join(one for one in (before, after) if one)
+
+
+def _digest(role: Role, text: str) -> bytes:
+    return blake2b(f"{role}\0{' '.join(text.split())}".encode("utf-8", "surrogatepass"), digest_size=16).digest()

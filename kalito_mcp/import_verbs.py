@@ -1,0 +1,48 @@
+"""The verbs of `Memory` for imports: what is stored of a session, and how far a file was read."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final
+
+from kalito_mcp.domain.imports import FileRead, StoredTurn
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.ports.store import ReadView
+from kalito_mcp.record_verbs import RecordVerbs
+
+_TURNS_AT_ONCE: Final = 1_000
+
+
+class ImportVerbs(RecordVerbs):
+    """The part of `Memory` that imports work with."""
+
+    async def session(self, session_id: str) -> Session | None:
+        """The session of this id, of any agent and project; None if there is none."""
+
+        async def read(view: ReadView) -> Session | None:
+            return await view.sessions.get(Scope(self._owner, session=session_id))
+
+        return await self._store.trip(read)
+
+    async def stored_turns(self, session: Session) -> AsyncIterator[Sequence[StoredTurn]]:
+        """The messages of a session, forgotten ones with their text, in order and up to 1,000 at once."""
+        after_seq = 0
+
+        async def read(view: ReadView) -> Sequence[StoredTurn]:
+            return await view.imports.turns(session, after_seq=after_seq, limit=_TURNS_AT_ONCE)
+
+        while turns := await self._store.trip(read):
+            yield turns
+            after_seq = turns[-1].seq
+
+    async def files_read(self, source: str) -> Mapping[str, FileRead]:
+        """The files of a source that were imported, by place."""
+
+        async def read(view: ReadView) -> Sequence[FileRead]:
+            return await view.imports.files(Scope(self._owner), source)
+
+        return {file.place: file for file in await self._store.trip(read)}
+
+    async def keep_file_read(self, file: FileRead) -> None:
+        """Store how far a file was read. The next import goes on from there."""
+        async with self._store.write() as transaction:
+            await transaction.imports.keep(Scope(self._owner), file, now_ms=self.clock.now_ms())

@@ -1,0 +1,26 @@
+"""How far the files of other programs were imported, and what of their sessions is stored."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kalito_mcp.domain.imports import FileRead, StoredTurn
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
+
+
+class ImportReader(Protocol):
+    """Reads of one consistent view."""
+
+    async def files(self, scope: Scope, source: str) -> Sequence[FileRead]:
+        """The files of a source that the owner imported, by place."""
+
+    async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
+        """At most `limit` messages of the session after `after_seq`, in order. Forgotten ones have their text, because
+        they must be recognised. Erased ones are not among them."""
+
+
+class ImportWriter(ImportReader, Protocol):
+    """Writes, inside one transaction."""
+
+    async def keep(self, scope: Scope, file: FileRead, *, now_ms: int) -> None:
+        """Store how far a file was read, in place of what was stored of it."""

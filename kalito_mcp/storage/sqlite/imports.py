@@ -1,0 +1,56 @@
+"""How far files were imported, and the stored messages that an import compares."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kalito_mcp.domain.imports import FileRead, StoredTurn
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.queries import Queries
+
+SELECT_IMPORTS: Final = """
+SELECT source, place, size, modified_ns, read_to, fingerprint FROM imports
+WHERE owner = :owner AND source = :source ORDER BY place
+"""
+UPSERT_IMPORT: Final = """
+INSERT INTO imports (owner, source, place, size, modified_ns, read_to, fingerprint, imported_at)
+VALUES (:owner, :source, :place, :size, :modified_ns, :read_to, :fingerprint, :now_ms)
+ON CONFLICT (owner, source, place) DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns,
+    read_to = excluded.read_to, fingerprint = excluded.fingerprint, imported_at = excluded.imported_at
+"""
+SELECT_STORED_TURNS: Final = """
+SELECT seq, client_key, role, text FROM records
+WHERE session_key = :session_key AND type = 'message' AND seq > :after_seq ORDER BY seq LIMIT :limit
+"""
+
+
+class ImportQueries(Queries):
+    """`ports.imports.ImportReader`."""
+
+    async def files(self, scope: Scope, source: str) -> Sequence[FileRead]:
+        return [FileRead(*row) for row in await self._all(SELECT_IMPORTS, owner=scope.owner, source=source)]
+
+    async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
+        asked = {"session_key": session.key, "after_seq": after_seq, "limit": limit}
+        found = await self._all(SELECT_STORED_TURNS, **asked)
+        with intact_rows():
+            return [StoredTurn(seq, client_key, Role(role), text) for seq, client_key, role, text in found]
+
+
+class ImportStatements(ImportQueries):
+    """`ports.imports.ImportWriter`."""
+
+    async def keep(self, scope: Scope, file: FileRead, *, now_ms: int) -> None:
+        await self._all(
+            UPSERT_IMPORT,
+            owner=scope.owner,
+            source=file.source,
+            place=file.place,
+            size=file.size,
+            modified_ns=file.modified_ns,
+            read_to=file.read_to,
+            fingerprint=file.fingerprint,
+            now_ms=now_ms,
+        )

@@ -1,0 +1,274 @@
+"""`kalito-mcp import`: what it finds, says and stores, once."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kalito_mcp.cli.importing import ProgressLine
+from kalito_mcp.domain.finalizing import FinalizeOptions
+from kalito_mcp.domain.imports import StoredTurn
+from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.wiring import open_memory
+from tests.cli.conftest import Invoke, Terminal
+from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, lines
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder with two transcripts of Claude Code."""
+    folder = tmp_path / "home"
+    for session, topic in ((SESSION, "ferry"), (OTHER_SESSION, "lighthouse")):
+        told = Transcript(session, cwd=str(tmp_path / "harbour"))
+        told.user(f"Where is the {topic}?")
+        told.assistant(f"The {topic} is at pier 4.")
+        told.write(folder / ".claude" / "projects" / "-home-ann-harbour")
+    return folder
+
+
+def stored(database: Path, session_id: str = SESSION) -> list[StoredTurn]:
+    """The messages of a session."""
+
+    async def look() -> list[StoredTurn]:
+        async with open_memory(database) as memory:
+            session = await memory.session(session_id)
+            return [] if session is None else [turn async for turns in memory.stored_turns(session) for turn in turns]
+
+    return anyio.run(look)
+
+
+def test_all_that_is_found_is_imported_after_it_is_named(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    done = invoke("import", "--database", str(database), HOME=str(home))
+    assert done.code == 0
+    assert done.out.splitlines() == ["Claude Code: 2 files, 0.0 MB", "imported 4 messages in 2 sessions"]
+    assert [(turn.role, turn.text) for turn in stored(database)] == [
+        (Role.USER, "Where is the ferry?"),
+        (Role.ASSISTANT, "The ferry is at pier 4."),
+    ]
+    found = invoke("search", "lighthouse", "--project", str(tmp_path / "harbour"), "--database", str(database))
+    assert "pier 4" in found.out
+
+
+def test_a_second_import_changes_nothing(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    invoke("import", "--database", str(database), HOME=str(home))
+    before = stored(database)
+    again = invoke("import", "--database", str(database), HOME=str(home))
+    assert "imported 0 messages in 0 sessions" in again.out
+    assert "unchanged since the last import: 2 files" in again.out
+    # The same files elsewhere are read again, and recognised.
+    moved = shutil.copytree(home, tmp_path / "moved")
+    third = invoke("import", "--database", str(database), HOME=str(moved))
+    assert "already there: 4 messages" in third.out
+    assert stored(database) == before
+
+
+def test_of_a_file_that_grew_only_what_is_new_is_read(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    invoke("import", "--database", str(database), HOME=str(home))
+    path = next((home / ".claude").rglob(f"{SESSION}.jsonl"))
+    told = Transcript(SESSION)
+    told.user("Where is the ferry?")
+    told.assistant("The ferry is at pier 4.")
+    told.user("And the tram?")
+    more = (told.write(tmp_path)).read_text(encoding="utf-8").splitlines(keepends=True)[-1]
+    with path.open("a", encoding="utf-8") as file:
+        file.write(more)
+    again = invoke("import", "--database", str(database), HOME=str(home))
+    assert "imported 1 message in 1 session" in again.out
+    assert "already there" not in again.out
+    assert [turn.text for turn in stored(database)][2:] == ["And the tram?"]
+
+
+def test_a_dry_run_writes_nothing(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    done = invoke("import", "--dry-run", "--database", str(database), HOME=str(home))
+    assert "found 4 messages in 2 sessions" in done.out
+    assert not database.exists()
+
+
+def test_where_nothing_is_found_it_says_of_what(invoke: Invoke, tmp_path: Path) -> None:
+    done = invoke("import", "claude-code", "--database", str(tmp_path / "memory.db"), HOME=str(tmp_path))
+    assert (done.code, done.out) == (0, "nothing found on this machine of Claude Code\n")
+    wrong = invoke("import", "zeppelin")
+    assert wrong.code == 2
+    assert "'zeppelin' is no source and no file" in wrong.err
+
+
+def test_messages_before_since_are_left_out_and_may_come_later(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    first = invoke("import", "--since", "2026-03-02", "--database", str(database), HOME=str(home))
+    assert "older than --since" in first.out
+    assert stored(database) == []
+    later = invoke("import", "--database", str(database), HOME=str(home))
+    assert "imported 4 messages in 2 sessions" in later.out
+
+
+def test_a_closed_session_and_an_erased_one_are_left_alone(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    invoke("import", "--database", str(database), HOME=str(home))
+
+    async def close_and_erase() -> None:
+        async with open_memory(database) as memory:
+            await memory.finalize_session(SESSION, FinalizeOptions())
+            records = [await memory.record(f"msg_{number}") for number in range(1, 5)]
+            await memory.purge([record.id for record in records if record.session_id == OTHER_SESSION])
+
+    anyio.run(close_and_erase)
+    for path in (home / ".claude").rglob("*.jsonl"):
+        os.utime(path, (1, 1))
+        told = Transcript(path.stem)
+        for text in ("a", "b", "And the tram?"):
+            told.user(text)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(told.write(tmp_path).read_text(encoding="utf-8").splitlines(keepends=True)[-1])
+    again = invoke("import", "--database", str(database), HOME=str(home))
+    assert "imported 0 messages" in again.out
+    assert "left alone: 1 session that you closed here" in again.out
+    assert "left alone: 1 session that you forgot or erased here" in again.out
+
+
+def test_what_was_captured_before_is_not_stored_again(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+
+    async def capture() -> None:
+        async with open_memory(database) as memory:
+            said = [NewMessage(Role.USER, "Where is the ferry?", client_key="hook:1")]
+            await memory.record_messages(SESSION, said)
+
+    anyio.run(capture)
+    done = invoke("import", "--database", str(database), HOME=str(home))
+    assert "imported 3 messages in 2 sessions" in done.out
+    assert "already there: 1 message" in done.out
+    assert next(turn.client_key for turn in stored(database)) == "hook:1"
+
+
+def test_an_edited_message_stays_edited(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    invoke("import", "--database", str(database), HOME=str(home))
+    invoke("edit", "msg_1", "--text", "Where is the new ferry?", "--database", str(database))
+    moved = shutil.copytree(home, tmp_path / "moved")
+    again = invoke("import", "--database", str(database), HOME=str(moved))
+    assert "already there: 4 messages" in again.out
+    assert "Where is the new ferry?" in [
+        turn.text for name in (SESSION, OTHER_SESSION) for turn in stored(database, name)
+    ]
+
+
+def test_notes_are_kept_once_and_follow_their_file(invoke: Invoke, tmp_path: Path) -> None:
+    database, path = tmp_path / "memory.db", tmp_path / "harbour" / "AGENTS.md"
+    path.parent.mkdir()
+    for text in ("Run make test in the harbour.", "Run make check in the harbour."):
+        path.write_text(text)
+        done = invoke("import", "instructions", str(path.parent), "--database", str(database))
+        assert "imported 1 note" in done.out
+    found = invoke("search", "harbour", "--database", str(database))
+    assert "make check" in found.out
+    assert "make test" not in found.out
+
+
+def test_nothing_is_imported_into_an_ignored_project(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database, config = tmp_path / "memory.db", tmp_path / "config.toml"
+    config.write_text(f"[projects]\nignored = ['{tmp_path / 'harbour'}']\n")
+    done = invoke("import", "--database", str(database), "--config", str(config), HOME=str(home))
+    assert "imported 0 messages" in done.out
+    assert "4  message in a project where nothing is remembered" in done.out
+    # The files were not read to their end: once the project is remembered again, they are.
+    assert "imported 4 messages" in invoke("import", "--database", str(database), HOME=str(home)).out
+
+
+def test_a_message_that_cannot_be_stored_does_not_stop_the_rest(invoke: Invoke, tmp_path: Path) -> None:
+    told = Transcript(SESSION)
+    for text in ("One", "x" * 600_000, "two " * 300, "Three"):
+        told.user(text)
+    told.write(tmp_path)
+    config = tmp_path / "config.toml"
+    config.write_text("[limits]\nmax_text_bytes = 1000\n")
+    database = tmp_path / "memory.db"
+    done = invoke("import", "claude-code", str(tmp_path), "--database", str(database), "--config", str(config))
+    assert "message that is empty or too long" in done.out
+    assert "message that cannot be stored" in done.out
+    assert [turn.text for turn in stored(database)] == ["One", "Three"]
+
+
+def test_a_file_that_cannot_be_read_is_named(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    path.write_bytes(b"PK no zip")
+    done = invoke("import", "chatgpt", str(path), "--database", str(tmp_path / "memory.db"))
+    assert done.code == 0
+    assert f"could not be read: {path}" in done.out
+
+
+def test_what_was_erased_or_forgotten_does_not_come_back(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    invoke("import", "--database", str(database), HOME=str(home))
+    invoke("purge", "msg_1", "--yes", "--database", str(database))
+    invoke("forget", "msg_4", "--database", str(database))
+    moved = shutil.copytree(home, tmp_path / "moved")
+    again = invoke("import", "--database", str(database), HOME=str(moved))
+    assert "imported 0 messages" in again.out
+    assert "already there: 3 messages" in again.out
+    assert "1  message that was erased here" in again.out
+
+
+def test_a_rewritten_transcript_is_read_from_its_beginning(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    invoke("import", "--database", str(database), HOME=str(home))
+    path = next((home / ".claude").rglob(f"{SESSION}.jsonl"))
+    told = Transcript(SESSION, cwd=str(tmp_path / "harbour"))
+    told.user("Another beginning, which is quite a lot longer than it was before. " * 30, uuid="u-1")
+    told.write(path.parent)
+    again = invoke("import", "--database", str(database), HOME=str(home))
+    assert "imported 1 message in 1 session" in again.out
+    assert len(stored(database)) == 3
+
+
+@pytest.mark.parametrize("session_id", ["x" * 300, "sk-ant-api03-" + "aB3" * 30, " ", "a\nb", "\ud800"])
+def test_a_session_with_an_id_that_cannot_be_used_gets_another(invoke: Invoke, tmp_path: Path, session_id: str) -> None:
+    told = Transcript(session_id)
+    told.user("Where?")
+    database, path = tmp_path / "memory.db", lines(tmp_path / "a.jsonl", told.records)
+    done = invoke("import", "claude-code", str(path), "--database", str(database))
+    assert "imported 1 message in 1 session" in done.out
+    os.utime(path, (1, 1))
+    assert "imported 0 messages" in invoke("import", "claude-code", str(path), "--database", str(database)).out
+
+
+def test_many_and_long_messages_are_recorded_in_batches(invoke: Invoke, tmp_path: Path) -> None:
+    told = Transcript()
+    for number in range(1_100):
+        told.user(f"boat {number}" if number % 100 else f"boat {number} {'long ' * 80_000}")
+    database = tmp_path / "memory.db"
+    done = invoke("import", "claude-code", str(told.write(tmp_path)), "--database", str(database))
+    assert "imported 1100 messages in 1 session" in done.out.replace(",", "")
+    assert [turn.seq for turn in stored(database)] == list(range(1, 1_101))
+
+
+def test_a_note_that_was_erased_stays_erased(invoke: Invoke, tmp_path: Path) -> None:
+    database, path = tmp_path / "memory.db", tmp_path / "memories.json"
+    path.write_text('[{"id": "1", "memory": "Ann likes oolong tea"}, {"id": "2", "memory": ""}]')
+    first = invoke("import", "mem0", str(path), "--database", str(database))
+    assert "imported 1 note" in first.out
+    found = invoke("search", "oolong", "--json", "--database", str(database))
+    invoke("purge", json.loads(found.out.splitlines()[0])["record_id"], "--yes", "--database", str(database))
+    os.utime(path, (1, 1))
+    again = invoke("import", "mem0", str(path), "--database", str(database))
+    assert "1  text that was erased or is ignored here" in again.out
+    assert "nothing found" in invoke("search", "oolong", "--database", str(database)).out
+
+
+def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    line = ProgressLine(1_000)
+    line(500, 20)
+    line(501, 21)  # too soon to be drawn again
+    line.clear()
+    assert " 50%  20 messages  " in shown.getvalue()
+    assert " s left" in shown.getvalue()
+    assert "21 messages" not in shown.getvalue()
+    assert shown.getvalue().endswith("\r")

@@ -1,0 +1,41 @@
+"""`ports.imports`: how far files were imported, and the stored messages that an import compares."""
+
+import pytest
+
+from kalito_mcp.domain.imports import FileRead, StoredTurn
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.ports.store import Store
+from tests import drafts
+from tests.scripted import START_MS
+
+pytestmark = pytest.mark.anyio
+OWNER = Scope()
+READ = FileRead("claude-code", "/t/a.jsonl", size=10, modified_ns=7, read_to=9, fingerprint="f")
+LATER = FileRead("claude-code", "/t/a.jsonl", size=20, modified_ns=8, read_to=20, fingerprint="g")
+OTHER = FileRead("codex", "/t/a.jsonl", size=1, modified_ns=1, read_to=1, fingerprint="h")
+
+
+async def test_a_file_is_kept_as_it_was_read_last_for_its_owner_and_source(store: Store) -> None:
+    async with store.write() as transaction:
+        for file in (READ, LATER, OTHER):
+            await transaction.imports.keep(OWNER, file, now_ms=START_MS)
+        assert await transaction.imports.files(OWNER, "claude-code") == [LATER]
+    async with store.read() as view:
+        assert await view.imports.files(OWNER, "codex") == [OTHER]
+        assert await view.imports.files(Scope("somebody else"), "codex") == []
+
+
+async def test_the_messages_of_a_session_are_read_in_order_and_in_pieces(store: Store) -> None:
+    async with store.write() as transaction:
+        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        other = await transaction.sessions.ensure(Scope(session="other"), now_ms=START_MS)
+        batch = [
+            drafts.message(text, client_key=key) for text, key in (("one", "a:1"), ("two", None), ("three", "a:3"))
+        ]
+        await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
+        await transaction.conversations.append_messages(other, [drafts.message("elsewhere")], now_ms=START_MS)
+    async with store.read() as view:
+        first = await view.imports.turns(session, after_seq=0, limit=2)
+        assert first == [StoredTurn(1, "a:1", Role.USER, "one"), StoredTurn(2, None, Role.USER, "two")]
+        assert await view.imports.turns(session, after_seq=2, limit=2) == [StoredTurn(3, "a:3", Role.USER, "three")]

@@ -1,0 +1,183 @@
+"""Transcripts of Claude Code: branches, blocks, side chains, and what hosts put between the words."""
+
+import json
+from pathlib import Path
+
+from kalito_mcp.exchange.claude_code import ClaudeCode
+from kalito_mcp.exchange.conversation import Conversation, Reading
+from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, read, said
+
+SOURCE = ClaudeCode()
+
+
+def test_prompts_and_replies_are_read_with_their_ids_times_and_folder(tmp_path: Path) -> None:
+    told = Transcript()
+    prompt = told.user("Where is the ferry?")
+    told.add("assistant", [{"type": "thinking", "thinking": "hm"}], message_id="m1")
+    reply = told.add("assistant", [{"type": "text", "text": "At pier 4."}], message_id="m1")
+    told.add("assistant", [{"type": "tool_use", "name": "Bash", "input": {}}], message_id="m1")
+    told.user([{"type": "tool_result", "content": "pier 4"}])
+    reading = Reading(told.write(tmp_path))
+    [conversation] = SOURCE.read(reading)
+    assert isinstance(conversation, Conversation)
+    assert (conversation.session_id, conversation.folder) == (SESSION, "/home/ann/harbour")
+    turns = list(conversation.turns)
+    assert [(turn.role, turn.text, turn.key) for turn in turns] == [
+        ("user", "Where is the ferry?", prompt),
+        ("assistant", "At pier 4.", reply),
+    ]
+    assert turns[0].at == 1772359200000
+    assert reading.skipped == {"thinking": 1, "tool call or output": 2}
+    assert reading.read_to == reading.path.stat().st_size
+
+
+def test_blocks_of_one_message_become_one_turn(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user("List the boats")
+    told.assistant("First the Aurora.", message_id="m1")
+    told.user([{"type": "tool_result", "content": "out"}])
+    told.assistant("Then the Borealis.", message_id="m1")
+    told.assistant("Done.", message_id="m2")
+    assert said(SOURCE, told.write(tmp_path)) == [
+        ("user", "List the boats"),
+        ("assistant", "First the Aurora.\n\nThen the Borealis."),
+        ("assistant", "Done."),
+    ]
+
+
+def test_of_two_branches_the_newest_is_read(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user("Plan the trip")
+    fork = told.assistant("To Oslo or Bergen?")
+    told.user("Oslo")
+    told.assistant("Oslo it is.")
+    told.last = fork
+    told.user("Bergen")
+    told.assistant("Bergen it is.")
+    path = told.write(tmp_path)
+    assert [text for _, text in said(SOURCE, path)] == [
+        "Plan the trip",
+        "To Oslo or Bergen?",
+        "Bergen",
+        "Bergen it is.",
+    ]
+    _, reading = read(SOURCE, path)
+    assert reading.skipped["another branch"] == 2
+
+
+def test_calls_at_the_same_time_are_no_branches(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user("Look at both")
+    first = told.add("assistant", [{"type": "tool_use", "name": "A", "input": {}}], message_id="m1")
+    second = told.add("assistant", [{"type": "text", "text": "Looking."}], message_id="m1", parentUuid=first)
+    told.user([{"type": "tool_result", "content": "b"}], parentUuid=second)
+    told.user([{"type": "tool_result", "content": "a"}], parentUuid=first)
+    told.assistant("Both are fine.", message_id="m2")
+    assert [text for _, text in said(SOURCE, told.write(tmp_path))] == ["Look at both", "Looking.", "Both are fine."]
+
+
+def test_what_was_said_before_the_host_compacted_is_read(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user("Remember pier 4")
+    before = told.assistant("I will.")
+    told.add("system", "Conversation compacted", parentUuid=None, logicalParentUuid=before, subtype="compact_boundary")
+    told.user("This session is being continued...", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    told.user("Which pier?")
+    assert [text for _, text in said(SOURCE, told.write(tmp_path))] == ["Remember pier 4", "I will.", "Which pier?"]
+
+
+def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user("<system-reminder>todo list</system-reminder>Where is it?<system-reminder>more</system-reminder>")
+    told.user(
+        "CRITICAL INSTRUCTION: answer the user's current message. ...\n<kalito-memory a1>\nold\n</kalito-memory a1>\n"
+        "No room for: 2 pins.\nAnd when?"
+    )
+    told.user("<command-name>/compact</command-name><command-args></command-args>")
+    told.user(
+        "<command-message>review</command-message><command-name>/review</command-name>"
+        "<command-args>pier 4</command-args>"
+    )
+    told.user("<local-command-stdout>ok</local-command-stdout>")
+    told.user("Caveat: only for you", isMeta=True)
+    told.user("<system-reminder>alone</system-reminder>")
+    told.user("<system-reminder> is not closed")
+    told.records.append(
+        {
+            "type": "attachment",
+            "uuid": "q",
+            "parentUuid": told.last,
+            "attachment": {"type": "queued_command", "prompt": "and quickly"},
+        }
+    )
+    assert [text for _, text in said(SOURCE, told.write(tmp_path))] == [
+        "Where is it?",
+        "And when?",
+        "/review pier 4",
+        "<system-reminder> is not closed",
+        "and quickly",
+    ]
+
+
+def test_sub_agents_and_copies_of_other_sessions_are_left_out(tmp_path: Path) -> None:
+    other = Transcript(OTHER_SESSION)
+    other.user("Said there")
+    other.write(tmp_path)
+    told = Transcript()
+    told.user("Said there", sessionId=OTHER_SESSION)
+    told.user("Do this for me", isSidechain=True)
+    told.user("Said here")
+    told.write(tmp_path)
+    lone = tmp_path / SESSION / "subagents"
+    lone.mkdir(parents=True)
+    (lone / "agent-1.jsonl").write_text("{}\n")
+    paths = list(SOURCE.within(tmp_path))
+    assert [path.stem for path in paths] == [SESSION, OTHER_SESSION]
+    found, reading = read(SOURCE, paths[0])
+    assert [turn.text for turn in found[SESSION]] == ["Said here"]
+    assert reading.skipped == {"copy of a message of another session": 1, "sub-agent": 1}
+
+
+def test_a_torn_last_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user("One")
+    told.assistant("Two")
+    path = told.write(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    found, reading = read(SOURCE, path)
+    assert [turn.text for turn in found[SESSION]] == ["One"]
+    assert reading.skipped == {"torn last line": 1}
+    path.write_bytes(whole)
+    found, again = read(SOURCE, path, reading.read_to)
+    assert [turn.text for turn in found[SESSION]] == ["Two"]
+    assert again.read_to == len(whole)
+
+
+def test_broken_lines_do_not_stop_the_rest(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user("One")
+    told.user("Two")
+    good = [json.dumps(record).encode() for record in told.records]
+    broken = [
+        b"{",
+        b"[1]",
+        b"\xff\xfe\x00",
+        b"",
+        b'{"type": ["user"], "uuid": {}}',
+        b'{"type": "user", "message": 7}',
+        b'{"type": "user", "message": {"content": {"a": 1}}}',
+        b"[" * 100_000,
+        b"9" * 5_000,
+    ]
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join([good[0], *broken, good[1]]) + b"\n")
+    assert [text for _, text in said(SOURCE, path)] == ["One", "Two"]
+
+
+def test_a_cycle_of_records_ends(tmp_path: Path) -> None:
+    told = Transcript()
+    first = told.user("One", parentUuid="00000001-0000-4000-8000-7f3a1c2b4d55")
+    told.user("Two", parentUuid=first)
+    told.user("Itself", parentUuid="00000002-0000-4000-8000-7f3a1c2b4d55")
+    assert [text for _, text in said(SOURCE, told.write(tmp_path))] == ["One", "Two", "Itself"]

@@ -1,0 +1,59 @@
+"""Lists and lines of JSON are read piece by piece, as if they had been read at once."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kalito_mcp.exchange import json_files
+from kalito_mcp.exchange.conversation import Reading, moment
+from kalito_mcp.exchange.json_files import json_lines, json_list
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(VALUES, max_size=5), chunk=st.integers(1, 9), indent=st.sampled_from([None, 2]))
+def test_a_list_is_the_same_in_pieces_of_any_size(
+    monkeypatch: pytest.MonkeyPatch, values: list[Any], chunk: int, indent: int | None
+) -> None:
+    monkeypatch.setattr(json_files, "_CHUNK", chunk)
+    reading = Reading(Path("x"))
+    raw = json.dumps(values, ensure_ascii=False, indent=indent).encode("utf-8", "replace")
+    assert list(json_list(io.BytesIO(raw), reading)) == json.loads(raw)
+    assert not reading.skipped
+
+
+def test_a_line_that_is_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(json_files, "LONGEST", 100)
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1}\n' + json.dumps({"b": "x" * 1_000}) + '\n{"c": 3}\n')
+    reading = Reading(path)
+    assert [line.value for line in json_lines(reading)] == [{"a": 1}, {"c": 3}]
+    assert reading.skipped == {"line that is too long": 1}
+    assert reading.read_to == path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2026-03-01T10:00:00Z", 1_772_359_200_000),
+        ("2026-03-01T12:00:00+02:00", 1_772_359_200_000),
+        ("2026-03-01T10:00:00", 1_772_359_200_000),
+        (1_772_359_200, 1_772_359_200_000),
+        (1_772_359_200.5, 1_772_359_200_500),
+        (1_772_359_200_000, 1_772_359_200_000),
+        ("1772359200", 1_772_359_200_000),
+        *((value, None) for value in (None, "", "soon", True, 0, float("nan"), float("inf"), 10**30, [], {}, "1e999")),
+    ],
+)
+def test_moments_of_every_form_are_milliseconds(value: Any, expected: int | None) -> None:
+    assert moment(value) == expected

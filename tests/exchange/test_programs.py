@@ -1,0 +1,284 @@
+"""Codex, Gemini CLI, Copilot CLI, Cursor, Cline, Roo Code, OpenCode and Goose: what was said is read, nothing else."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kalito_mcp.exchange.conversation import Conversation, Home, Reading
+from kalito_mcp.exchange.sources import SOURCES
+from tests.exchange.files import lines, read
+
+ASKED, ANSWERED = "Where is the ferry?", "At pier 4."
+AT = "2026-03-01T10:00:00Z"
+
+
+def database(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+    return path
+
+
+def rollout(folder: Path, *records: dict[str, Any], **meta: Any) -> Path:
+    head = {"timestamp": AT, "type": "session_meta", "payload": {"id": "s1", "cwd": "/home/ann/harbour", **meta}}
+    return lines(folder / "2026/03/01/rollout-2026-03-01T10-00-00-s1.jsonl", [head, *records])
+
+
+def item(role: str, text: str, kind: str = "input_text", at: str = AT) -> dict[str, Any]:
+    payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    return {"timestamp": at, "type": "response_item", "payload": payload}
+
+
+def test_codex_leaves_out_what_the_host_wrote_and_events_that_repeat(tmp_path: Path) -> None:
+    path = rollout(
+        tmp_path,
+        item("developer", "rules"),
+        item("user", "# AGENTS.md instructions for /work\n..."),
+        item("user", "<environment_context>x</environment_context>"),
+        item("user", ASKED),
+        {"timestamp": AT, "type": "event_msg", "payload": {"type": "user_message", "message": ASKED}},
+        {"timestamp": AT, "type": "response_item", "payload": {"type": "reasoning", "summary": []}},
+        {"timestamp": AT, "type": "response_item", "payload": {"type": "function_call", "name": "shell"}},
+        item("assistant", ANSWERED, "output_text"),
+        {"timestamp": AT, "type": "compacted", "payload": {"message": "summary"}},
+    )
+    source = SOURCES["codex"]
+    assert list(source.within(tmp_path)) == [path]
+    found, reading = read(source, path)
+    assert [(turn.role, turn.text) for turn in found["s1"]] == [("user", ASKED), ("assistant", ANSWERED)]
+    assert reading.skipped["thinking"] == 1
+    grown = reading.read_to
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(item("user", "And the tram?", at="2026-03-01T10:05:00Z")) + "\n")
+    reading = Reading(path, grown)
+    [conversation] = source.read(reading)
+    assert isinstance(conversation, Conversation)
+    assert (conversation.session_id, conversation.folder) == ("s1", "/home/ann/harbour")
+    assert [turn.text for turn in conversation.turns] == ["And the tram?"]
+
+
+def test_what_is_no_message_any_more_is_counted(tmp_path: Path) -> None:
+    broken = [
+        {"timestamp": AT, "type": "response_item", "payload": [None]},
+        {"timestamp": AT, "type": "response_item", "payload": {"type": "message", "content": [{"text": ASKED}]}},
+    ]
+    found, reading = read(SOURCES["codex"], rollout(tmp_path, *broken, item("user", ASKED)))
+    assert [turn.text for turn in found["s1"]] == [ASKED]
+    assert reading.skipped["message of an unknown kind"] == 2
+
+    path = lines(tmp_path / "session-1.jsonl", [{"sessionId": "g1"}, {"id": "m1", "content": ASKED}])
+    found, reading = read(SOURCES["gemini"], path)
+    assert (found["g1"], reading.skipped) == ([], {"record that is no message": 1})
+
+
+def test_codex_leaves_out_sub_agents(tmp_path: Path) -> None:
+    found, reading = read(SOURCES["codex"], rollout(tmp_path, item("user", ASKED), source={"subagent": "review"}))
+    assert found == {}
+    assert reading.skipped["sub-agent"] == 1
+
+
+def test_codex_of_the_first_releases_is_read(tmp_path: Path) -> None:
+    head = {"id": "old", "timestamp": AT, "instructions": None}
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ASKED}]}
+    found, _ = read(SOURCES["codex"], lines(tmp_path / "rollout-old.jsonl", [head, {"record_type": "state"}, message]))
+    assert [turn.text for turn in found["old"]] == [ASKED]
+
+
+HOOKS = "<hook_context>&lt;kalito-memory 1a&gt;\n- remembered\n&lt;/kalito-memory 1a&gt;</hook_context>"
+
+
+def test_gemini_replays_changes_and_rewinds(tmp_path: Path) -> None:
+    project = tmp_path / "tmp" / "p1"
+    path = lines(
+        project / "chats" / "session-1.jsonl",
+        [
+            {"sessionId": "g1", "startTime": AT},
+            {"id": "m1", "timestamp": AT, "type": "user", "content": "first try"},
+            {"$rewindTo": "m1"},
+            {
+                "id": "m2",
+                "timestamp": AT,
+                "type": "user",
+                "content": [{"text": f"{HOOKS}\n\n{ASKED}"}, {"text": HOOKS}],
+            },
+            {"id": "m3", "timestamp": AT, "type": "gemini", "content": "At pier"},
+            {"id": "m3", "timestamp": AT, "type": "gemini", "content": ANSWERED, "model": "gemini-3"},
+            {"id": "m4", "timestamp": AT, "type": "info", "content": "saved"},
+            {"$set": {"lastUpdated": AT}},
+        ],
+    )
+    (project / ".project_root").write_text("/home/ann/harbour\n")
+    lines(project / "chats" / "s1" / "session-2.jsonl", [{"sessionId": "sub"}])
+    source = SOURCES["gemini"]
+    assert list(source.within(tmp_path)) == [path]
+    found, _ = read(source, path)
+    assert [(turn.key, turn.text) for turn in found["g1"]] == [("m2", ASKED), ("m3", ANSWERED)]
+    [conversation] = source.read(Reading(path))
+    assert isinstance(conversation, Conversation)
+    assert conversation.folder == "/home/ann/harbour"
+
+
+def test_gemini_reads_whole_sessions_of_older_releases(tmp_path: Path) -> None:
+    whole = {"sessionId": "g2", "messages": [{"id": "m1", "type": "user", "content": ASKED}, None, {"type": []}]}
+    path = tmp_path / "session-old.json"
+    path.write_text(json.dumps(whole))
+    assert [turn.text for turn in read(SOURCES["gemini"], path)[0]["g2"]] == [ASKED]
+
+
+def test_copilot_reads_messages_of_the_main_conversation(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "session-state" / "x" / "events.jsonl",
+        [
+            {"type": "session.start", "data": {"sessionId": "c1", "context": {"cwd": "/home/ann/harbour"}}},
+            {"type": "user.message", "id": "u1", "timestamp": AT, "data": {"content": ASKED}},
+            {"type": "tool.execution_start", "data": {"toolName": "bash"}},
+            {"type": "assistant.message", "id": "a0", "data": {"content": "inner", "parentToolCallId": "t"}},
+            {"type": "assistant.message", "id": "a1", "data": {"content": ""}},
+            {"type": "assistant.message", "id": "a2", "data": {"content": ANSWERED}},
+        ],
+    )
+    found, reading = read(SOURCES["copilot"], path)
+    assert [(turn.key, turn.text) for turn in found["c1"]] == [("u1", ASKED), ("a2", ANSWERED)]
+    assert reading.skipped["sub-agent"] == 1
+
+
+def test_cursor_reads_transcripts_with_equal_messages(tmp_path: Path) -> None:
+    def message(role: str, text: str) -> dict[str, Any]:
+        return {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
+
+    path = lines(
+        tmp_path / "p" / "agent-transcripts" / "k1" / "k1.jsonl",
+        [
+            message("user", f"<user_query>\n{ASKED}\n</user_query>"),
+            message("assistant", "ok"),
+            message("assistant", "ok"),
+        ],
+    )
+    found, _ = read(SOURCES["cursor"], path)
+    assert [turn.text for turn in found["k1"]] == [ASKED, "ok", "ok"]
+    assert len({turn.key for turn in found["k1"]}) == 3
+
+
+def test_the_folder_of_a_transcript_of_cursor_is_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "harbour-lab" / "pier.4").mkdir(parents=True)
+    named = "-".join((*(tmp_path / "harbour-lab").parts[1:], "pier-4")).replace("_", "-")
+    path = lines(tmp_path / named / "agent-transcripts" / "k1.jsonl", [])
+    [conversation] = SOURCES["cursor"].read(Reading(path))
+    assert isinstance(conversation, Conversation)
+    assert conversation.folder == str(tmp_path / "harbour-lab" / "pier.4")
+    (tmp_path / "harbour-lab" / "pier-4").mkdir()
+    [conversation] = SOURCES["cursor"].read(Reading(path))
+    assert isinstance(conversation, Conversation)
+    assert conversation.folder is None
+
+
+def test_cursor_reads_the_database_of_the_editor(tmp_path: Path) -> None:
+    heads = [{"bubbleId": "b1", "type": 1}, {"bubbleId": "b2", "type": 2}, {"bubbleId": "gone"}, None]
+    rows = {
+        "composerData:k2": {"composerId": "k2", "createdAt": 1772359200000, "fullConversationHeadersOnly": heads},
+        "composerData:broken": None,
+        "bubbleId:k2:b1": {"type": 1, "text": ASKED, "workspaceProjectDir": "/home/ann/harbour"},
+        "bubbleId:k2:b2": {"type": 2, "rawText": ANSWERED, "timestamp": 1772359201000},
+    }
+    path = database(tmp_path / "state.vscdb", "CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB)")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executemany(
+            "INSERT INTO cursorDiskKV VALUES (?, ?)", [(key, json.dumps(value)) for key, value in rows.items()]
+        )
+        connection.commit()
+    found, reading = read(SOURCES["cursor"], path)
+    assert [(turn.role, turn.text) for turn in found["k2"]] == [("user", ASKED), ("assistant", ANSWERED)]
+    assert reading.skipped["message that is not there"] == 1
+
+
+@pytest.mark.parametrize("name", ["cline", "roo"])
+def test_the_words_of_the_user_are_taken_out_of_what_the_model_got(tmp_path: Path, name: str) -> None:
+    task = tmp_path / "tasks" / "1772359200000"
+    task.mkdir(parents=True)
+    text = [
+        ("user", f"<task>\n{ASKED}\n</task>\n\n<environment_details>\n# Files\n</environment_details>"),
+        ("assistant", "<thinking>hm</thinking>Looking.\n<read_file><path>a</path></read_file>"),
+        ("user", "[read_file for 'a'] Result:\npier 4"),
+        ("assistant", f"<attempt_completion><result>{ANSWERED}</result></attempt_completion>"),
+    ]
+    history = [{"role": role, "content": [{"type": "text", "text": words}]} for role, words in text]
+    (task / "api_conversation_history.json").write_text(json.dumps(history))
+    (task / "history_item.json").write_text(
+        json.dumps({"id": task.name, "ts": 1772359200000, "workspace": "/home/ann"})
+    )
+    [path] = SOURCES[name].within(tmp_path)
+    found, _ = read(SOURCES[name], path)
+    assert [turn.text for turn in found[task.name]] == [ASKED, "Looking.", ANSWERED]
+
+
+def test_opencode_reads_parts_of_messages_in_order(tmp_path: Path) -> None:
+    path = database(
+        tmp_path / "opencode.db",
+        f"""
+        CREATE TABLE session (id TEXT, directory TEXT, time_created ANY, parent_id TEXT);
+        CREATE TABLE message (id TEXT, session_id TEXT, time_created ANY, data TEXT);
+        CREATE TABLE part (id TEXT, message_id TEXT, data TEXT);
+        INSERT INTO session VALUES ('o1', '/home/ann/harbour', 1, NULL), ('o2', '/home/ann', 2, 'o1');
+        INSERT INTO message VALUES ('m1', 'o1', 1772359200000, '{{"role":"user"}}');
+        INSERT INTO message VALUES ('m2', 'o1', 1772359201000, '{{"role":"assistant","modelID":"sonnet"}}');
+        INSERT INTO message VALUES ('m3', 'o1', 1772359202000, 'torn');
+        INSERT INTO part VALUES ('p1', 'm1', '{{"type":"text","text":"{ASKED}"}}');
+        INSERT INTO part VALUES ('p2', 'm1', '{{"type":"text","text":"file","synthetic":true}}');
+        INSERT INTO part VALUES ('p3', 'm2', '{{"type":"tool","tool":"bash"}}');
+        INSERT INTO part VALUES ('p4', 'm2', '{{"type":"text","text":"{ANSWERED}"}}');
+        INSERT INTO part VALUES ('p5', 'm3', '{{"type":"text","text":"x"}}');
+        """,
+    )
+    found, reading = read(SOURCES["opencode"], path)
+    assert {session: [turn.text for turn in turns] for session, turns in found.items()} == {"o1": [ASKED, ANSWERED]}
+    assert found["o1"][1].model == "sonnet"
+    assert reading.skipped["sub-agent"] == 1
+
+
+def test_goose_reads_its_database_and_its_older_files(tmp_path: Path) -> None:
+    path = database(
+        tmp_path / "sessions.db",
+        f"""
+        CREATE TABLE sessions (id TEXT, working_dir TEXT, created_at TEXT, session_type TEXT);
+        CREATE TABLE messages (id INTEGER, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER);
+        INSERT INTO sessions VALUES ('1', '/home/ann', '{AT}', 'user'), ('2', '/home/ann', '{AT}', 'sub_agent');
+        INSERT INTO messages VALUES (1, '1', 'user', '[{{"type":"text","text":"{ASKED}"}}]', 1772359200);
+        INSERT INTO messages VALUES (2, '1', 'assistant', '[{{"type":"toolRequest"}}]', 1772359201);
+        INSERT INTO messages VALUES (3, '1', 'assistant', '[{{"type":', 1772359202);
+        """,
+    )
+    found, reading = read(SOURCES["goose"], path)
+    assert [turn.text for turn in found["1"]] == [ASKED]
+    assert reading.skipped["content of an unknown kind"] == 1
+    old = lines(
+        tmp_path / "old.jsonl",
+        [
+            {"id": "3", "working_dir": "/w"},
+            {"role": "user", "created": 1, "content": [{"type": "text", "text": ASKED}]},
+        ],
+    )
+    assert [turn.text for turn in read(SOURCES["goose"], old)[0]["3"]] == [ASKED]
+
+
+def test_each_program_is_looked_for_in_its_own_place(tmp_path: Path) -> None:
+    expected = {
+        "claude-code": ".claude/projects/p/s.jsonl",
+        "codex": ".codex/sessions/2026/03/01/rollout-1.jsonl",
+        "gemini": ".gemini/tmp/p/chats/session-1.json",
+        "cursor": ".config/Cursor/User/globalStorage/state.vscdb",
+        "opencode": ".local/share/opencode/opencode.db",
+        "copilot": ".copilot/session-state/s/events.jsonl",
+        "cline": ".config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks/1/api_conversation_history.json",
+        "roo": ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks/1/api_conversation_history.json",
+        "goose": ".local/share/goose/sessions/sessions.db",
+    }
+    for place in expected.values():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).touch()
+    home = Home(tmp_path, {})
+    found = {name: [str(path.relative_to(tmp_path)) for path in source.find(home)] for name, source in SOURCES.items()}
+    assert {name: paths for name, paths in found.items() if paths} == {name: [path] for name, path in expected.items()}
