@@ -1,0 +1,251 @@
+"""`kalito-mcp install`, `uninstall` and `status`: kalito in the configuration of assistants."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kalito_mcp.cli.terminal import ask, tell
+from kalito_mcp.default_places import default_database
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.hosts.files import backup_of
+from kalito_mcp.hosts.known import HOSTS, hosts_named
+from kalito_mcp.hosts.launcher import Found, find_launcher, write_scripts
+from kalito_mcp.hosts.places import Places
+from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
+from kalito_mcp.sources import read_sources
+from kalito_mcp.switch import trace_file
+
+if TYPE_CHECKING:
+    from kalito_mcp.hosts.facts import Host
+
+_WIDEST: Final = 160
+_STARTS_WITHIN_S: Final = 10
+_names = click.argument("names", metavar="[HOST...|all]", nargs=-1)
+_dry_run = click.option("--dry-run", "is_dry_run", is_flag=True, help="Show what would change, and write nothing.")
+_yes = click.option("--yes", "-y", "is_agreed", is_flag=True, help="Do not ask before writing.")
+
+
+@click.command()
+@_names
+@_dry_run
+@_yes
+@click.option("--no-hooks", "has_no_hooks", is_flag=True, help="Only the tools: the assistant has to call them itself.")
+@click.option("--import", "is_imported", is_flag=True, help="Then import what they have kept of earlier conversations.")
+def install(
+    names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool, has_no_hooks: bool, is_imported: bool
+) -> None:
+    """Write kalito into the configuration of assistants.
+
+    Without HOST, into those that are on this machine. It shows each change and asks first. Each file is backed up
+    next to itself, and `kalito-mcp uninstall` undoes it.
+    """
+    places = _here()
+    hosts = _chosen(names, places)
+    found = find_launcher(default_database().parent)
+    if found.files:
+        tell([f"this program is in a cache; hosts will start it by {path}" for path in found.files][:1])
+    if not has_no_hooks and found.launcher.hook is None and any(host.hooks for host in hosts):
+        tell(["without hooks: kalito-hook is not installed next to kalito-mcp"])
+
+    def plan(host: "Host") -> list[Change]:
+        return plan_install(host, places, found.launcher, has_hooks=not has_no_hooks)
+
+    planned = _planned(hosts, plan, places, nothing="is installed already; nothing to change")
+    if planned.changes and is_dry_run:
+        tell(["nothing was written (--dry-run)"])
+    elif planned.changes:
+        if not is_agreed:
+            ask("Write these changes?", undone="nothing was written")
+        _write(planned, found, places)
+        for host in planned.hosts:
+            hints = host.confirm + (() if has_no_hooks or found.launcher.hook is None else host.confirm_hooks)
+            tell([f"{host.name}: {hint}" for hint in hints])
+        tell([f"to undo: kalito-mcp uninstall {' '.join(host.key for host in planned.hosts)}"])
+    if is_imported:
+        from kalito_mcp.cli.importing import import_of  # noqa: PLC0415 - imports every reader
+
+        import_of([host.key for host in hosts], is_dry_run=is_dry_run)
+    planned.end()
+
+
+@click.command()
+@_names
+@_dry_run
+@_yes
+def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> None:
+    """Take kalito out of the configuration of assistants. The memory itself stays.
+
+    Without HOST, out of all that have it. Only what `install` wrote goes. A file that has not changed otherwise becomes
+    what it was, byte for byte.
+    """
+    places = _here()
+    hosts = hosts_named(names) if names else HOSTS
+    staying = [host for host in HOSTS if host not in hosts]
+    planned = _planned(
+        hosts,
+        lambda host: plan_uninstall(host, places, staying=staying),
+        places,
+        nothing="" if not names else "has nothing of kalito",
+    )
+    if not planned.changes:
+        tell(["nothing to take out"] if not names and not planned.faults else [])
+        planned.end()
+        return
+    if is_dry_run:
+        tell(["nothing was written (--dry-run)"])
+        planned.end()
+        return
+    if not is_agreed:
+        ask("Write these changes?", undone="nothing was written")
+    _write(planned, None, places)
+    planned.end()
+
+
+@click.command()
+@_names
+def status(names: tuple[str, ...]) -> None:
+    """Show which assistants kalito is written into, and whether they can start it.
+
+    Without HOST, those that are on this machine. The exit code is 1 if something is broken.
+    """
+    places = _here()
+    is_well = True
+    hosts = hosts_named(names) or [host for host in HOSTS if is_found(host, places) or state_of(host, places).has_entry]
+    for host in hosts:
+        lines, is_right = _status_lines(host, places)
+        is_well = is_well and is_right
+        tell([host.name, *lines])
+    if not hosts:
+        tell([f"no assistant found; known are {', '.join(host.key for host in HOSTS)}"])
+    if not is_well:
+        sys.exit(1)
+
+
+class _Planned:
+    """The changes of each host, and which hosts cannot be changed."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.hosts: list[Host] = []
+        self.faults = 0
+
+    def end(self) -> None:
+        """End the command with 1 if a host could not be changed."""
+        if self.faults:
+            sys.exit(1)
+
+
+def _planned(
+    hosts: Sequence["Host"], plan: Callable[["Host"], list[Change]], places: Places, *, nothing: str
+) -> _Planned:
+    """Work out and show the changes of each host. A host that is refused does not keep the others from theirs."""
+    planned = _Planned()
+    for host in hosts:
+        try:
+            # VS Code and Copilot CLI have one file of hooks.
+            changes = [change for change in plan(host) if change not in planned.changes]
+        except ConfigurationError as refusal:
+            planned.faults += 1
+            click.echo(f"{host.name}: {refusal}", err=True)
+            continue
+        if changes:
+            planned.hosts.append(host)
+            planned.changes += changes
+            tell([host.name])
+            for change in changes:
+                tell(_shown(change, places))
+        elif nothing:
+            tell([f"{host.name} {nothing}"])
+    return planned
+
+
+def _shown(change: Change, places: Places) -> Iterator[str]:
+    from kalito_mcp.safety.redaction import redact  # noqa: PLC0415 - only to show a change
+
+    what = " (new)" if change.before.data is None else " (deleted)" if change.after is None else ""
+    yield f"  {places.shown(change.path)}{what}"
+    for line in change.diff():
+        shown = redact(line).text
+        yield f"    {shown if len(shown) <= _WIDEST else shown[:_WIDEST] + ' ...'}"
+
+
+def _write(planned: _Planned, found: Found | None, places: Places) -> None:
+    if found is not None:
+        write_scripts(found)
+    for change in planned.changes:
+        try:
+            change.make()
+        except ConfigurationError as refusal:
+            planned.faults += 1
+            click.echo(f"{refusal}", err=True)
+            continue
+        backup = backup_of(change.path)
+        told = "restored" if change.is_restored else "deleted" if change.after is None else "wrote"
+        kept = f"; as it was before: {places.shown(backup)}" if backup.exists() else ""
+        tell([f"{told} {places.shown(change.path)}{kept}"])
+
+
+def _chosen(names: tuple[str, ...], places: Places) -> Sequence["Host"]:
+    if names:
+        return hosts_named(names)
+    found = [host for host in HOSTS if is_found(host, places)]
+    missing = [host.key for host in HOSTS if host not in found]
+    tell([f"found: {', '.join(host.name for host in found) or 'no assistant'}"])
+    if missing:
+        tell([f"not found: {', '.join(missing)}"])
+    return found
+
+
+def _status_lines(host: "Host", places: Places) -> tuple[list[str], bool]:
+    state = state_of(host, places)
+    lines = [f"  {fault}" for fault in state.faults]
+    lines.append(f"  found: {'yes' if state.is_found else 'no'}")
+    if not state.has_entry:
+        return [*lines, f"  not installed: kalito-mcp install {host.key}"], not state.faults
+    lines.append(f"  server: {state.command}")
+    fault = _start_fault(state.command or "")
+    lines.append(f"  starts: {fault or 'yes'}")
+    if state.wanted_events:
+        missing = [event for event in state.wanted_events if event not in state.events]
+        hooks = ", ".join(state.events) or f"none: kalito-mcp install {host.key}"
+        lines.append(f"  hooks: {hooks}" + (f"; missing: {', '.join(missing)}" if state.events and missing else ""))
+    gone = [program for program in state.hook_programs if not os.access(program, os.X_OK)]
+    lines += [f"  the hook program {program} is not there; run `kalito-mcp install` again" for program in gone]
+    if state.events:
+        lines.append(f"  last event: {_last_event(host.key) or 'none yet'}")
+    return lines, not state.faults and not gone and fault is None
+
+
+def _last_event(host: str) -> str | None:
+    """When a hook of this host last reached a server of the memory."""
+    database = read_sources(os.environ).checked_database()
+    try:
+        heard_s = trace_file(database, host).stat().st_mtime
+    except OSError:
+        return None
+    return datetime.fromtimestamp(heard_s).astimezone().isoformat(" ", "seconds")
+
+
+def _start_fault(command: str) -> str | None:
+    """Why the program does not start, or None if it does."""
+    if not Path(command).is_absolute():
+        return f"not checked: {command} is not a whole path; `kalito-mcp install` writes one"
+    try:
+        ended = subprocess.run(  # noqa: S603 - the program that the host starts
+            [command, "--version"], capture_output=True, timeout=_STARTS_WITHIN_S, check=False
+        )
+    except FileNotFoundError:
+        return "no, it is not there; run `kalito-mcp install` again"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"no, {error}"
+    return None if ended.returncode == 0 else f"no, it ends with {ended.returncode}"
+
+
+def _here() -> Places:
+    return Places(sys.platform, Path.home(), os.environ)

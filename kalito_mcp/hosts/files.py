@@ -1,0 +1,115 @@
+"""Reads and writes the files of hosts. A write is whole or did not happen, and never undoes what another program wrote.
+
+A symlink stays one: its target is written. Permissions stay, too.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kalito_mcp.errors import ConfigurationError
+
+_BOM: Final = b"\xef\xbb\xbf"
+_BACKUP: Final = ".kalito-backup"
+_PRIVATE: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file holds. `data` is None if there is no file; then `text` is empty."""
+
+    data: bytes | None
+    text: str
+
+    def with_text(self, text: str) -> bytes:
+        """The bytes of another text, with the same byte order mark or none."""
+        return (_BOM if self.data and self.data.startswith(_BOM) else b"") + text.encode()
+
+
+def backup_of(path: Path) -> Path:
+    """Where the file is kept as it was before ours came into it."""
+    return path.with_name(path.name + _BACKUP)
+
+
+def read(path: Path) -> Content:
+    """What the file holds. Raises ConfigurationError if it cannot be read, or is not UTF-8."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise ConfigurationError(f"{path} is a link to a file that does not exist; nothing was written") from None
+        return Content(None, "")
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}; nothing was written") from error
+    try:
+        # Line ends stay as they are: Path.read_text would make them all one.
+        return Content(data, data.removeprefix(_BOM).decode())
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} is not UTF-8 (byte {error.start + 1}); it was left as it is") from error
+
+
+def write(path: Path, data: bytes, *, before: Content, is_backed_up: bool) -> None:
+    """Replace what the file holds, if it still holds `before`. With a backup of `before` first, if there was a file.
+
+    Raises:
+        ConfigurationError: the file cannot be written, or another program has changed it since. It is as it was.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if is_backed_up and before.data is not None:
+            _replace(backup_of(path), before.data, like=target)
+        if read(path).data != before.data:
+            raise ConfigurationError(f"{path} was changed by another program just now; run the command again")
+        _replace(target, data, like=target)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {path}: {error.strerror}; it was left as it is") from error
+
+
+def delete(path: Path, *, before: Content) -> None:
+    """Delete a file that only we wrote into. Raises ConfigurationError like `write`."""
+    try:
+        if read(path).data != before.data:
+            raise ConfigurationError(f"{path} was changed by another program just now; run the command again")
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"cannot delete {path}: {error.strerror}") from error
+
+
+def _replace(target: Path, data: bytes, *, like: Path) -> None:
+    """Write a file next to the target, make it last, and rename it over the target."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # readable by its owner only
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if like.exists():
+            shutil.copymode(like, name)
+            _give_to_owner_of(like, name)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _make_last(target.parent)
+
+
+def _give_to_owner_of(like: Path, name: str) -> None:
+    if hasattr(os, "chown"):  # not on Windows
+        status = like.stat()
+        with contextlib.suppress(OSError):  # only root may give files away
+            os.chown(name, status.st_uid, status.st_gid)
+
+
+def _make_last(folder: Path) -> None:
+    """Store the rename. Windows cannot open a folder, and does so by itself."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,322 @@
+"""`kalito-mcp install`, `uninstall` and `status`, on a home folder with Claude Code."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.hosts.known import hosts_named
+from kalito_mcp.hosts.places import Places
+from kalito_mcp.hosts.plans import hook_path
+from kalito_mcp.switch import trace_file
+from tests.cli.conftest import Invoke, Outcome, Terminal
+
+UNSET = dict.fromkeys(
+    ["CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "CLINE_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"], ""
+)
+SETTINGS = '{\n  "model": "opus"\n}\n'
+
+
+class Home:
+    """A home folder, and an installation of kalito whose programs start."""
+
+    def __init__(self, folder: Path, invoke: Invoke) -> None:
+        self.path = folder / "home"
+        self.claude = self.path / ".claude"
+        self.servers = self.path / ".claude.json"
+        self.settings = self.claude / "settings.json"
+        self.programs = folder / "programs"
+        self._invoke = invoke
+        self.claude.mkdir(parents=True)
+        self.settings.write_text(SETTINGS)
+        self.programs.mkdir()
+        self.add_program("kalito-mcp")
+        self.add_program("kalito-hook")
+
+    def add_program(self, name: str) -> None:
+        program = self.programs / name
+        program.write_text("#!/bin/sh\necho 1\n")
+        program.chmod(0o755)
+
+    def run(self, *arguments: str) -> Outcome:
+        return self._invoke(*arguments, HOME=str(self.path), PATH="/usr/bin:/bin", **UNSET)
+
+    def files(self) -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in self.path.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def home(tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> Home:
+    home = Home(tmp_path, invoke)
+    monkeypatch.setattr(sys, "executable", str(home.programs / "python"))
+    return home
+
+
+def test_installing_shows_the_changes_and_what_to_do_next(home: Home) -> None:
+    outcome = home.run("install", "--yes")
+    assert outcome.code == 0
+    assert "found: Claude Code" in outcome.out
+    assert "not found: codex, cursor" in outcome.out
+    assert '    +      "type": "stdio",' in outcome.out
+    assert "wrote ~/.claude/settings.json; as it was before: ~/.claude/settings.json.kalito-backup" in outcome.out
+    assert "Claude Code: start a new conversation; /mcp lists kalito" in outcome.out
+    assert "to undo: kalito-mcp uninstall claude-code" in outcome.out
+    assert str(home.programs / "kalito-mcp") in home.servers.read_text()
+    assert '"KALITO_HOOKS": "claude-code"' in home.servers.read_text()
+    assert "hook_event" in home.settings.read_text()
+
+
+def test_installing_twice_changes_nothing_the_second_time(home: Home) -> None:
+    home.run("install", "--yes")
+    before = home.files()
+    assert "Claude Code is installed already; nothing to change" in home.run("install").out
+    assert home.files() == before
+
+
+def test_uninstalling_gives_the_folder_of_before(home: Home) -> None:
+    before = home.files()
+    home.run("install", "--yes")
+    outcome = home.run("uninstall", "--yes")
+    assert (outcome.code, home.files()) == (0, before)
+    assert "restored ~/.claude/settings.json" in outcome.out
+    assert "nothing to take out" in home.run("uninstall").out
+
+
+def test_a_dry_run_writes_nothing(home: Home) -> None:
+    before = home.files()
+    outcome = home.run("install", "--dry-run")
+    assert "nothing was written (--dry-run)" in outcome.out
+    assert home.files() == before
+
+
+def test_without_a_terminal_nothing_is_written_unless_agreed(home: Home) -> None:
+    before = home.files()
+    outcome = home.run("install")
+    assert outcome.code == 1
+    assert "nothing was written: there is no terminal to ask on; add --yes" in outcome.err
+    assert home.files() == before
+
+
+@pytest.mark.parametrize(("answer", "is_written"), [("y\n", True), ("n\n", False)])
+def test_a_person_at_the_terminal_is_asked(
+    home: Home, monkeypatch: pytest.MonkeyPatch, answer: str, is_written: bool
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    outcome = home.run("install")
+    assert "Write these changes?" in outcome.out
+    assert home.servers.exists() is is_written
+
+
+def test_a_broken_file_is_named_and_other_hosts_are_installed(home: Home) -> None:
+    home.settings.write_text('{\n  "model": "opus",\n  oops\n}')
+    before = home.files()
+    outcome = home.run("install", "--yes", "claude-code", "cursor")
+    assert outcome.code == 1
+    assert "settings.json: line 3, column 3: a name in quotes is missing; it was left as it is" in outcome.err
+    assert {name: data for name, data in home.files().items() if ".cursor" not in name} == before
+    assert (home.path / ".cursor" / "mcp.json").exists()
+
+
+def test_another_server_of_the_same_name_is_not_replaced(home: Home) -> None:
+    home.servers.write_text('{"mcpServers": {"kalito": {"command": "/opt/other"}}}')
+    before = home.files()
+    outcome = home.run("install", "--yes")
+    assert 'another server is named "kalito" there' in outcome.err
+    assert (outcome.code, home.files()) == (1, before)
+
+
+def test_the_own_settings_of_an_entry_survive(home: Home) -> None:
+    home.servers.write_text(
+        '{"mcpServers": {"kalito": {"command": "uvx", "args": ["kalito-mcp", "serve", "--database", "/d.db"],'
+        ' "env": {"KALITO_OWNER": "ada"}, "timeout": 9}}}'
+    )
+    home.run("install", "--yes")
+    written = home.servers.read_text()
+    assert '"--database"' in written and '"/d.db"' in written
+    assert '"KALITO_OWNER": "ada"' in written and '"timeout": 9' in written
+    assert "uvx" not in written
+
+
+def test_keys_of_other_servers_are_not_shown(home: Home) -> None:
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    home.servers.write_text('{\n  "mcpServers": {\n    "other": {"env": {"GITHUB_TOKEN": "' + key + '"}}\n  }\n}')
+    outcome = home.run("install", "--dry-run")
+    assert "GITHUB_TOKEN" in outcome.out
+    assert key not in outcome.out
+
+
+def test_without_the_hook_program_only_the_entry_is_written(home: Home) -> None:
+    (home.programs / "kalito-hook").unlink()
+    outcome = home.run("install", "--yes")
+    assert "without hooks: kalito-hook is not installed" in outcome.out
+    assert home.settings.read_text() == SETTINGS
+
+
+def test_an_unknown_host_is_refused_with_the_known_ones(home: Home) -> None:
+    outcome = home.run("install", "emacs")
+    assert outcome.code == 1
+    assert "no host 'emacs'; choose among claude-code, codex" in outcome.err
+
+
+def test_the_status_says_what_is_installed_and_whether_it_starts(home: Home) -> None:
+    assert "not installed: kalito-mcp install claude-code" in home.run("status").out
+    home.run("install", "--yes")
+    outcome = home.run("status")
+    assert outcome.code == 0
+    assert f"server: {home.programs / 'kalito-mcp'}" in outcome.out
+    assert "starts: yes" in outcome.out
+    assert "hooks: UserPromptSubmit, Stop, PreCompact" in outcome.out
+    assert "missing" not in outcome.out
+
+
+def test_the_status_fails_if_the_program_is_gone_or_ends_badly(home: Home) -> None:
+    home.run("install", "--yes")
+    program = home.programs / "kalito-mcp"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    outcome = home.run("status")
+    assert (outcome.code, "starts: no, it ends with 3" in outcome.out) == (1, True)
+    program.unlink()
+    outcome = home.run("status")
+    assert (outcome.code, "starts: no, it is not there" in outcome.out) == (1, True)
+
+
+def test_the_status_fails_if_the_hook_program_is_gone(home: Home) -> None:
+    home.run("install", "--yes", "claude-code", "codex")
+    (home.programs / "kalito-hook").unlink()
+    outcome = home.run("status")
+    assert (outcome.code, outcome.out.count(f"{home.programs / 'kalito-hook'} is not there")) == (1, 2)
+
+
+def test_the_status_names_a_broken_file(home: Home) -> None:
+    home.settings.write_text("{")
+    outcome = home.run("status")
+    assert outcome.code == 1
+    assert "settings.json: line 1, column 2" in outcome.out
+
+
+def test_without_any_host_nothing_is_done(home: Home) -> None:
+    home.settings.unlink()
+    home.claude.rmdir()
+    before = home.files()
+    assert "found: no assistant" in home.run("install", "--yes").out
+    assert "no assistant found; known are claude-code, codex" in home.run("status").out
+    assert home.files() == before
+
+
+def test_a_dry_run_of_uninstalling_writes_nothing(home: Home) -> None:
+    home.run("install", "--yes")
+    before = home.files()
+    outcome = home.run("uninstall", "--dry-run")
+    assert "~/.claude.json (deleted)" in outcome.out
+    assert "nothing was written (--dry-run)" in outcome.out
+    assert home.run("uninstall").code == 1
+    assert home.files() == before
+    assert "Cursor has nothing of kalito" in home.run("uninstall", "cursor").out
+
+
+def test_a_file_that_cannot_be_written_is_named_and_the_command_fails(home: Home) -> None:
+    cursor = home.path / ".cursor"
+    cursor.write_text("a file, not a folder")
+    outcome = home.run("install", "--yes", "cursor")
+    assert outcome.code == 1
+    assert f"cannot read {cursor / 'mcp.json'}" in outcome.err
+
+
+def test_a_file_that_changes_while_the_person_is_asked_is_not_overwritten(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(Terminal):
+        def readline(self, size: int = -1, /) -> str:
+            home.settings.write_text("{}")
+            return super().readline(size)
+
+    monkeypatch.setattr(sys, "stdin", Slow("y\n"))
+    outcome = home.run("install")
+    assert outcome.code == 1
+    assert "settings.json was changed by another program just now; run the command again" in outcome.err
+    assert home.settings.read_text() == "{}"
+
+
+def test_from_a_cache_the_small_programs_are_named_and_written(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.programs.rename(home.programs.with_name("archive-v0"))
+    monkeypatch.setattr(sys, "executable", str(home.programs.with_name("archive-v0") / "python"))
+    outcome = home.run("install", "--yes")
+    program = home.path / ".local" / "share" / "kalito" / "bin" / "kalito-mcp"
+    assert f"this program is in a cache; hosts will start it by {program}" in outcome.out
+    assert program.exists()
+    assert str(program) in home.servers.read_text()
+
+
+def test_an_entry_without_a_whole_path_is_shown_as_not_checked(home: Home) -> None:
+    home.servers.write_text('{"mcpServers": {"kalito": {"command": "kalito-mcp", "args": ["serve"]}}}')
+    outcome = home.run("status")
+    assert "starts: not checked: kalito-mcp is not a whole path" in outcome.out
+    assert "hooks: none: kalito-mcp install claude-code" in outcome.out
+
+
+def test_status_says_when_a_hook_was_heard_last(home: Home) -> None:
+    home.run("install", "claude-code", "--yes")
+    assert "last event: none yet" in home.run("status").out
+    heard = trace_file(home.path / ".local" / "share" / "kalito" / "memory.db", "claude-code")
+    heard.parent.mkdir(parents=True)
+    heard.touch()
+    os.utime(heard, (1_790_000_000, 1_790_000_000))
+    assert "last event: 2026-09-2" in home.run("status").out
+
+
+def test_what_the_chosen_hosts_have_kept_is_imported_after_it_is_written(home: Home) -> None:
+    transcript = home.claude / "projects" / "-home-ann-shop" / "5b0c1d2e-0000-4000-8000-000000000001.jsonl"
+    transcript.parent.mkdir(parents=True)
+    said = {"role": "user", "content": "We fly on May 3."}
+    known = {"type": "user", "sessionId": transcript.stem, "cwd": "/home/ann/shop", "uuid": "u1"}
+    transcript.write_text(json.dumps(known | {"timestamp": "2026-03-04T10:00:00Z", "message": said}) + "\n")
+    database = home.path / ".local" / "share" / "kalito" / "memory.db"
+
+    outcome = home.run("install", "--import", "--dry-run", "claude-code", "codex")
+    assert outcome.code == 0
+    assert "nothing was written (--dry-run)" in outcome.out and "found 1 message in 1 session" in outcome.out
+    assert not home.servers.exists() and not database.exists()
+
+    outcome = home.run("install", "--import", "--yes", "claude-code", "claude-desktop")
+    assert outcome.code == 0
+    wrote, imported = outcome.out.index("wrote ~/.claude.json"), outcome.out.index("imported 1 message in 1 session")
+    assert wrote < imported
+    assert "nothing to change" in (again := home.run("install", "--import", "claude-code").out)
+    assert "imported 0 messages" in again
+    assert "imported" not in home.run("install", "--import", "--yes", "claude-desktop").out
+
+
+def test_nothing_is_imported_if_the_person_does_not_agree(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    outcome = home.run("install", "--import")
+    assert outcome.code != 0
+    assert "Claude Code: " not in outcome.out.partition("Write these changes?")[2]
+
+
+def test_hooks_that_two_hosts_read_are_written_once_and_stay_until_both_are_taken_out(home: Home) -> None:
+    hooks = home.path / ".copilot" / "hooks" / "kalito.json"
+    outcome = home.run("install", "--yes", "vscode", "copilot")
+    assert (outcome.code, outcome.err, outcome.out.count("wrote ~/.copilot/hooks/kalito.json")) == (0, "", 1)
+    assert home.run("status", "vscode", "copilot").out.count("hooks: sessionStart, userPromptSubmitted") == 2
+
+    outcome = home.run("uninstall", "--yes", "copilot")
+    assert (outcome.code, hooks.exists()) == (0, True)
+    assert "missing" not in home.run("status", "vscode").out
+    assert home.run("uninstall", "--yes", "vscode").code == 0
+    assert not hooks.exists()
+
+    before = home.files()
+    home.run("install", "--yes", "vscode", "copilot")
+    outcome = home.run("uninstall", "--yes")
+    assert (outcome.code, outcome.err, home.files()) == (0, "", before)
+
+
+def test_vscode_reads_its_hooks_wherever_those_of_copilot_are(home: Home, tmp_path: Path) -> None:
+    home.run("install", "--yes", "vscode")
+    assert (home.path / ".copilot" / "hooks" / "kalito.json").exists()
+    vscode, copilot = hosts_named(("vscode", "copilot"))
+    moved = Places("linux", tmp_path, {"COPILOT_HOME": str(tmp_path / "moved")})
+    assert hook_path(vscode, moved) == tmp_path / ".copilot" / "hooks" / "kalito.json"
+    assert hook_path(copilot, moved) == tmp_path / "moved" / "hooks" / "kalito.json"

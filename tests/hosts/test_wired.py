@@ -1,0 +1,69 @@
+"""What a host starts is read from its own files as `install` wrote them."""
+
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.capture.events import EventKind, read_event
+from kalito_mcp.hosts.facts import Host, Launcher, OwnFile
+from kalito_mcp.hosts.known import HOSTS
+from kalito_mcp.hosts.places import Places
+from kalito_mcp.hosts.plans import plan_install
+from kalito_mcp.hosts.prompts import PAYLOADS
+from kalito_mcp.hosts.wired import prompt_hook_of, server_of
+
+LAUNCHER = Launcher("/opt/my tools/kalito-mcp", "/opt/my tools/kalito-hook")
+with_hooks = pytest.mark.parametrize("host", [host for host in HOSTS if host.hooks], ids=lambda host: host.key)
+
+
+def installed(host: Host, home: Path) -> Places:
+    places = Places("linux", home, {})
+    for change in plan_install(host, places, LAUNCHER, has_hooks=True):
+        change.make()
+    return places
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.key)
+def test_the_server_of_each_host_is_read_back(host: Host, tmp_path: Path) -> None:
+    places = Places("linux", tmp_path, {})
+    assert server_of(host, places) is None
+    installed(host, tmp_path)
+    start = server_of(host, places)
+    assert start is not None
+    assert (start.command, start.arguments, start.is_off) == (LAUNCHER.server, ("serve",), False)
+    assert start.variables == ({"KALITO_HOOKS": "claude-code"} if host.key == "claude-code" else {})
+
+
+@with_hooks
+def test_the_hook_of_a_prompt_is_read_back(host: Host, tmp_path: Path) -> None:
+    places = Places("linux", tmp_path, {})
+    assert prompt_hook_of(host, places) is None
+    installed(host, tmp_path)
+    hook = prompt_hook_of(host, places)
+    assert hook is not None
+    if hook.tool_input is not None:
+        assert hook.arguments({"prompt": "Hi", "session_id": "s1"})["prompt"] == "Hi"
+        return
+    assert hook.program == LAUNCHER.hook
+    if isinstance(host.hooks, OwnFile):
+        assert hook.words == (LAUNCHER.hook, host.key, hook.event)
+    else:
+        named = "copilot" if host.key == "vscode" else host.key
+        assert hook.line == f"'{LAUNCHER.hook}' {named} {hook.event}"
+
+
+@with_hooks
+def test_what_a_host_sends_for_a_prompt_is_understood_as_one(host: Host, tmp_path: Path) -> None:
+    hook = prompt_hook_of(host, installed(host, tmp_path))
+    assert hook is not None
+    payload = PAYLOADS[host.key]("s1", "/home/ann/shop", "Hi")
+    if host.key == "windsurf":
+        payload["cwd"] = "/home/ann/shop"  # kalito-hook adds where it runs
+    event = read_event(host.key, hook.event, payload if hook.tool_input is None else hook.arguments(payload))
+    assert event is not None
+    assert (event.kind, event.session_id, event.folder, event.text) == (
+        EventKind.PROMPT,
+        "s1",
+        "/home/ann/shop",
+        "Hi",
+    )
