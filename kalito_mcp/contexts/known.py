@@ -72,7 +72,8 @@ def choose(known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, mo
     matching = [by_id[hit.record_id] for hit in hits if hit.record_id in by_id]
     shown = [pin.content for pin in pins]
     best = without_repeats(matching, shown, most=most)
-    others = [one for one in known.records if one not in matching[:most]]
+    first = {one.record_id for one in matching[:most]}
+    others = [one for one in known.records if one.record_id not in first]
     more = without_repeats(others, [*shown, *(one.text for one in best)], most=most)
     records = [*best, *more]
     unshown = without_repeats(matching, [*shown, *(one.text for one in records)], most=len(matching))

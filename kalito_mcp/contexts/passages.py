@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.text.analysis import indexed_words, query_terms, stem, terms
@@ -42,8 +42,7 @@ class Turn:
         return isinstance(self.said, Hit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(NamedTuple):
     """A stretch of a text that contains query terms."""
 
     start: int
@@ -133,14 +132,17 @@ def _densest(matches: Sequence[_Match], room: int) -> tuple[int, int]:
     """Return start and end of the matches with the most distinct terms within `room` characters. Ties: the first.
     No matches: (0, 0)."""
     best, most = (0, 0), 0
-    first = 0
+    first = count = 0
     held: Counter[str] = Counter()
     for match in matches:
-        held.update(match.terms)
+        for term in match.terms:
+            count += not held[term]
+            held[term] += 1
         while match.end - matches[first].start > room:
-            held.subtract(matches[first].terms)
+            for term in matches[first].terms:
+                held[term] -= 1
+                count -= not held[term]
             first += 1
-        count = sum(1 for times in held.values() if times)
         if count > most:
             best, most = (matches[first].start, match.end), count
     return best

@@ -1,0 +1,1 @@
+"""What the hooks of hosts tell: conversations that are recorded without being asked for."""

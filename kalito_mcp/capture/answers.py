@@ -1,0 +1,28 @@
+"""What each host reads from the stdout of its hook. Pure."""
+
+import json
+from typing import Any, Final
+
+from kalito_mcp.capture.events import EventKind, HookEvent
+
+_LISTENING: Final = frozenset({EventKind.STARTED, EventKind.PROMPT})
+"""Events whose answer a host puts before its model."""
+
+_MOST_CHARS: Final = 9_500
+"""Claude Code takes ten thousand."""
+
+
+def answer_for(event: HookEvent, context: str) -> str:
+    """The text with which a hook gives its host some context; empty if there is none, or the host takes none."""
+    if not context or event.kind not in _LISTENING or len(context) > _MOST_CHARS:
+        return ""
+    answer: dict[str, Any]
+    if event.host == "cursor":
+        answer = {"continue": True, "additional_context": context}
+    elif event.host == "copilot":
+        answer = {"additionalContext": context}
+    elif event.host in ("claude-code", "codex", "vscode", "gemini", "opencode"):
+        answer = {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}
+    else:
+        return ""
+    return json.dumps(answer, ensure_ascii=False)

@@ -1,0 +1,257 @@
+"""Takes what hooks report into the memory, and answers with what to put into the prompt."""
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from kalito_mcp.capture.answers import answer_for
+from kalito_mcp.capture.conversations import MOST_CONTINUED, Conversation, Conversations
+from kalito_mcp.capture.events import EventKind, HookEvent, read_event
+from kalito_mcp.capture.work import work_note
+from kalito_mcp.domain.records import NewMessage, Origin, Role
+from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.errors import Conflict, KalitoError, SessionFinalized, SessionNotFound, StorageError
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+_log: Final = logging.getLogger("kalito.capture")
+_MOST_WAIT_S: Final = 0.28
+"""No hook waits longer, whatever the database does."""
+
+
+class Capture:
+    """Takes reports of hooks, of any host and conversation. `memory` waits until the memory is open.
+
+    A report is `{host, event, payload, at_ms, id}`: the names of the host and of its event, what the host gave the
+    hook, when that was, and what makes this report one, however often it arrives. The last two may be missing.
+    """
+
+    def __init__(self, memory: "Callable[[], Awaitable[Memory]]") -> None:
+        self._memory = memory
+        self.heard: Callable[[str], object] = _ignore
+        """Called with the host of each report that was taken."""
+        self.keep: Callable[[Mapping[str, Any]], object] = _ignore
+        """Keeps a report that could not be recorded in time, to be taken later."""
+        self.tasks: TaskGroup | None = None
+        """Where the recording goes on when a hook waits no longer. Without it, a hook waits."""
+        self._conversations = Conversations()
+
+    async def take(self, report: Mapping[str, Any], *, is_late: bool = False) -> str:
+        """Record what a hook reports. Returns what the host reads from the hook's stdout: nothing if nothing is to be
+        said, or if it `is_late` and nobody waits for it.
+
+        A project in which nothing is remembered, and a pause, are no errors: then nothing happens.
+
+        Raises:
+            KalitoError: it could not be recorded. After a StorageError it may be tried again.
+        """
+        payload = report.get("payload")
+        event = read_event(
+            str(report.get("host")), str(report.get("event")), payload if isinstance(payload, dict) else {}
+        )
+        if event is None:
+            return ""
+        if not _id_of(report) and (event.id is None or event.kind is EventKind.TOOL):
+            report = {**report, "id": secrets.token_hex(8)}
+        memory = await self._memory()
+        if is_late or self.tasks is None:
+            return await self._recorded_and_answered(memory, report, event, is_late=is_late)
+        answers: list[str] = []
+        faults: list[Exception] = []
+        is_done = anyio.Event()
+
+        async def record() -> None:
+            try:
+                answers.append(await self._recorded_and_answered(memory, report, event, is_late=False))
+            except StorageError as error:
+                _log.warning("an event of %s is kept for later: %s", event.host, error)
+            except Exception as error:  # the caller raises it
+                faults.append(error)
+            is_done.set()
+
+        self.tasks.start_soon(record)
+        with anyio.move_on_after(_MOST_WAIT_S):
+            await is_done.wait()
+        if faults:
+            raise faults[0]
+        if not answers:
+            # If it is recorded after all, this has the same key, so it is not recorded twice.
+            self.keep({"at_ms": memory.clock.now_ms(), **report})
+        return answers[0] if answers else ""
+
+    def go_on_in(self, tasks: TaskGroup | None) -> None:
+        """From now on, let recordings go on in these tasks when a hook waits no longer; with None, let hooks wait."""
+        self.tasks = tasks
+
+    def forget(self) -> None:
+        """Know of no conversation, as after a restart."""
+        self._conversations.clear()
+
+    async def _recorded_and_answered(
+        self, opened: "Memory", report: Mapping[str, Any], event: HookEvent, *, is_late: bool
+    ) -> str:
+        at_ms = report.get("at_ms")
+        moment = at_ms if is_late and isinstance(at_ms, int) else None
+        report_id = _id_of(report)
+        key = f"hook:{report_id}" if report_id else _key_of(event)
+        try:
+            memory = await opened.in_project(event.folder or PERSONAL)
+            memory.check_remembered(event.folder)
+            conversation = await self._conversations.find(event.session_id, await opened.in_project(None))
+            # An assistant that goes into another folder does not take its conversation with it.
+            memory = await memory.in_project_of(conversation.session_id)
+            memory.check_remembered()
+            text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
+        except (SessionNotFound, Conflict) as error:
+            _log.debug("nothing is kept of an event %s of %s: %s", event.name, event.host, error)
+            return ""
+        self.heard(event.host)
+        return answer_for(event, text)
+
+    async def _taken(
+        self,
+        memory: "Memory",
+        event: HookEvent,
+        conversation: Conversation,
+        key: str,
+        moment: int | None,
+        *,
+        is_late: bool,
+    ) -> str:
+        """Record the event, and return what to put into the prompt."""
+        match event.kind:
+            case EventKind.STARTED if not is_late:
+                return await self._known(memory, conversation)
+            case EventKind.PROMPT:
+                prompt = NewMessage(Role.USER, event.text, client_key=key, created_at=moment)
+                # Before it is recorded: the assistant sees what it says itself.
+                known = "" if is_late else await self._known(memory, conversation)
+                await self._record(memory, event, conversation, [prompt])
+                if not is_late:
+                    return "\n".join(filter(None, (known, await self._injected(memory, event, conversation))))
+            case EventKind.REPLY:
+                reply = NewMessage(Role.ASSISTANT, event.text, client_key=key, created_at=moment)
+                await self._record_work(memory, event, conversation, key, moment, reply)
+            case EventKind.TOOL if event.tool is not None:
+                conversation.add_work(key, event.tool)
+            case EventKind.COMPACTING:
+                await self._record_work(memory, event, conversation, key, moment)
+                sessions = await memory.list_sessions(prefix=conversation.session_id)
+                numbers = [one.message_count for one in sessions if one.id == conversation.session_id]
+                conversation.lost_up_to = max(numbers, default=0)
+                conversation.shown.clear()
+            case EventKind.COMPACTED:
+                conversation.has_known = conversation.is_resumed = False
+                if event.text.strip():
+                    await self._record_summary(memory, event, conversation, key, moment)
+            case EventKind.ENDED:
+                await self._record_work(memory, event, conversation, key, moment)
+                if event.is_over:
+                    await memory.finalize_session(conversation.session_id)
+                self._conversations.drop(conversation.name)
+        return ""
+
+    async def _record(
+        self, memory: "Memory", event: HookEvent, conversation: Conversation, messages: list[NewMessage]
+    ) -> None:
+        """Record messages, in the session that follows if this one was finalized."""
+        for _ in range(MOST_CONTINUED):
+            session_id = conversation.session_id
+            try:
+                await memory.record_messages(session_id, messages, client=event.host)
+            except SessionFinalized:
+                conversation.go_on_after(session_id)
+                continue
+            return
+
+    async def _record_work(
+        self,
+        memory: "Memory",
+        event: HookEvent,
+        conversation: Conversation,
+        key: str,
+        moment: int | None,
+        reply: NewMessage | None = None,
+    ) -> None:
+        """Record what the assistant did since its last reply, and its reply, if there is one."""
+        done = dict(conversation.work)
+        note = work_note(list(done.values()))
+        of_tools = NewMessage(Role.SYSTEM, note, client_key=f"{key}:work", created_at=moment, origin=Origin.TOOL)
+        messages = [*([of_tools] if note else []), *([reply] if reply is not None else [])]
+        if messages:
+            await self._record(memory, event, conversation, messages)
+        for report_id in done:  # not what was added meanwhile
+            conversation.work.pop(report_id, None)
+
+    async def _record_summary(
+        self, memory: "Memory", event: HookEvent, conversation: Conversation, key: str, moment: int | None
+    ) -> None:
+        """Keep the host's summary. A conversation that was resumed to be compacted goes on with it."""
+        try:
+            await memory.adopt_summary(conversation.session_id, event.text)
+        except SessionFinalized:
+            summary = NewMessage(
+                Role.SYSTEM, event.text, client_key=f"{key}:summary", created_at=moment, origin=Origin.TOOL
+            )
+            await self._record(memory, event, conversation, [summary])
+
+    async def _injected(self, memory: "Memory", event: HookEvent, conversation: Conversation) -> str:
+        """What matters for a prompt, if it is found in time."""
+        try:
+            with anyio.fail_after(memory.injection.timeout_s):
+                found = await memory.inject(
+                    conversation.session_id,
+                    event.text,
+                    earlier=conversation.earlier,
+                    lost_up_to=conversation.lost_up_to,
+                    shown=frozenset(conversation.shown),
+                )
+        except TimeoutError:
+            _log.debug("no context in time for a prompt of %s", event.host)
+            return ""
+        except KalitoError as error:
+            _log.warning("no context for a prompt of %s: %s", event.host, error)
+            return ""
+        conversation.shown.update(found.record_ids)
+        return found.text
+
+    async def _known(self, memory: "Memory", conversation: Conversation) -> str:
+        """What is known of the person and the project, once a conversation."""
+        if conversation.has_known:
+            return ""
+        try:
+            known = await memory.inject_known()
+        except KalitoError as error:
+            _log.warning("what is known is left out of a prompt: %s", error)
+            return ""
+        conversation.has_known = True
+        conversation.shown.update(known.record_ids)
+        return "" if conversation.is_resumed else known.text
+
+
+def _ignore(_what: object) -> None:
+    """Do nothing."""
+
+
+def _id_of(report: Mapping[str, Any]) -> str:
+    report_id = report.get("id")
+    return report_id if isinstance(report_id, str) else ""
+
+
+def _key_of(event: HookEvent) -> str:
+    """What makes a message of an event one, where the host names its turns: a host may report one reply twice."""
+    text = blake2b(event.text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"hook:{event.host}:{event.id}:{event.kind}:{text}"
+
+
+def report_of_call(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The report in the arguments of the tool `hook_event`."""
+    payload = {name: value for name, value in arguments.items() if value not in (None, "")}
+    host, event = payload.pop("host", None), payload.pop("event", None)
+    return {"host": host, "event": event, "payload": payload}

@@ -1,0 +1,254 @@
+"""What a hook of a host says, in the same words for every host. Pure.
+
+A host names its events and fields in its own way; one table a host says how. An event that is none of a conversation
+between a person and an assistant is None: of a subagent, of a timer, of a kind that is not listed. Sources: the hooks'
+documentation of each host; for Claude Code, what its releases 2.1.197 and 2.1.329 sent.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+
+class EventKind(StrEnum):
+    """What happened."""
+
+    STARTED = "started"
+    PROMPT = "prompt"
+    REPLY = "reply"
+    TOOL = "tool"
+    COMPACTING = "compacting"
+    COMPACTED = "compacted"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool that the assistant used. `error` is what it answered if it failed."""
+
+    name: str
+    files: tuple[str, ...] = ()
+    command: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """One event of a session. `folder` is where the host works, `text` the words of a prompt, a reply or a summary, and
+    `id` the host's own name for the turn, if it has one."""
+
+    host: str
+    name: str
+    kind: EventKind
+    session_id: str
+    folder: str | None = None
+    text: str = ""
+    id: str | None = None
+    tool: ToolUse | None = None
+    is_over: bool = True
+    """Whether a session that ends is over for good, not resumed or cleared by a host that goes on with it."""
+
+
+_CLAUDE: Final = {
+    "SessionStart": EventKind.STARTED,
+    "UserPromptSubmit": EventKind.PROMPT,
+    "Stop": EventKind.REPLY,
+    "PostToolUse": EventKind.TOOL,
+    "PostToolUseFailure": EventKind.TOOL,
+    "PreCompact": EventKind.COMPACTING,
+    "PostCompact": EventKind.COMPACTED,
+    "SessionEnd": EventKind.ENDED,
+}
+_CAMEL: Final = {
+    "sessionStart": EventKind.STARTED,
+    "beforeSubmitPrompt": EventKind.PROMPT,
+    "userPromptSubmitted": EventKind.PROMPT,
+    "userPromptTransformed": EventKind.PROMPT,
+    "afterAgentResponse": EventKind.REPLY,
+    "agentStop": EventKind.REPLY,
+    "postToolUse": EventKind.TOOL,
+    "preCompact": EventKind.COMPACTING,
+    "sessionEnd": EventKind.ENDED,
+}
+_GEMINI: Final = {
+    "SessionStart": EventKind.STARTED,
+    "BeforeAgent": EventKind.PROMPT,
+    "AfterAgent": EventKind.REPLY,
+    "AfterTool": EventKind.TOOL,
+    "PreCompress": EventKind.COMPACTING,
+    "SessionEnd": EventKind.ENDED,
+}
+_OPENCODE: Final = {
+    "session.created": EventKind.STARTED,
+    "chat.message": EventKind.PROMPT,
+    "session.idle": EventKind.REPLY,
+    "session.compacted": EventKind.COMPACTING,
+}
+_WINDSURF: Final = {
+    "pre_user_prompt": EventKind.PROMPT,
+    "post_write_code": EventKind.TOOL,
+    "post_run_command": EventKind.TOOL,
+    "post_cascade_response": EventKind.REPLY,
+}
+EVENTS: Final[Mapping[str, Mapping[str, EventKind]]] = {
+    "claude-code": _CLAUDE,
+    "codex": _CLAUDE,
+    "vscode": _CLAUDE | _CAMEL,
+    "cursor": _CAMEL,
+    "copilot": _CAMEL,
+    "gemini": _GEMINI,
+    "windsurf": _WINDSURF,
+    "opencode": _OPENCODE,
+}
+"""The events of each host that are listened to. VS Code has its own names, and reads hooks with those of Copilot CLI,
+too."""
+
+# The first of these fields that is there counts.
+_SESSION: Final = ("session_id", "sessionId", "conversation_id", "trajectory_id")
+_FOLDER: Final = ("cwd", "workspace_roots", "workspaceFolder")
+_TURN: Final = ("prompt_id", "turn_id", "generation_id", "message_id", "execution_id")
+_WORDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
+    EventKind.PROMPT: ("prompt", "transformedPrompt", "user_prompt"),
+    EventKind.REPLY: ("last_assistant_message", "prompt_response", "text", "response"),
+    EventKind.COMPACTED: ("compact_summary", "text"),
+}
+_BY_PERSONS: Final = frozenset({None, "", "user", "sdk"})
+"""Sources of a prompt that somebody wrote; others are timers and the host itself."""
+
+_ONE_ARGUMENT: Final = re.compile(r'"((?:[^"]|(?<=\\)")*)"')
+"""A prompt on OpenCode's command line, which it puts into quotation marks if it is of several words."""
+
+_GOES_ON: Final = frozenset({"resume", "clear", "fork"})
+_FILE_FIELDS: Final = ("file_path", "filePath", "notebook_path", "path", "filename", "files")
+_WRITING: Final = frozenset(
+    """Edit MultiEdit Write NotebookEdit apply_patch create createFile create_file edit editFiles edit_file
+    insert_edit_into_file post_write_code replace replace_string_in_file str_replace_editor write write_file""".split()
+)
+"""Tools that change a file; what is only read is no fact of the work."""
+
+_RUNNING: Final = frozenset(
+    """Bash PowerShell bash exec_command post_run_command runTerminalCommand run_in_terminal run_shell_command
+    run_terminal_cmd shell""".split()
+)
+_FAILURE: Final = "PostToolUseFailure"
+_OF_HOOKS: Final = re.compile(r"\A(?:\s*<hook_context>.*?</hook_context>\s*)+", re.DOTALL)
+"""What hooks gave Gemini CLI at the start of a session, which it writes before the first prompt, without a terminal."""
+
+_MAX_FIELD_CHARS: Final = 4_096
+
+
+def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | None:
+    """The event that a host's hook of this name reports; None if nothing is to be kept of it."""
+    host, name, payload = _in_own_words(host, name, payload)
+    payload = {**payload, "hook_event_name": name}
+    kind = EVENTS.get(host, {}).get(name)
+    session_id = _first(payload, _SESSION)
+    if kind is None or session_id is None or payload.get("agent_id"):
+        return None
+    text = _first(payload, _WORDS.get(kind, ())) or ""
+    if kind is EventKind.PROMPT:
+        text = _typed(host, text)
+    tool = None
+    if kind is EventKind.PROMPT and (not text.strip() or payload.get("source") not in _BY_PERSONS):
+        return None
+    if kind is EventKind.REPLY and not text.strip():
+        return None
+    if kind is EventKind.TOOL:
+        tool = _tool_use(payload)
+        if tool is None:
+            return None
+    return HookEvent(
+        host=host,
+        name=name,
+        kind=kind,
+        session_id=session_id,
+        folder=_first(payload, _FOLDER),
+        text=text,
+        id=_first(payload, _TURN),
+        tool=tool,
+        is_over=payload.get("reason") not in _GOES_ON,
+    )
+
+
+def _in_own_words(host: str, name: str, payload: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
+    """Host, event and payload where one hook is run by two hosts, or the payload has another shape than elsewhere."""
+    if host == "copilot":
+        given = _first(payload, ("hookEventName", "hook_event_name"))
+        # Copilot CLI does not name the event; VS Code runs the same hook, and does.
+        return ("vscode", given, payload) if given in _CLAUDE else (host, name, payload)
+    given = payload.get("tool_info")
+    if host == "windsurf" and isinstance(given, Mapping):
+        tool = {"tool_name": name, "tool_input": {**given, "command": given.get("command_line")}}
+        return host, name, {**given, **tool, **payload}
+    return host, name, payload
+
+
+def _typed(host: str, prompt: str) -> str:
+    """The words of a prompt as its user typed them."""
+    if host == "gemini":
+        return _OF_HOOKS.sub("", prompt)
+    if host == "opencode" and (quoted := _ONE_ARGUMENT.fullmatch(prompt)):
+        return quoted[1].replace('\\"', '"')
+    return prompt
+
+
+def _first(payload: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first of these fields that has a text; of a list, its first text."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, list) and value:
+            value = value[0]
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _tool_use(payload: Mapping[str, Any]) -> ToolUse | None:
+    """What is kept of a tool: files that it changed, or a command; None of others."""
+    name, given = payload.get("tool_name", payload.get("toolName")), _object(payload, "tool_input", "toolArgs")
+    if not isinstance(name, str) or not isinstance(given, Mapping):
+        return None
+    error = _error(payload)
+    if name in _RUNNING:
+        command = given.get("command")
+        if isinstance(command, list):
+            command = " ".join(map(str, command))
+        return ToolUse(name, command=command[:_MAX_FIELD_CHARS], error=error) if isinstance(command, str) else None
+    file = _first(given, _FILE_FIELDS) if name in _WRITING else None
+    return ToolUse(name, files=(file[:_MAX_FIELD_CHARS],), error=error) if file is not None else None
+
+
+def _object(payload: Mapping[str, Any], *names: str) -> Any:
+    """The first of these fields that is there; a text is read as JSON, because some hosts write objects so."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, str):
+            try:
+                return json.loads(value)
+            except ValueError:
+                return None
+        if value is not None:
+            return value
+    return None
+
+
+def _error(payload: Mapping[str, Any]) -> str | None:
+    """What a tool answered if it failed."""
+    answer = _object(payload, "tool_response", "toolResult")
+    error = payload.get("error")
+    if error is None and payload.get("hook_event_name") == _FAILURE:
+        error = payload.get("tool_response") or "it failed"
+    if error is None and isinstance(answer, Mapping):
+        failed = (
+            answer.get("is_error")
+            or answer.get("interrupted")
+            or answer.get("error")
+            or answer.get("exit_code") not in (None, 0)
+            or answer.get("resultType") == "failure"
+        )
+        said = (answer.get(name) for name in ("stderr", "error", "textResultForLlm", "stdout"))
+        error = next(filter(None, said), "it failed") if failed else None
+    return str(error)[-_MAX_FIELD_CHARS:] if error else None

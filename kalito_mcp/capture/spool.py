@@ -1,0 +1,113 @@
+"""Events that no server took: one file each, taken in once by the next server. Standard library alone.
+
+A hook must never wait. So it writes what it cannot hand over, and whichever server next looks takes it: the file is
+renamed first, so only one does. A file whose server died is taken again: what is recorded from it has a key of its
+own, so nothing is recorded twice.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+_NEW: Final = ".json"
+_TAKEN: Final = ".taken"
+_BROKEN: Final = ".broken"
+_ASK_ABOUT: Final = 0x1000
+"""The least right to a process on Windows: PROCESS_QUERY_LIMITED_INFORMATION."""
+
+
+class Spool:
+    """The events in one folder, which need not exist yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, event: Mapping[str, Any], *, at_ms: int, event_id: str) -> None:
+        """Keep an event. Raises OSError; then nothing is kept."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = f"{at_ms:014d}-{event_id}"
+        new = self._folder / f"{name}.tmp"
+        try:
+            with new.open("w", encoding="utf-8") as stream:
+                json.dump(event, stream)
+            new.replace(self._folder / (name + _NEW))
+        except OSError:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise
+
+    def is_empty(self) -> bool:
+        """Whether no event waits to be taken."""
+        return not any(name.endswith(_NEW) for name in self._names())
+
+    def reopen(self) -> None:
+        """Let those be taken again that a process took which is no longer there."""
+        for name in self._names():
+            stem, _, process = name.rpartition(_TAKEN + "-")
+            if stem and not _is_alive(process):
+                with suppress(OSError):
+                    (self._folder / name).rename(self._folder / (stem + _NEW))
+
+    def take(self) -> Iterator[tuple[dict[str, Any], Path]]:
+        """The events, oldest first, each with the file to delete when it is recorded. What is no event is put aside."""
+        for name in sorted(name for name in self._names() if name.endswith(_NEW)):
+            taken = self._folder / f"{name.removesuffix(_NEW)}{_TAKEN}-{os.getpid()}"
+            try:
+                (self._folder / name).rename(taken)
+                event = json.loads(taken.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                continue  # another server was faster
+            except (OSError, ValueError):
+                event = None
+            if isinstance(event, dict):
+                yield event, taken
+            else:
+                self.put_aside(taken)
+
+    def put_back(self, taken: Path) -> None:
+        """Let an event that could not be recorded be taken again."""
+        stem = taken.name.rpartition(_TAKEN + "-")[0]
+        with suppress(OSError):
+            taken.rename(taken.with_name(stem + _NEW))
+
+    def put_aside(self, taken: Path) -> None:
+        """Keep an event that can never be recorded, but do not take it again."""
+        stem = taken.name.rpartition(_TAKEN + "-")[0]
+        with suppress(OSError):
+            taken.rename(taken.with_name(stem + _BROKEN))
+
+    def _names(self) -> list[str]:
+        try:
+            return [file.name for file in self._folder.iterdir()]
+        except FileNotFoundError:
+            return []
+
+
+def _is_alive(process: str) -> bool:
+    """Whether a process with this number runs."""
+    if not process.isdecimal():
+        return False
+    if sys.platform == "win32":
+        return _is_alive_on_windows(int(process))
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_alive_on_windows(process: int) -> bool:
+    """The same. There, a signal 0 is no question: it is Ctrl-C."""
+    import ctypes  # noqa: PLC0415 - only there
+
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
+    handle = kernel.OpenProcess(_ASK_ABOUT, False, process)
+    if handle:
+        kernel.CloseHandle(handle)
+    return bool(handle)

@@ -1,0 +1,142 @@
+"""`kalito-hook HOST EVENT`: hands the event on stdin to a server of the memory, and prints what it answers.
+
+Standard library alone, because a host waits for it. It always exits with 0 and never waits long: for a third of a
+second at most, whatever the database does. If no server takes the event in that time, it is put into the spool. While
+the memory is paused, it does nothing.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from kalito_mcp.capture.spool import Spool
+from kalito_mcp.default_places import default_config, default_database
+from kalito_mcp.errors import KalitoError
+from kalito_mcp.switch import hooks_folder, read_switch
+
+MOST_WAIT_S: Final = 0.25
+"""For a server's answer, from the start of the process. Python begins before that and ends after it, and the host must
+not wait longer than 0.3 s for all of it."""
+_MOST_READ: Final = 4_194_304
+"""Bytes of an event. What a host sends more is none of a conversation."""
+_MOST_SERVERS: Final = 4
+_MOST_WRITING_S: Final = 0.2
+_LOOK_S: Final = 0.01
+_WITHOUT_REPLY: Final = ("copilot", "agentStop")
+"""An event that says where the transcript is, but not what the reply was."""
+_RUN_IN_THEIR_FOLDER: Final = frozenset({"windsurf"})
+"""Hosts that do not say where they work, but run their hooks there."""
+
+
+def main() -> None:
+    """Run the command."""
+    # What the process has taken so far is what Python took to start.
+    started = time.monotonic() - time.process_time()
+    try:
+        answer = run(sys.argv[1:], sys.stdin.buffer.read(_MOST_READ), os.environ, started=started)
+        if answer:
+            # Hosts read UTF-8, also where the console has another encoding.
+            sys.stdout.buffer.write(answer.encode("utf-8", "replace"))
+            sys.stdout.flush()
+    except Exception as error:
+        sys.stderr.write(f"kalito-hook: {type(error).__name__}: {error}\n")
+    finally:
+        # What is in the way of a normal end is not worth the host's time.
+        os._exit(0)
+
+
+def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, started: float) -> str:
+    """What to print for the event."""
+    if len(arguments) < 2:  # noqa: PLR2004 - host and event
+        raise ValueError("usage: kalito-hook HOST EVENT, with the event as JSON on stdin")
+    host, name = arguments[0], arguments[1]
+    payload = json.loads(given or b"{}")
+    if not isinstance(payload, dict):
+        raise TypeError("the event on stdin must be a JSON object")
+    if host in _RUN_IN_THEIR_FOLDER:
+        with suppress(OSError):  # somebody has deleted it
+            payload.setdefault("cwd", str(Path.cwd()))
+    database = _database(environment)
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        switch = read_switch(database)
+    except KalitoError:
+        return ""
+    folder = payload.get("cwd")
+    if switch.is_paused(now_ms) or switch.is_excluded(folder if isinstance(folder, str) else None):
+        return ""
+    transcript = payload.get("transcriptPath")
+    if (host, name) == _WITHOUT_REPLY and isinstance(transcript, str):
+        payload = {**payload, "text": _last_reply(Path(transcript), until=started + _MOST_WRITING_S)}
+    event_id = os.urandom(8).hex()
+    event = {"host": host, "event": name, "payload": payload, "at_ms": now_ms, "id": event_id}
+    answer = _handed_over(hooks_folder(database), event, until=started + MOST_WAIT_S)
+    if answer is None:
+        Spool(hooks_folder(database) / "spool").put(event, at_ms=now_ms, event_id=event_id)
+        return ""
+    return answer
+
+
+def _last_reply(transcript: Path, *, until: float) -> str:
+    """The reply, waited for until then: the host may still be writing it."""
+    from kalito_mcp.capture.transcripts import last_reply  # noqa: PLC0415 - only one host needs it
+
+    while not (reply := last_reply(transcript)) and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    return reply
+
+
+def _database(environment: Mapping[str, str]) -> Path:
+    """Where the memory is, as the server reads it."""
+    if environment.get("KALITO_DATABASE"):
+        return Path(environment["KALITO_DATABASE"]).expanduser()
+    if not environment.get("KALITO_CONFIG") and not default_config().is_file():
+        return default_database()
+    from kalito_mcp.sources import read_sources  # noqa: PLC0415 - a third of the time of all
+
+    return read_sources(environment).checked_database()
+
+
+def _handed_over(folder: Path, event: Mapping[str, Any], *, until: float) -> str | None:
+    """The answer of the first server that takes the event; None if none did in time."""
+    try:
+        places = sorted(folder.glob("server-*.json"), key=lambda file: -file.stat().st_mtime_ns)
+    except OSError:
+        return None
+    line = json.dumps(event).encode() + b"\n"
+    for place in places[:_MOST_SERVERS]:
+        try:
+            server = json.loads(place.read_text(encoding="utf-8"))
+            return _asked(int(server["port"]), str(server["token"]), line, until=until)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def _asked(port: int, token: str, line: bytes, *, until: float) -> str:
+    import socket  # noqa: PLC0415 - not if no server runs
+
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    with socket.create_connection(("127.0.0.1", port), timeout=left) as connection:
+        connection.sendall(token.encode() + b"\n" + line)
+        received = b""
+        while not received.endswith(b"\n"):
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            connection.settimeout(left)
+            part = connection.recv(65_536)
+            if not part:
+                raise ConnectionError
+            received += part
+    answer = json.loads(received)["answer"]
+    if not isinstance(answer, str):
+        raise TypeError(answer)
+    return answer

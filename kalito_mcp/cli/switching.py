@@ -1,0 +1,88 @@
+"""`kalito-mcp pause`, `resume` and `exclude`: when and where nothing is remembered."""
+
+import os
+import re
+import time
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kalito_mcp.cli.options import reader_settings_of, with_settings
+from kalito_mcp.cli.terminal import tell
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.switch import FOR_EVER, Switch, read_switch, write_switch
+
+_DURATION: Final = re.compile(r"(\d{1,4})\s*([mhd])", re.IGNORECASE)
+_SECONDS: Final = {"m": 60, "h": 3_600, "d": 86_400}
+
+
+@click.command(name="pause")
+@click.option("--for", "duration", metavar="TIME", help="Such as 30m, 2h or 1d. Without it: until `resume`.")
+@with_settings
+def pause(database: Path | None, config: Path | None, duration: str | None) -> None:
+    """Remember nothing for a while. What is remembered can still be found.
+
+    It holds for every host and every conversation, at once.
+    """
+    until = FOR_EVER
+    if duration is not None:
+        found = _DURATION.fullmatch(duration.strip())
+        if found is None or not int(found[1]):
+            raise click.BadParameter("write a number and m, h or d, such as 30m", param_hint="--for")
+        until = time.time_ns() // 1_000_000 + int(found[1]) * _SECONDS[found[2].lower()] * 1_000
+    place = reader_settings_of(database, config).database
+    _write(place, replace(read_switch(place), paused_until=until))
+    ends = "`kalito-mcp resume` ends it" if until == FOR_EVER else f"until {_local(until)}"
+    tell([f"paused: nothing is remembered; {ends}"])
+
+
+@click.command(name="resume")
+@with_settings
+def resume(database: Path | None, config: Path | None) -> None:
+    """End a pause."""
+    place = reader_settings_of(database, config).database
+    try:
+        before = read_switch(place)
+    except ConfigurationError:
+        before = Switch(FOR_EVER)
+        tell(["the list of excluded folders could not be read and is empty now"])
+    _write(place, replace(before, paused_until=None))
+    is_paused = before.is_paused(time.time_ns() // 1_000_000)
+    tell(["remembering again" if is_paused else "was not paused"])
+
+
+@click.command(name="exclude")
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1)
+@click.option("--remove", "is_removed", is_flag=True, help="Remember again what is said in these folders.")
+@with_settings
+def exclude(database: Path | None, config: Path | None, folders: tuple[str, ...], is_removed: bool) -> None:
+    """Remember nothing in these folders and below. Without a folder: list them.
+
+    What is remembered of them already stays; `kalito-mcp forget` takes it away.
+    """
+    place = reader_settings_of(database, config).database
+    before = read_switch(place)
+    named = [os.path.realpath(Path(one).expanduser()) for one in folders]
+    unknown = [one for one in named if one not in before.excluded]
+    if is_removed and unknown:
+        raise click.UsageError(f"{unknown[0]} is not excluded; `kalito-mcp exclude` lists what is")
+    if named:
+        kept = [one for one in before.excluded if one not in named]
+        _write(place, replace(before, excluded=tuple(kept if is_removed else [*kept, *dict.fromkeys(named)])))
+    tell(read_switch(place).excluded or ["no folder is excluded"])
+
+
+def _write(database: Path, switch: Switch) -> None:
+    try:
+        write_switch(database, switch)
+    except OSError as error:
+        raise ConfigurationError(
+            f"nothing has changed: {error.filename} cannot be written: {error.strerror}"
+        ) from error
+
+
+def _local(moment_ms: int) -> str:
+    return datetime.fromtimestamp(moment_ms / 1_000).astimezone().isoformat(" ", "minutes")

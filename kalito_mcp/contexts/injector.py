@@ -1,0 +1,144 @@
+"""What a hook puts into a prompt: what is remembered of what the prompt is about, or nothing. Reads only.
+
+A person does not see it and cannot say that it is noise, so it has a bar of its own, above that of a search. It never
+shows what the assistant still sees: messages of the same conversation, and what was put into it before.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Final
+
+import anyio.to_thread
+
+from kalito_mcp.contexts import render
+from kalito_mcp.contexts.history import History
+from kalito_mcp.contexts.passages import turns
+from kalito_mcp.domain.context import MOST_TOKENS
+from kalito_mcp.domain.known import KnownRecord
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Hit, SearchFilters
+from kalito_mcp.domain.validation import Policy, bounded
+from kalito_mcp.domain.zone import Zone
+from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.safety.trust import is_withheld
+from kalito_mcp.text.questions import questions_in
+from kalito_mcp.text.recollection import refers_to_the_past
+from kalito_mcp.text.sentences import split_sentences
+
+_INJECTED: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
+_READ_HITS: Final = 24
+_PLAIN_WORDS: Final = 32
+_RECALLED: Final = "Remembered from other conversations, perhaps of use here."
+_KNOWN: Final = "Known of the user and the project."
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionPolicy(Policy):
+    """What hooks may put into a prompt. A record needs `min_share` of the best one's score, and a least score: of a
+    prompt that only asks, in a few words, of one that asks among other things, and of one that states or orders. One
+    that asks for what was said earlier needs none."""
+
+    enabled: bool = True
+    max_tokens: int = bounded(600, most=MOST_TOKENS)
+    known_tokens: int = bounded(400, most=MOST_TOKENS)
+    """Of what is known of the person and the project, at the start of a session."""
+    min_score_if_plain: float = bounded(0.15, most=1)
+    min_score_if_asked: float = bounded(0.3, most=1)
+    min_score: float = bounded(0.4, most=1)
+    min_share: float = bounded(0.6, most=1)
+    timeout_s: float = 0.25
+    """A prompt does not wait longer. What is not found by then is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """The text for a prompt, at most `max_tokens` tokens of it, and the ids of the records in it. Empty if nothing
+    matters."""
+
+    text: str = ""
+    record_ids: tuple[str, ...] = ()
+
+
+class Injector:
+    """Finds what to put into prompts."""
+
+    def __init__(
+        self, searcher: Searcher, counter: TokenCounter, policy: InjectionPolicy, *, fence_secret: bytes, zone: Zone
+    ) -> None:
+        self.policy = policy
+        self._searcher = searcher
+        self._counter = counter
+        self._fence_secret = fence_secret
+        self._zone = zone
+
+    async def inject(
+        self,
+        scope: Scope,
+        prompt: str,
+        *,
+        session_id: str,
+        earlier: Set[str] = frozenset(),
+        lost_up_to: int = 0,
+        shown: Set[str] = frozenset(),
+    ) -> Injection:
+        """What matters for a prompt of the session. `shown` are the records that were put into it before; of its own
+        messages those up to the number `lost_up_to` are no longer seen by the assistant, nor are then any of the
+        sessions that it continues, which are `earlier`."""
+        request = self._searcher.lenient(prompt, wanted=_READ_HITS, filters=SearchFilters(types=_INJECTED))
+        if not self.policy.enabled or not self.policy.max_tokens or request is None:
+            return Injection()
+        page = await self._searcher.search(scope, request)
+
+        def is_new(hit: Hit) -> bool:
+            # What is no message of the session, such as a pin, was made of its messages.
+            is_seen = hit.session_id == session_id and (hit.seq > lost_up_to if hit.seq is not None else not lost_up_to)
+            is_seen = is_seen or (hit.session_id in earlier and not lost_up_to)
+            return not is_seen and hit.record_id not in shown and shown.isdisjoint(hit.same)
+
+        new = [hit for hit in page.hits if is_new(hit) and not is_withheld(hit.origin, hit.text)]
+        if not new:
+            return Injection()
+        bar = max(self._least_score(prompt), self.policy.min_share * new[0].score)
+        hits = [hit for hit in new if hit.score >= bar]
+        return await anyio.to_thread.run_sync(partial(self._packed, hits, prompt, scope, session_id))
+
+    def of_known(self, scope: Scope, records: Sequence[KnownRecord]) -> Injection:
+        """What is known, all of it: at the start of a session."""
+        if not records:
+            return Injection()
+        first, last = self._frame(scope, "", _KNOWN)
+        pieces = [render.known_piece(one, self._zone) for one in records]
+        lines = [f"{piece.label}{piece.text}" for piece in pieces]
+        return Injection("\n".join([first, *lines, last]), tuple(one.record_id for one in records))
+
+    def _frame(self, scope: Scope, session_id: str, what: str) -> tuple[str, str]:
+        fence = blake2b(f"{scope.owner}\x1f{session_id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
+        return render.injection_opening(fence, what), render.closing(fence)
+
+    def _least_score(self, prompt: str) -> float:
+        """People who ask for something they told before ask plainly; a long prompt brings what it is about itself."""
+        asked = questions_in(prompt)
+        if not asked:
+            return self.policy.min_score
+        if any(refers_to_the_past(one) for one in asked):
+            return 0.0
+        is_plain = len(prompt.split()) <= _PLAIN_WORDS and len(asked) == len(split_sentences(prompt))
+        return self.policy.min_score_if_plain if is_plain else self.policy.min_score_if_asked
+
+    def _packed(self, hits: list[Hit], prompt: str, scope: Scope, session_id: str) -> Injection:
+        """The first hits that fit."""
+        if not hits:
+            return Injection()
+        first, last = self._frame(scope, session_id, _RECALLED)
+        older = turns(hits, (), prompt)
+        history = History(older, session_id, self._zone, lambda line: self._counter.count(line + "\n"))
+        room = self.policy.max_tokens - self._counter.count(f"{first}\n{last}")
+        kept = next((kept for kept in range(len(older), 0, -1) if history.cost(kept) <= room), 0)
+        if not kept:
+            return Injection()
+        ids = tuple(one for turn in older[:kept] for one in (turn.said.record_id,))
+        return Injection("\n".join([first, *history.lines(kept), last]), ids)

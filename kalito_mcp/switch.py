@@ -1,0 +1,99 @@
+"""Whether anything is remembered now: a pause, and folders that are left out. Standard library alone.
+
+It is a small file beside the database, because a host's hook looks at it without opening the database. If it cannot be
+read, nothing is remembered: whoever paused the memory must not be recorded because a file is damaged.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kalito_mcp.errors import ConfigurationError
+
+HOOKS: Final = ".hooks"
+"""What the name of the folder ends with that hooks and servers share."""
+FOR_EVER: Final = 0
+"""`paused_until` of a pause without an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """`paused_until` is the end of a pause, in milliseconds since 1970; None if there is none. `excluded` are folders
+    in which, and below which, nothing is remembered."""
+
+    paused_until: int | None = None
+    excluded: tuple[str, ...] = ()
+
+    def is_paused(self, now_ms: int) -> bool:
+        """Whether the pause lasts."""
+        return self.paused_until is not None and (self.paused_until == FOR_EVER or now_ms < self.paused_until)
+
+    def is_excluded(self, folder: str | None) -> bool:
+        """Whether nothing is remembered in this folder."""
+        if folder is None or not self.excluded:
+            return False
+        known = os.path.realpath(folder)
+        return any(known == one or known.startswith(one.rstrip(os.sep) + os.sep) for one in self.excluded)
+
+
+def hooks_folder(database: Path) -> Path:
+    """The folder beside the database with what hooks and servers leave for each other."""
+    return database.with_name(database.name + HOOKS)
+
+
+def switch_file(database: Path) -> Path:
+    """Where the switch of a database is."""
+    return hooks_folder(database) / "switch.json"
+
+
+def trace_file(database: Path, host: str) -> Path:
+    """The file whose time is that of the last event of a host's hooks."""
+    return hooks_folder(database) / f"heard-{host}"
+
+
+def read_switch(database: Path) -> Switch:
+    """The switch of a database; without a file, nothing is paused or excluded.
+
+    Raises:
+        ConfigurationError: the file cannot be read; the message says what to do.
+    """
+    file = switch_file(database)
+    try:
+        content: Any = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Switch()
+    except (OSError, ValueError) as error:
+        raise _damaged(file) from error
+    if not isinstance(content, Mapping):
+        raise _damaged(file)
+    until, excluded = content.get("paused_until"), content.get("excluded", [])
+    is_known = isinstance(until, int | None) and isinstance(excluded, list)
+    if not is_known or not all(isinstance(one, str) for one in excluded):
+        raise _damaged(file)
+    return Switch(until, tuple(excluded))
+
+
+def write_switch(database: Path, switch: Switch) -> None:
+    """Store the switch, whole or not at all.
+
+    Raises:
+        OSError: the file cannot be written; the switch is as before.
+    """
+    file = switch_file(database)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    text = json.dumps({"paused_until": switch.paused_until, "excluded": list(switch.excluded)})
+    with new.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(file)
+
+
+def _damaged(file: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{file} cannot be read, so nothing is remembered: run `kalito-mcp resume`, which writes it anew"
+    )
