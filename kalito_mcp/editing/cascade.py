@@ -4,10 +4,10 @@ All of it is written in the transaction of the change. So nothing repeats words 
 after a crash.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
 
@@ -21,18 +21,18 @@ from kalito_mcp.domain.memory_records import (
     texts_ever,
     with_changes,
 )
-from kalito_mcp.domain.records import RecordType, Visibility
+from kalito_mcp.domain.records import MessageWithImportance, RecordType, Visibility
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import Readings, read_aside
+from kalito_mcp.long_texts import Readings
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.snapshot_import import detach_records
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.conversations import PinDraft
+from kalito_mcp.ports.conversations import ConversationReader, PinDraft
 from kalito_mcp.ports.records import RecordWriter
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.summaries.rewriter import SummaryRewriter
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _HAS_DERIVED: Final = (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
 _IN_GRAPHS: Final = (RecordType.MESSAGE, RecordType.PIN)
+_LONG_FOR_PINS: Final = 2_000
+"""Characters that may be searched for pins within some milliseconds."""
 _PROMOTED: Final = (FinalizeStage.PROMOTION, FinalizeStage.CHECKPOINT)
 
 
@@ -144,6 +146,32 @@ class Cascade:
                 yield CascadeTransaction(owner, transaction, readings, tuple(zip(kept, graphs, strict=True)))
                 return
 
+    async def prepare(self, readings: Readings, owner: str, record: MemoryRecord, content: Mapping[str, Any]) -> None:
+        """Search a long message for pins, as it is with this content, before the transaction that writes it."""
+        text, after = str(content["text"]), replace(record, content=content)
+        if record.type is not RecordType.MESSAGE or record.seq is None or len(text) <= _LONG_FOR_PINS:
+            return
+        if _visible_words(after) is None or _visible_words(after) == _visible_words(record):
+            return
+        async with self._store.read() as view:
+            session = await view.sessions.get(_session_scope(owner, record))
+            if session is None or record.seq > session.pinned_seq:
+                return
+            around = await _around(view.conversations, session, record.seq)
+        messages = [
+            replace(one, text=text, name=content.get("name"), is_hidden=False) if one.seq == record.seq else one
+            for one in around
+        ]
+        await readings.prepare(self._pins_of, text, record.seq, *map(_as_searched, messages), most=_LONG_FOR_PINS)
+
+    def _pins_of(self, _text: str, seq: int, *messages: MessageWithImportance) -> list[PinDraft]:
+        """The pins of the message `seq`, some of which the next one may confirm."""
+        return [
+            draft
+            for draft in self._pins.drafts(messages, seq - 1)
+            if any(one.seq == seq and one.record_id == draft.source_message_id for one in messages)
+        ]
+
     async def apply(
         self, within: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None
     ) -> CascadeResult:
@@ -218,11 +246,10 @@ class Cascade:
         seq = change.before.seq
         if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
-        conversations = change.within.transaction.conversations
-        # With the one before, which may ask for its code, and the next one, which may confirm it.
-        messages = await conversations.messages(change.session, first_seq=max(1, seq - 1), last_seq=seq + 1)
-        drafts = await read_aside(sum(len(one.text) for one in messages), lambda: self._pins.drafts(messages))
-        return {draft.client_key: draft for draft in drafts if draft.source_message_id == change.before.id}
+        messages = await _around(change.within.transaction.conversations, change.session, seq)
+        text = next(one.text for one in messages if one.seq == seq)
+        drafts = await change.within.readings.of(self._pins_of, text, seq, *map(_as_searched, messages))
+        return {draft.client_key: draft for draft in drafts}
 
     async def _set_deleted_at(self, change: _Change, pin: MemoryRecord, deleted_at: int | None) -> None:
         edit_type = EditType.RESTORE if deleted_at is None else EditType.DELETE
@@ -253,6 +280,16 @@ class Cascade:
         text = change.after.text if change.after is not None else ""
         keys = {text: await change.within.readings.of(canonical_key, text)}
         await anyio.to_thread.run_sync(observe_again, graph, messages, seq, self._policy, keys)
+
+
+async def _around(conversations: ConversationReader, session: Session, seq: int) -> Sequence[MessageWithImportance]:
+    """The message, the one before, which may ask for its code, and the next one, which may confirm it."""
+    return await conversations.messages(session, first_seq=max(1, seq - 1), last_seq=seq + 1)
+
+
+def _as_searched(message: MessageWithImportance) -> MessageWithImportance:
+    """The message without what its pins do not depend on."""
+    return replace(message, model_id=None, token_usage=None, importance_score=0.0, tokens=0, client_key=None)
 
 
 def _graph_scopes(owner: str, record: MemoryRecord) -> list[Scope]:

@@ -234,6 +234,7 @@ class RecordEditor:
         if expected_revision in (None, seen.revision):
             planned = change(seen)
             await self._forgotten.prepare(readings, seen, planned)
+            await self._cascade.prepare(readings, scope.owner, seen, planned)
             if not seen.is_deleted:
                 await readings.prepare(index_text, seen.text, seen.content.get("name"))
             if planned.get(DELETED_AT) is None:

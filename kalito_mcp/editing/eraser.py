@@ -125,5 +125,4 @@ class Eraser:
         return readings
 
     async def _is_sweep_owed(self) -> bool:
-        async with self._store.read() as view:
-            return (await view.records.unswept()).last > 0
+        return (await self._store.trip(lambda view: view.records.unswept())).last > 0

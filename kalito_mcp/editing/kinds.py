@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kalito_mcp.domain.files import FILE
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, RecordType
 from kalito_mcp.errors import InvalidInput
@@ -23,8 +24,10 @@ def as_record(
     document was read somewhere; anything else is in the editor's own words.
 
     Raises:
-        InvalidInput: the kind is unknown.
+        InvalidInput: the kind is unknown, or the source is that of a file of the memory tool.
     """
+    if str(fields.get("source", "")).startswith(FILE):
+        raise InvalidInput(f"a source that begins with {FILE!r} is that of a file in /memories; use another")
     own_words = Origin.USER if editor.type is EditorType.HUMAN else Origin.ASSISTANT
     if kind == NOTE:
         if "source" not in fields:

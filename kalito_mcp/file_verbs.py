@@ -1,0 +1,45 @@
+"""The verbs of `Memory` for the files of the memory tool."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from kalito_mcp.domain.files import FileTree
+from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
+from kalito_mcp.editing.files import FileEditor, Write
+from kalito_mcp.project_verbs import ProjectVerbs
+
+
+class FileVerbs(ProjectVerbs):
+    """The part of `Memory` that works on files: those of its project alone, or without one the personal ones.
+
+    Paths are absolute and begin with `/memories/`. The functions that these verbs take decide by what is stored: they
+    run again within the transaction, and so must depend on their arguments alone. What they raise is passed on, and
+    then nothing was written.
+    """
+
+    _files: FileEditor
+
+    async def look_at_files(self, path: str) -> tuple[FileTree, MemoryRecord | None]:
+        """All files, and the record of the one at this path; None if there is none."""
+        return await self._files.look(self._scope(None), path)
+
+    async def write_file(self, path: str, write: Write, *, editor: Editor = PROGRAM) -> MemoryRecord:
+        """Give the file at this path the text that `write` makes of all files and its text, None if it is a new one.
+
+        Raises:
+            InvalidInput: the text is blank, too long or not valid Unicode.
+            Conflict: an assistant or a program writes what was forgotten; or nothing is remembered now.
+        """
+        self.check_remembered()
+        return await self._files.write(self._scope(None), path, write, editor=editor)
+
+    async def delete_files(
+        self, select: Callable[[FileTree], Collection[str]], *, editor: Editor = PROGRAM
+    ) -> Sequence[MemoryRecord]:
+        """Hide the files at the paths that `select` chooses, all of them or none. `restore` brings one back."""
+        return await self._files.delete(self._scope(None), select, editor=editor)
+
+    async def rename_files(
+        self, select: Callable[[FileTree], Mapping[str, str]], *, editor: Editor = PROGRAM
+    ) -> Sequence[MemoryRecord]:
+        """Give files other paths, all of them or none: `select` returns the new ones, which are free, by the old."""
+        return await self._files.rename(self._scope(None), select, editor=editor)

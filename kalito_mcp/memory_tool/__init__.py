@@ -1,0 +1,1 @@
+"""Anthropic's memory tool: `/memories` as a view of records."""
