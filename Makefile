@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MCPB := 2.1.2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Tests start the command a hundred times, and would compile it each time where this is set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check format catalogue lint types imports coverage bulk package bench campaigns lock clean
+.PHONY: demo test check format catalogue lint types imports coverage bulk package mcpb archives listings bench campaigns hook-figures
+.PHONY: e2e-hosts lock clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/kalito-mcp demo
@@ -29,8 +31,11 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
+# Once more as for Windows, where Python has no pread, for one. Two files use such things, but are not reached there.
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	! $(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 | \
+		grep -vE '^kalito_mcp/(server/first_answers|storage/sqlite/unused_bytes)\.py:|^Found|^Success'
 
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports
@@ -49,6 +54,21 @@ bulk: $(VENV)/.dev
 package: $(VENV)/.dev
 	sh tests/package.sh $(BIN)/python
 
+# The extension for Claude Desktop. It needs npm.
+mcpb:
+	@mkdir -p dist
+	npx --yes @anthropic-ai/mcpb@$(MCPB) pack plugins/claude-desktop \
+		"dist/kalito-mcp-$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' kalito_mcp/version.py).mcpb"
+
+# What a release has besides the wheel. Gemini CLI takes the archive that begins with its platform.
+archives: mcpb
+	for platform in darwin linux win32; do \
+		tar -czf dist/$$platform.kalito.tar.gz -C plugins/gemini gemini-extension.json README.md hooks skills || exit 1; done
+
+# What registries, marketplaces and extensions of hosts read, checked by their own programs, which npm and pip bring.
+listings: $(VENV)/.dev
+	MCPB=$(MCPB) sh tests/listings.sh $(BIN)/python
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
@@ -60,6 +80,22 @@ campaigns: $(VENV)/.dev
 	$(BIN)/python -m bench --full || failed=1; \
 	MIXED_OPERATIONS=1000 $(BIN)/python -m pytest tests/flows/test_projects.py || failed=1; \
 	exit $$failed
+
+# What bench/RESULTS.md says of hooks and imports. On a quiet machine: half an hour.
+hook-figures: $(VENV)/.dev
+	@failed=0; \
+	for name in capture workday imports formats; do $(BIN)/python -m bench.$$name || failed=1; done; \
+	exit $$failed
+
+# The real programs of the hosts, in empty homes, against a stand-in for their models. It needs npm.
+e2e-hosts: $(VENV)/.runtime build/e2e_hosts/.installed
+	PYTHONPATH=. $(BIN)/python -m tests.e2e_hosts --programs build/e2e_hosts/node_modules/.bin $(HOSTS)
+
+build/e2e_hosts/.installed: tests/e2e_hosts/package.json
+	mkdir -p $(@D)
+	cp $< $(@D)/package.json
+	npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@
 
 lock: $(VENV)/.dev
 	$(PIP) uv

@@ -15,6 +15,9 @@ BENCHMARKS: Final = (
     "record",
     "context",
     "evidence",
+    "injection",
+    "capture",
+    "imports",
     "summaries",
     "pins",
     "search",
@@ -39,7 +42,16 @@ BENCHMARKS: Final = (
     "instructions",
     "token_counters",
 )
-CAMPAIGNS: Final = ("kill", "cut_purges", "canaries", "replaced_files", "snapshot_races", "power_cut")
+CAMPAIGNS: Final = (
+    "kill",
+    "cut_purges",
+    "canaries",
+    "replaced_files",
+    "snapshot_races",
+    "power_cut",
+    "workday",
+    "formats",
+)
 _LONGER: Final = {"search": ("--full",), "recall": ("--typos", "0.5", "--per-category", "--ablate")}
 """The extra arguments of the long forms."""
 

@@ -39,6 +39,7 @@ _NAMES_BY_MODULE = {
     ),
     "graph.store": "GraphStore",
     "memory": "Memory",
+    "memory_tool.tool": "MemoryTool",
     "orchestrator.orchestrator": "MemoryOrchestrator OrchestratorConfig",
     "records.recorder": "Recorded",
     "settings": "Settings load_settings",

@@ -75,6 +75,7 @@ from kalito_mcp.errors import SummaryRangeConflict as SummaryRangeConflict
 from kalito_mcp.errors import TextTooLarge as TextTooLarge
 from kalito_mcp.graph.store import GraphStore as GraphStore
 from kalito_mcp.memory import Memory as Memory
+from kalito_mcp.memory_tool.tool import MemoryTool as MemoryTool
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator as MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig as OrchestratorConfig
 from kalito_mcp.records.recorder import Recorded as Recorded

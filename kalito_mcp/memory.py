@@ -1,8 +1,10 @@
 """`Memory`: one verb per tool. It hands each call to the service that does it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from typing import Any
 
+from kalito_mcp.archive_verbs import ArchiveVerbs
+from kalito_mcp.contexts.injector import Injection, Injector
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
@@ -21,7 +23,10 @@ from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
+from kalito_mcp.editing.files import FileEditor
 from kalito_mcp.editing.forgetter import Forgetter
+from kalito_mcp.file_verbs import FileVerbs
+from kalito_mcp.import_verbs import ImportVerbs
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
@@ -29,18 +34,18 @@ from kalito_mcp.pins.profile import read_profile
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.projects import ProjectPolicy
-from kalito_mcp.record_verbs import RecordVerbs
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorded, Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.summaries.keeper import SummaryKeeper
+from kalito_mcp.switch import Switch
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 
 
-class Memory(RecordVerbs):
+class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
     """An opened memory of one owner. Get one from `open_memory`.
 
     Every method that changes something is durable when it returns. Methods that take ids of sessions, agents or records
@@ -56,18 +61,21 @@ class Memory(RecordVerbs):
         recorder: Recorder,
         summaries: SummaryKeeper,
         searcher: Searcher,
+        injector: Injector,
         finalizer: Finalizer,
         orchestrators: Orchestrators,
         graphs: AgentGraphs,
         owed: OwedWorker,
         editor: RecordEditor,
         eraser: Eraser,
+        files: FileEditor,
         historian: Historian,
         usage: UsageCounter,
         clock: Clock,
         ids: IdSource,
         vectors: VectorWorker | None = None,
         projects: ProjectPolicy | None = None,
+        switch: Callable[[], Switch] = Switch,
         zone: Zone = UTC_ZONE,
         owner: str = LOCAL_OWNER,
     ) -> None:
@@ -80,18 +88,23 @@ class Memory(RecordVerbs):
         self._recorder = recorder
         self._summaries = summaries
         self._searcher = searcher
+        self._injector = injector
         self._finalizer = finalizer
         self._orchestrators = orchestrators
         self._graphs = graphs
         self._owed = owed
         self._editor = editor
         self._eraser = eraser
+        self._files = files
         self._forgetter = Forgetter(store, editor, eraser, clock)
         self._historian = historian
         self._usage = usage
         self._vectors = vectors
         self._ids = ids
         self._projects = projects or ProjectPolicy()
+        self._switch = switch
+        self.injection = injector.policy
+        """What hooks may put into prompts."""
         self._owner = owner
         self._project: str | None = None
 
@@ -117,7 +130,7 @@ class Memory(RecordVerbs):
             SessionFinalized: the session is closed.
             ClientKeyReused: a known `client_key` with another role or text.
         """
-        self._check_remembered()
+        self.check_remembered()
         recorded = await self._recorder.record(self._scope(session_id, agent_id), messages, client=client)
         self._owed.nudge(self._scope(session_id))
         return recorded
@@ -159,6 +172,38 @@ class Memory(RecordVerbs):
         self._usage.used(context.used_ids)
         return context
 
+    async def inject(
+        self,
+        session_id: str,
+        prompt: str,
+        *,
+        earlier: Set[str] = frozenset(),
+        lost_up_to: int = 0,
+        shown: Set[str] = frozenset(),
+    ) -> Injection:
+        """What a hook puts into a prompt of the session: what is remembered of what the prompt is about, or nothing.
+        What is in it counts as used.
+
+        `earlier` are the sessions that it continues, and `shown` the records that were put into it before. Of its own
+        messages, those up to the number `lost_up_to` may be in it: a compaction took them from the assistant.
+
+        Raises:
+            InvalidInput: the id of the session is not acceptable.
+        """
+        found = await self._injector.inject(
+            self._scope(None), prompt, session_id=session_id, earlier=earlier, lost_up_to=lost_up_to, shown=shown
+        )
+        self._usage.used(found.record_ids)
+        return found
+
+    async def inject_known(self) -> Injection:
+        """What a hook puts into the first prompt of a session: what is known of the person and of the project. Nothing,
+        if nothing is, or if it is switched off. What is in it counts as used."""
+        if not self.injection.enabled or not self.injection.known_tokens:
+            return Injection()
+        context = await self.build_context(None, self.injection.known_tokens)
+        return self._injector.of_known(self._scope(None), context.known)
+
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
         """Pin a text in a session; a new session is created. A known `client_key` returns its pin.
 
@@ -172,7 +217,7 @@ class Memory(RecordVerbs):
                 set; or the same pin was erased.
             SessionFinalized: the session is closed.
         """
-        self._check_remembered()
+        self.check_remembered()
         return await self.manager.create_semantic_pin(request)
 
     async def summarize_session(self, session_id: str) -> Sequence[ConversationSummary]:

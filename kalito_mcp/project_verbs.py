@@ -1,6 +1,6 @@
 """The verbs of `Memory` for projects: narrow it to one, move what is of one, and rename it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Final, Self
 
@@ -10,10 +10,12 @@ from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_of
 from kalito_mcp.retrieval.known_names import find_project, find_session
 from kalito_mcp.safety.redaction import checked_handle
+from kalito_mcp.switch import Switch
 
 _MOST_LISTED: Final = 1_000
 
@@ -27,6 +29,8 @@ class ProjectVerbs:
     _project: str | None
     _projects: ProjectPolicy
     _store: Store
+    _switch: Callable[[], Switch]
+    clock: Clock
 
     async def in_project(self, project: str | None) -> Self:
         """The same memory for one project: it reads what is of the project and what is personal, and writes into it.
@@ -115,8 +119,20 @@ class ProjectVerbs:
         named = PERSONAL if project is None else await self._named(project)
         return None if named == PERSONAL else named
 
-    def _check_remembered(self) -> None:
-        """Raise Conflict in a project where nothing is remembered."""
+    def check_remembered(self, folder: str | None = None) -> None:
+        """Raise Conflict while the memory is paused, and in a project or a folder where nothing is remembered.
+
+        Raises:
+            ConfigurationError: it cannot be read whether the memory is paused.
+        """
+        switch = self._switch()
+        if switch.is_paused(self.clock.now_ms()):
+            raise Conflict("the memory is paused, so nothing is remembered; `kalito-mcp resume` ends that")
+        for place in (folder, self._project if self._project and is_path(self._project) else None):
+            if switch.is_excluded(place):
+                raise Conflict(
+                    f"nothing is remembered in {place}: it is excluded; `kalito-mcp exclude --remove` ends that"
+                )
         if self._project is not None and is_ignored(self._project, self._projects):
             raise Conflict(
                 f"nothing is remembered in {self._project}: the setting projects.ignored names it; go on without"

@@ -47,7 +47,7 @@ class RecordVerbs(ProjectVerbs):
                 was written. Or nothing is remembered in this project.
             RecordNotFound: `caused_by` names no record; nothing was written.
         """
-        self._check_remembered()
+        self.check_remembered()
         kind, given, origin = as_record(
             str(record_type),
             fields,

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kalito_mcp.contexts.cache import CachePolicy
+from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.contexts.packer import ContextPolicy
+from kalito_mcp.default_places import default_database
 from kalito_mcp.domain.decay import DecayPolicy
 from kalito_mcp.domain.graph import (
     CheckpointPolicy,
@@ -37,7 +39,7 @@ from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.sources import OWN_VARIABLES, PREFIX, Sources, default_database, read_sources
+from kalito_mcp.sources import OWN_VARIABLES, PREFIX, Sources, read_sources
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
@@ -52,6 +54,7 @@ class Settings:
     owner: str = LOCAL_OWNER
     """Whose memory in the database is opened. No call reaches another's, whatever it names."""
     context: ContextPolicy = ContextPolicy()
+    injection: InjectionPolicy = InjectionPolicy()
     window: SummaryWindowPolicy = SummaryWindowPolicy()
     summaries: SummaryPolicy = SummaryPolicy()
     pins: AutoPinPolicy = AutoPinPolicy()

@@ -5,13 +5,12 @@ Apart from `settings`, because that module imports the policy of every rule, whi
 that only reads does without it if nothing is set but where the memory is.
 """
 
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.default_places import default_config, default_database
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.domain.zone_names import TimePolicy
@@ -28,6 +27,8 @@ OWN_VARIABLES: Final = frozenset(
         "KALITO_LOG",
         "KALITO_PROJECT",
         "KALITO_CRASH_POINT",
+        "KALITO_HOOKS",
+        "KALITO_MEMORY_TOOL",
     }
 )
 """Those that set no key of a section."""
@@ -109,25 +110,6 @@ def read_sources(
             name: value for name, value in environment.items() if name.startswith(PREFIX) and name not in OWN_VARIABLES
         },
     )
-
-
-def default_database() -> Path:
-    """`memory.db` in the user's data directory: where the operating system keeps such files."""
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return base / "kalito" / "memory.db"
-
-
-def default_config() -> Path:
-    """`config.toml` in the user's configuration directory; it need not exist."""
-    if sys.platform in ("win32", "darwin"):
-        return default_database().with_name("config.toml")
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kalito" / "config.toml"
 
 
 def _config_path(environment: Mapping[str, str], config: Path | None) -> Path | None:

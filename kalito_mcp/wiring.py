@@ -5,17 +5,20 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
 
+from kalito_mcp.contexts.injector import Injector
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
+from kalito_mcp.editing.files import FileEditor
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
@@ -35,12 +38,15 @@ from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.storage.sqlite import backups as backup_files
+from kalito_mcp.storage.sqlite.backups import Backup
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access, log_size, users
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
+from kalito_mcp.switch import Switch, read_switch
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
@@ -123,6 +129,7 @@ async def open_memory(
             snapshots=snapshots,
             embedder=embedder,
             vectors=vectors,
+            switch=partial(read_switch, path),
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:
@@ -163,6 +170,7 @@ async def _assemble(
     snapshots: SnapshotFolder,
     embedder: Embedder | None,
     vectors: VectorWorker | None,
+    switch: Callable[[], Switch],
 ) -> tuple[Memory, OwedWorker, UsageCounter]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
@@ -210,24 +218,28 @@ async def _assemble(
     )
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
     usage = UsageCounter(store, clock, settings.usage)
+    injector = Injector(searcher, counter, settings.injection, fence_secret=await store.secret(), zone=zone)
     memory = Memory(
         store=store,
         manager=manager,
         recorder=Recorder(store, counter, clock, settings.limits, settings.importance),
         summaries=summaries,
         searcher=searcher,
+        injector=injector,
         finalizer=Finalizer(store, summaries, pins, observer, orchestrators, clock),
         orchestrators=orchestrators,
         graphs=AgentGraphs(store, orchestrators, observer),
         owed=owed,
         editor=editor,
         eraser=eraser,
+        files=FileEditor(store, counter, clock, ids, limits=settings.limits),
         historian=Historian(store),
         usage=usage,
         clock=clock,
         ids=ids,
         vectors=vectors,
         projects=settings.projects,
+        switch=switch,
         zone=zone,
         owner=settings.owner,
     )
@@ -312,6 +324,30 @@ async def _open_existing_store(settings: Settings) -> SqliteStore:
     if not settings.database.exists():
         raise ConfigurationError(f"{settings.database} does not exist; check --database")
     return await SqliteStore.open(settings.database, settings.storage, exact_vectors=settings.vectors.exact_up_to)
+
+
+def backups(settings: Settings) -> tuple[Path, list[Backup]]:
+    """The folder of the backups, and those in it, the newest first."""
+    return backup_files.backup_folder(settings.database), backup_files.backups(settings.database)
+
+
+def back_up(settings: Settings, keep: int) -> tuple[Backup, list[Path]]:
+    """Write a checked copy of the database while others write, and keep the newest `keep`. The copy, and the files that
+    were removed. Raises StorageError."""
+    timeout_s = settings.storage.busy_timeout_s
+    return backup_files.back_up(settings.database, now_ms=SystemClock().now_ms(), keep=keep, timeout_s=timeout_s)
+
+
+async def restore_backup(settings: Settings, backup: Path) -> tuple[Backup, Path | None]:
+    """Put a backup in the place of the database. The backup, and the new name of the database of before, if any.
+
+    Raises:
+        Conflict: a process has the database open; nothing was changed.
+        StorageError: the backup is not whole, or a newer release wrote it; nothing was changed.
+    """
+    return await backup_files.restore_backup(
+        settings.database, backup, now_ms=SystemClock().now_ms(), timeout_s=settings.storage.busy_timeout_s
+    )
 
 
 def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from typing import Final
 
 BACK_TO_9: Final = """
+DROP TABLE imports;
 DROP TABLE forgotten_values;
 DROP TABLE facts; DROP TABLE superseded_records; DROP TABLE facts_state;
 DROP INDEX records_known; ALTER TABLE records DROP COLUMN reach;

@@ -1,6 +1,7 @@
 """`kalito-mcp`: the commands, and how their errors are shown."""
 
 import importlib
+import io
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 # Name, place (the module's `command` unless another is named), and the line that --help shows without importing it.
 _COMMANDS: Final = {
     "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
+    "install": ("kalito_mcp.cli.hosts:install", "Write kalito into the configuration of assistants."),
+    "uninstall": ("kalito_mcp.cli.hosts:uninstall", "Take it out of them again."),
+    "status": ("kalito_mcp.cli.hosts:status", "Show which assistants have it, and whether they can start it."),
     "demo": ("kalito_mcp.cli.demo.command", "Watch how a conversation is remembered, from start to end."),
     "stats": ("kalito_mcp.cli.stats", "Show what the memory contains."),
     "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
@@ -28,8 +32,15 @@ _COMMANDS: Final = {
     "restore": ("kalito_mcp.cli.records:restore", "Bring forgotten records back."),
     "purge": ("kalito_mcp.cli.records:purge", "Erase records for good."),
     "tasks": ("kalito_mcp.cli.records:tasks", "List the tasks that are to be done."),
+    "import": ("kalito_mcp.cli.importing", "Import the conversations of other programs."),
     "project": ("kalito_mcp.cli.project", "List projects, and move memories between them."),
-    "doctor": ("kalito_mcp.cli.doctor", "Check the database and its surroundings."),
+    "pause": ("kalito_mcp.cli.switching:pause", "Remember nothing for a while."),
+    "resume": ("kalito_mcp.cli.switching:resume", "End a pause."),
+    "exclude": ("kalito_mcp.cli.switching:exclude", "Remember nothing in some folders."),
+    "list": ("kalito_mcp.cli.listing", "List conversations, pins or notes."),
+    "export": ("kalito_mcp.cli.export", "Take the memory out: a file without loss, or Markdown."),
+    "backup": ("kalito_mcp.cli.backup", "Copy the database while hosts use it, and put a copy back."),
+    "doctor": ("kalito_mcp.cli.doctor", "Check the database, and the way from each assistant to it."),
     "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
     "reindex": ("kalito_mcp.cli.reindex", "Rebuild the text index, and add missing vectors."),
 }
@@ -64,7 +75,7 @@ class LazyCommands(click.Group):
 def commands() -> None:
     """Long-term memory for AI assistants: one local file, offline, over MCP.
 
-    Add it to Claude Code:  claude mcp add kalito -- kalito-mcp serve
+    Add it to the assistants on this machine:  kalito-mcp install
     """
 
 
@@ -73,6 +84,10 @@ def run(begun: "Begun | None" = None) -> None:
 
     An error of ours is one line on stderr and exit code 1, never a traceback.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # A pipe on Windows takes only some scripts. A letter that it cannot take is shown as \u82b1.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(commands.main(prog_name="kalito-mcp", standalone_mode=False, obj=begun))
     except click.ClickException as error:

@@ -16,7 +16,7 @@ import click
 from kalito_mcp.cli.options import settings_of_existing, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
 from kalito_mcp.cli.running import this_person, with_derived, with_memory
-from kalito_mcp.cli.subject import confirmed_token, subject_request, with_subject
+from kalito_mcp.cli.subject import confirmed_session, confirmed_token, subject_request, with_subject
 from kalito_mcp.cli.terminal import ask, tell, tell_json
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord
@@ -87,6 +87,7 @@ def history(database: Path | None, config: Path | None, record_id: str, has_diff
 
 @click.command()
 @click.argument("record_ids", metavar="[ID]...", nargs=-1)
+@click.option("--session", "session_id", metavar="ID", help="Everything of this conversation.")
 @with_subject
 @with_settings
 def forget(
@@ -96,6 +97,7 @@ def forget(
     about: str | None,
     identifier: str | None,
     agent_id: str | None,
+    session_id: str | None,
     yes: bool,
 ) -> None:
     """Hide records, or all parts of documents, from every context and search. `restore` brings them back.
@@ -104,9 +106,15 @@ def forget(
     """
     request = subject_request(record_ids, about, identifier, is_purge=False)
     settings = settings_of_existing(database, config)
+    if session_id is not None:
+        if record_ids or request is not None:
+            raise click.UsageError("give --session, or IDs, or --about and --identifier")
+        ids = confirmed_session(settings, session_id, is_agreed=yes)
+        tell(f"forgot {one}" for one in with_memory(settings, partial(_forget_all, ids)))
+        return
     if request is None:
         if not record_ids:
-            raise click.UsageError("give an ID, --about or --identifier")
+            raise click.UsageError("give an ID, --session, --about or --identifier")
         _change_all(settings, record_ids, is_forgotten=True)
         return
     token = confirmed_token(settings, request, agent_id, is_agreed=yes)
@@ -210,6 +218,17 @@ def tasks(
         tell(task_lines(found, now))
     else:
         tell([f"agent {agent_id!r} has no {'' if is_all else 'finished ' if is_done else 'open '}tasks"])
+
+
+async def _forget_all(record_ids: Sequence[str], memory: "Memory") -> list[str]:
+    """Forget the records, and return the ids of those that were not forgotten along with an earlier one."""
+    editor = this_person()
+    return [
+        one.id
+        for record_id in record_ids
+        if not (await memory.record(record_id)).is_deleted
+        for one in await memory.forget(record_id, editor=editor)
+    ]
 
 
 def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten: bool) -> None:

@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -18,9 +19,12 @@ import click
 from kalito_mcp.cli.options import with_settings
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, KalitoError
+from kalito_mcp.server.first_answers import switches
+from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
+    from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
 
 _SWITCH_S: Final = 0.0005
@@ -71,10 +75,11 @@ def command(
     server = build_server(
         lambda: _opened(database, config, reported, project, is_hosted=transport == "stdio"),
         default_session=host_session if transport == "stdio" else None,
+        **switches(os.environ),
     )
 
     async def run() -> None:
-        async with server.opened.open():
+        async with server.opened.open(), _listening(server, database, config):
             if transport == "stdio":
                 from kalito_mcp.server.stdio import serve_stdio  # noqa: PLC0415 - imports mcp
 
@@ -93,6 +98,39 @@ def command(
         sys.exit(1)
     finally:
         _end_for_certain()
+
+
+@asynccontextmanager
+async def _listening(server: "KalitoServer", database: Path | None, config: Path | None) -> AsyncIterator[None]:
+    """Listen to hooks during the block."""
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_listen_to_hooks, server, database, config)
+            yield
+            tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # The listener raises nothing, so this is what the block raised: pass it on without the group.
+        raise group.exceptions[0] from group.exceptions[0].__cause__
+
+
+async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config: Path | None) -> None:
+    """Take what the hooks of any host on this machine report, once the memory is open."""
+    from kalito_mcp.capture.listener import Listener  # noqa: PLC0415 - as above
+    from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - as above
+
+    with suppress(KalitoError):  # what is wrong with the memory, every call says
+        await server.opened.memory()
+        path = settings_of(database, config).database
+        listener = Listener(hooks_folder(path), server.capture.take)
+        server.capture.heard, server.capture.keep = partial(_leave_trace, path), listener.keep
+        listener.opened = server.capture.go_on_in
+        await listener.run()
+
+
+def _leave_trace(database: Path, host: str) -> None:
+    """Tell `status` that this host's hooks work."""
+    with suppress(OSError):
+        trace_file(database, host).touch()
 
 
 def _end_for_certain() -> None:

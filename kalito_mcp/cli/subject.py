@@ -1,17 +1,20 @@
 """`--about` and `--identifier` of `forget` and `purge`: what matches is shown first, and the person asked."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kalito_mcp.cli.record_lines import found_lines
+from kalito_mcp.cli.record_lines import EXCERPT_CHARS, found_lines
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import ask, tell
-from kalito_mcp.domain.erasing import ForgetRequest
+from kalito_mcp.domain.erasing import ForgetRequest, FoundRecord
 
 if TYPE_CHECKING:
     from kalito_mcp.settings import Settings
+
+
+_SHOWN: Final = 20
 
 
 def with_subject(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,6 +29,27 @@ def with_subject(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def confirmed_session(settings: "Settings", session_id: str, *, is_agreed: bool) -> Sequence[str]:
+    """Show what a conversation has, and ask unless `is_agreed`. The ids of its records; none if nothing is left of it.
+
+    Raises:
+        SessionNotFound: no such session.
+        Conflict: there is no terminal to ask on. click.Abort: the person did not say yes.
+    """
+    found = with_memory(settings, lambda memory: memory.transcript(session_id))
+    said = [FoundRecord(one.record_id, " ".join(one.text.split())[:EXCERPT_CHARS]) for one in found.messages]
+    others = [FoundRecord(one.id, " ".join(one.text.split())[:EXCERPT_CHARS]) for one in found.records[::-1]]
+    listed = [*said, *others]
+    if not listed:
+        tell(["nothing is left of this conversation; nothing was forgotten"])
+    elif not is_agreed:
+        tell([f"To be forgotten ({len(listed)}):", *found_lines(listed[:_SHOWN])])
+        if len(listed) > _SHOWN:
+            tell([f"  and {len(listed) - _SHOWN:,} more"])
+        ask("Forget these?", undone="nothing was forgotten")
+    return [one.id for one in listed]
 
 
 def subject_request(

@@ -25,3 +25,6 @@ class FactReader(Protocol):
     async def conflicts(self, scope: Scope, *, limit: int) -> Sequence[tuple[StatedFact, StatedFact]]:
         """Pairs of statements that cannot both be true, although nothing says that anything changed: the older one and
         the newer one, newest pairs first."""
+
+    async def is_behind(self) -> bool:
+        """Whether records are still to be read for facts (see `Store.catch_up`)."""

@@ -85,6 +85,15 @@ class RecordReader(Protocol):
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         """The chunks of the agent's document of that source, in order."""
 
+    async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
+        """The chunks of that source, of any agent, in the scope's project (`PERSONAL`: in none) or without one in all,
+        in order of their keys."""
+
+    async def sources(self, scope: Scope, prefix: str) -> Sequence[tuple[str, int]]:
+        """The sources that begin with `prefix`, which ends with a slash, of the agent's documents of exactly this
+        project (`PERSONAL` or None: of none), each with its size in bytes of UTF-8, in order. Forgotten ones are left
+        out."""
+
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
         """The chunks with this `document_id` in their content, in order."""
 

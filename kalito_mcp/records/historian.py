@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from kalito_mcp.domain.files import MAX_PATH_CHARS, ROOT, source_of
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, versions
 from kalito_mcp.domain.records import RecordType, full_record_id
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, StorageDamaged, damage_note
@@ -149,11 +150,15 @@ async def get_record(reader: RecordReader, scope: Scope, record_id: str) -> Memo
 
 
 async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
-    """The record of this id, or all parts of the document of this id, including parts it no longer has.
+    """The record of this id, or all parts of the document of this id, including parts it no longer has. A file of the
+    memory tool may also be named by its path.
 
     Raises:
         RecordNotFound: the owner has neither. RecordErased: they were erased.
+        InvalidInput: files of several projects have the path; the message lists their ids.
     """
+    if record_id.startswith(f"{ROOT}/"):
+        return [await _file(reader, scope, record_id)]
     record_id = full_record_id(record_id)
     record = await reader.record(scope, record_id)
     # A document that grew from one part to several has the same id as its first part.
@@ -165,6 +170,16 @@ async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Seq
     if erased is not None:
         raise RecordErased(erased.record_id, to_iso(erased.purged_at)[:10])
     raise RecordNotFound(f"no record {record_id[:80]!r}; use an id that a search returned, such as msg_45")
+
+
+async def _file(reader: RecordReader, scope: Scope, path: str) -> MemoryRecord:
+    found = await reader.of_source(scope, source_of(path))
+    if not found:
+        raise RecordNotFound(f"no file {path[:MAX_PATH_CHARS]!r}; `view` of the memory tool lists them")
+    if len(found) > 1:
+        ids = ", ".join(f"{one.id} of {one.project or PERSONAL}" for one in found[:_SHOWN_PARTS])
+        raise InvalidInput(f"{path} is a file in several projects; name one of them by its id: {ids}")
+    return found[0]
 
 
 def current_parts(parts: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:

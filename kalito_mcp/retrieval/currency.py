@@ -39,6 +39,8 @@ hits first (`bench.personal`, `bench.changes`)."""
 _SAYING: Final = frozenset({None, Role.USER})
 _LEFT_OVER: Final = 3
 """Words of a text, besides the outdated ones, that state nothing of their own: and, so, by the way."""
+_LOOKED_AT: Final = 1_000
+"""Characters that nearly always show that a long text says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,4 +213,8 @@ def _is_nothing_left(text: str, places: Sequence[tuple[int, int]]) -> bool:
     for start, end in sorted(places):
         rest.append(text[at:start])
         at = max(at, end)
-    return len(words(" ".join([*rest, text[at:]]))) <= _LEFT_OVER
+    left = " ".join([*rest, text[at:]])
+    # A word that is cut at the end may be counted too much.
+    if len(left) > _LOOKED_AT and len(words(left[:_LOOKED_AT])) > _LEFT_OVER + 1:
+        return False
+    return len(words(left)) <= _LEFT_OVER

@@ -34,9 +34,12 @@ async def _closed_memory() -> "AsyncIterator[Memory]":
     yield
 
 
-async def answers_to(requests: list[dict[str, Any]]) -> list[bytes]:
+async def answers_to(
+    requests: list[dict[str, Any]], *, has_memory_tool: bool = False, has_hooks: bool = False
+) -> list[bytes]:
     """What a new server writes to each of these requests, which are sent one after the other."""
-    core = build_server(_closed_memory)._lowlevel_server  # the SDK has no public way to use another transport
+    server = build_server(_closed_memory, has_memory_tool=has_memory_tool, has_hooks=has_hooks)
+    core = server._lowlevel_server  # the SDK has no public way to use another transport
     core.lifespan = _no_lifespan
     send, incoming = create_context_streams[SessionMessage | Exception](0)
     outgoing, receive = create_context_streams[SessionMessage](0)
@@ -83,14 +86,28 @@ async def baked() -> str:
             "versions": list(HANDSHAKE_PROTOCOL_VERSIONS),
             "initialize": handshake,
             "answers": _by_method(legacy[1:], others),
+            "memory tool": await _last_tool(legacy, has_memory_tool=True),
+            "hook tool": await _last_tool(legacy, has_hooks=True),
         },
-        "modern": {"version": LATEST_MODERN_VERSION, "answers": _by_method(modern, await _results(modern))},
+        "modern": {
+            "version": LATEST_MODERN_VERSION,
+            "answers": _by_method(modern, await _results(modern)),
+            "memory tool": await _last_tool(modern, has_memory_tool=True),
+            "hook tool": await _last_tool(modern, has_hooks=True),
+        },
     }
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
 async def _results(requests: list[dict[str, Any]]) -> list[Any]:
     return [json.loads(line)["result"] for line in await answers_to(requests)]
+
+
+async def _last_tool(requests: list[dict[str, Any]], **switches: bool) -> Any:
+    """The last tool of a server that has one more, as it is listed in this era: the order of keys differs."""
+    lines = await answers_to(requests, **switches)
+    results = [json.loads(line)["result"] for line in lines]
+    return next(result["tools"] for result in results if "tools" in result)[-1]
 
 
 def _by_method(requests: list[dict[str, Any]], results: list[Any]) -> dict[str, Any]:

@@ -13,14 +13,17 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
+from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.conversation import ConversationTools
+from kalito_mcp.server.tools.files import FileTools
 from kalito_mcp.server.tools.forgetting import ForgettingTools
 from kalito_mcp.server.tools.graph import GraphTools
+from kalito_mcp.server.tools.hooks import HookTools
 from kalito_mcp.server.tools.pins import PinTools
 from kalito_mcp.server.tools.records import RecordTools
 from kalito_mcp.server.tools.search import SearchTools
@@ -73,7 +76,7 @@ class KalitoServer(MCPServer[None]):
     """The SDK's server with our refusals. An unknown tool or prompt is a protocol error. A sentence explains a wrong
     argument. A failure of ours is logged with an incident id."""
 
-    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions, tools: list[Tool]) -> None:
+    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions, tools: list[Tool], capture: Capture) -> None:
         super().__init__(
             name="kalito-mcp",
             title="Kalito memory",
@@ -89,6 +92,7 @@ class KalitoServer(MCPServer[None]):
             },
         )
         self.opened = opened
+        self.capture = capture
         self._tools_by_name = {tool.name: tool for tool in tools}
 
     async def call_tool(
@@ -133,11 +137,24 @@ def _in_snake_case(arguments: Mapping[str, Any], known: Container[str]) -> dict[
     return renamed
 
 
-def build_server(opener: MemoryOpener, *, default_session: str | None = None) -> KalitoServer:
-    """Return a server that opens its memory when it starts. `default_session` replaces a missing session_id."""
+def build_server(
+    opener: MemoryOpener,
+    *,
+    default_session: str | None = None,
+    has_memory_tool: bool = False,
+    has_hooks: bool = False,
+) -> KalitoServer:
+    """Return a server that opens its memory when it starts. `default_session` replaces a missing session_id. With
+    `has_memory_tool` it has Anthropic's memory tool, with `has_hooks` the tool that hooks call."""
     opened = MemoryHandle(opener, default_session)
     subscriptions = Subscriptions()
-    server = KalitoServer(opened, subscriptions, _tools(opened, subscriptions))
+    capture = Capture(opened.memory)
+    tools = _tools(opened, subscriptions)
+    if has_memory_tool:
+        tools.append(_memory_tool(opened))
+    if has_hooks:
+        tools.append(_hook_tool(capture))
+    server = KalitoServer(opened, subscriptions, tools, capture)
     subscriptions.serve_older_hosts(server)
     register_resources(server, opened)
     register_prompts(server, opened)
@@ -173,6 +190,18 @@ def _tools(opened: MemoryHandle, subscriptions: Subscriptions) -> list[Tool]:
         _tool(records.memory_history, "Memory history", "versions, who changed it, one record in full", **reads),
         _tool(records.list_tasks, "List tasks", "to-do, what is due", **reads),
     ]
+
+
+def _memory_tool(opened: MemoryHandle) -> Tool:
+    function = FileTools(opened).memory
+    return _tool(function, "Memory files", None, read_only=False, destructive=True, is_text=True)
+
+
+def _hook_tool(capture: Capture) -> Tool:
+    """The tool that hooks call. Hosts hide it from their model because of its visibility."""
+    tool = _tool(HookTools(capture).hook_event, "Hook event", None, read_only=False, destructive=False, is_text=True)
+    tool.meta = {"ui": {"visibility": ["app"]}}
+    return tool
 
 
 def _tool(

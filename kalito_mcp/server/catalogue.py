@@ -29,9 +29,12 @@ _NAMES: Final = ("title", "description", "websiteUrl")
 class Catalogue:
     """One connection's answers. The first request decides the protocol era, as it does for the server."""
 
-    def __init__(self, answers: dict[str, Any]) -> None:
+    def __init__(self, answers: dict[str, Any], *, has_memory_tool: bool = False, has_hooks: bool = False) -> None:
         self._legacy: dict[str, Any] = answers["legacy"]
         self._modern: dict[str, Any] = answers["modern"]
+        for name, is_listed in (("memory tool", has_memory_tool), ("hook tool", has_hooks)):
+            for era in (self._legacy, self._modern) if is_listed else ():
+                era["answers"]["tools/list"]["tools"].append(era[name])
         self._answers: dict[str, Any] | None = None
         self.opening = b""
         """The line that puts the server into the state of this connection. Empty before the first answer."""
@@ -86,8 +89,9 @@ class Catalogue:
         )
 
 
-def load() -> Catalogue | None:
-    """The catalogue of this release. None if it was made with other versions of the libraries, or is missing."""
+def load(*, has_memory_tool: bool = False, has_hooks: bool = False) -> Catalogue | None:
+    """The catalogue of this release, of a server with these tools too (see `build_server`). None if it was made with
+    other versions of the libraries, or is missing."""
     try:
         with open(_FILE, "rb") as file:  # noqa: PTH123 - as below
             content = json.loads(file.read())
@@ -95,7 +99,7 @@ def load() -> Catalogue | None:
         return None
     if not all(_is_installed(name, version) for name, version in content["made with"].items()):
         return None
-    return Catalogue(content)
+    return Catalogue(content, has_memory_tool=has_memory_tool, has_hooks=has_hooks)
 
 
 def kind_of(line: bytes) -> Literal["request", "notification"] | None:

@@ -18,6 +18,11 @@ from kalito_mcp.server.catalogue import HIDDEN_ID, Catalogue, kind_of, load
 if TYPE_CHECKING:
     from threading import Thread
 
+HOOKS_VARIABLE: Final = "KALITO_HOOKS"
+"""Names the host whose hooks call the tool `hook_event`. Without it the tool is not listed."""
+MEMORY_TOOL_VARIABLE: Final = "KALITO_MEMORY_TOOL"
+"""Lists Anthropic's memory tool, unless it is empty or says no."""
+_NO: Final = ("", "0", "false", "no", "off")
 _QUIET_MS: Final = 50
 """How long a host may be silent before the server is loaded. Loading would slow down the answers to its next lists."""
 _CHUNK_BYTES: Final = 65_536
@@ -55,12 +60,20 @@ def begin(arguments: Sequence[str], environment: Mapping[str, str], imports: Cal
         return None
     if sys.platform == "win32" or not (is_pipe(0) and is_pipe(1)):
         return None
-    catalogue = load()
+    catalogue = load(**switches(environment))
     if catalogue is None:
         return None
     connection = _Connection(catalogue, imports)
     connection.run()
     return connection.begun
+
+
+def switches(environment: Mapping[str, str]) -> dict[str, bool]:
+    """Which of the tools are on that are not always listed."""
+    return {
+        "has_memory_tool": environment.get(MEMORY_TOOL_VARIABLE, "").strip().lower() not in _NO,
+        "has_hooks": bool(environment.get(HOOKS_VARIABLE)),
+    }
 
 
 def is_pipe(descriptor: int) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench import canaries, cut_purges, kill, power_cut, replaced_files, snapshot_races
+from bench import canaries, cut_purges, formats, kill, power_cut, replaced_files, snapshot_races, workday
 from bench.disk_images import STRACE
 from tests.server.wire import COVERED
 
@@ -65,3 +65,17 @@ def test_no_write_is_acknowledged_that_is_not_in_the_database_s_place() -> None:
     found = replaced_files.campaign(deeds=["renamed over", "cut in half"], rounds=1)
 
     assert kept_its_promises(found)
+
+
+def test_what_two_hosts_tell_is_recorded_once_and_in_its_project_though_a_server_is_killed() -> None:
+    found = workday.campaign(prompts=12)
+
+    assert kept_its_promises(found)
+    assert found["prompts_and_replies"] == 24
+
+
+def test_no_damaged_file_stops_an_import_or_is_half_taken_in_or_left_out_without_a_word() -> None:
+    found = formats.campaign(mutations=40, seed=3)
+
+    assert kept_its_promises(found)
+    assert found["mutations"] > 40 * 30

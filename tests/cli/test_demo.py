@@ -253,7 +253,7 @@ def test_piped_output_is_plain_and_fits_eighty_columns(shown: str) -> None:
 
 
 def test_the_demo_ends_with_how_to_add_the_server_to_a_host(shown: str) -> None:
-    assert shown.rstrip().endswith("claude mcp add kalito -- kalito-mcp serve")
+    assert shown.rstrip().endswith("kalito-mcp install --import")
 
 
 @pytest.mark.bulk

@@ -171,7 +171,7 @@ def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, databa
         (["edit", "msg_1", "--set", "tags=[]", "--unset", "tags"], 2, "a field is given twice"),
         (["edit", "msg_1", "--text", "x", "--revision", "7"], 1, "and there is no revision 7 yet; nothing was"),
         (["edit", "msg_1", "--text", "x", "--revision", "0"], 2, "0 is not in the range x>=1"),
-        (["forget"], 2, "give an ID, --about or --identifier"),
+        (["forget"], 2, "give an ID, --session, --about or --identifier"),
         (["forget", "msg_1", "msg_9"], 1, "no record 'msg_9'"),
         (["restore", "msg_1", "msg_9"], 1, "no record 'msg_9'"),
         (["purge", "msg_1", "msg_9", "--yes"], 1, "no record 'msg_9'"),

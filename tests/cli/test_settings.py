@@ -116,7 +116,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
     ),
     **dict.fromkeys(
         """graph.min_similarity context.known_share promotion.min_rank decay.floor agent_graph.diffusion
-        session_graph.diffusion sleep.min_rank""".split(),
+        session_graph.diffusion sleep.min_rank injection.min_score injection.min_score_if_asked
+        injection.min_score_if_plain injection.min_share""".split(),
         (0, 1),
     ),
     **dict.fromkeys(
@@ -126,6 +127,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
     ),
     **dict.fromkeys("agent_graph.half_life_min session_graph.half_life_min decay.half_life_days".split(), (NEXT, MOST)),
     "context.token_limit": (1, 10_000_000),
+    "injection.max_tokens": (0, 10_000_000),
+    "injection.known_tokens": (0, 10_000_000),
     "graph.past_answers": (0, 100),
     "sleep.min_cluster_size": (2, MOST),
     "storage.busy_timeout_s": (0, 86_400),

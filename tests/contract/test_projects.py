@@ -108,6 +108,38 @@ async def test_a_document_does_not_move_where_its_source_is_known(store: Store) 
     assert await texts(store, "two") == {"string"}
 
 
+async def test_a_source_is_looked_up_in_one_project_or_among_the_personal(store: Store) -> None:
+    for text, project in (("mine", None), ("of one", "one")):
+        await noted(store, text, project, source="dir/a.txt")
+    for project, text in ((None, "mine"), (PERSONAL, "mine"), ("one", "of one"), ("new", None)):
+        found = [] if text is None else [text]
+        async with store.read() as view:
+            scope = Scope(project=project)
+            assert [one.text for one in await view.records.document(scope, "dir/a.txt")] == found
+            sizes = [("dir/a.txt", len(one)) for one in found]
+            assert await view.records.sources(scope, "dir/") == sizes
+            of_source = [one.text for one in await view.records.of_source(scope, "dir/a.txt")]
+            assert of_source == (["mine", "of one"] if project is None else found)
+
+
+async def test_the_sources_below_a_prefix_have_their_sizes_and_are_in_order(store: Store) -> None:
+    for source in ("dir/ü.txt", "dir/a/b.txt", "dir.txt", "dir0.txt", "dirs/a.txt", "DIR/a.txt"):
+        await noted(store, f"{source} 日本", source=source)
+    hidden = await noted(store, "hidden", source="dir/hidden.txt")
+    async with store.write() as transaction:
+        await transaction.records.change(hidden, drafts.edit(hidden, {"deleted_at": START_MS}))
+    async with store.read() as view:
+        assert await view.records.sources(Scope(), "dir/") == [("dir/a/b.txt", 18), ("dir/ü.txt", 17)]
+        assert await view.records.sources(Scope("another"), "dir/") == []
+
+
+async def test_a_new_project_has_none_of_the_personal_documents(store: Store) -> None:
+    await noted(store, "mine", source="a.txt")
+    async with store.read() as view:
+        assert await view.records.document(Scope(project="new"), "a.txt") == []
+        assert [one.text for one in await view.records.document(Scope(project=PERSONAL), "a.txt")] == ["mine"]
+
+
 async def test_a_renamed_project_keeps_everything(store: Store) -> None:
     await said(store, "a", "kite", "/old")
     await noted(store, "kite note", "/old")

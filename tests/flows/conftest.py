@@ -11,6 +11,7 @@ _IN_BOTH: Final = {
     "test_conversation",
     "test_facts",
     "test_graph_resources",
+    "test_memory_tool",
     "test_refusals",
     "test_resources",
     "test_three_days",

@@ -124,6 +124,8 @@ async def served(
 
     opener.opens = opens
     server.opened.default_session = default_session
+    server.capture.forget()
+    server.capture.go_on_in(None)
     async with Client(server, mode=era) as client:
         yield Harness(client, server)
     _IDLE.append((server, opener))

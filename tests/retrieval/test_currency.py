@@ -1,9 +1,12 @@
 """A search tells what is true now before what was true once, and the older first if it is asked for."""
 
+import random
+
 import pytest
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.search import Hit, SearchFilters, SearchRequest
+from kalito_mcp.retrieval import currency
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
@@ -95,3 +98,20 @@ async def test_pages_have_every_hit_once(store: SqliteStore) -> None:
     assert found[0] == keys[-1]
     assert sorted(found) == sorted(set(found))
     assert set(found) == set(keys)
+
+
+def test_a_long_text_says_no_more_than_all_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = random.Random(0)
+    parts = ["and ", "so", " ", "…", "'s", "你好", "é", "\u0301", "a-b "]
+    texts = ["".join(drawn.choices(parts, k=drawn.randrange(12))) for _ in range(2_000)]
+    whole = [currency._is_nothing_left(text, [(0, 2)]) for text in texts]
+    assert 200 < sum(whole) < 1_800
+    monkeypatch.setattr(currency, "_LOOKED_AT", 5)
+    assert [currency._is_nothing_left(text, [(0, 2)]) for text in texts] == whole
+
+
+def test_of_a_long_text_only_the_beginning_is_read_for_what_else_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(currency, "words", lambda text: read.append(text) or text.split())
+    assert not currency._is_nothing_left("I moved to Porto. " * 10_000, [(0, 18)])
+    assert [len(one) for one in read] == [currency._LOOKED_AT]

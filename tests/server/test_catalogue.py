@@ -4,6 +4,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from kalito_mcp.server.bake import CATALOGUE, LISTS, answers_to, baked, legacy_requests, modern_requests
 from kalito_mcp.server.catalogue import Catalogue, kind_of, load
+from kalito_mcp.server.first_answers import MEMORY_TOOL_VARIABLE, switches
 from tests.server.wire import MODERN
 
 META = "io.modelcontextprotocol/"
@@ -214,3 +216,35 @@ def test_with_another_version_of_a_library_nothing_is_answered_from_the_catalogu
     (tmp_path / "pydantic-1.0.dist-info").mkdir()
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert load() is None
+
+
+@pytest.mark.parametrize("requests", [modern_requests(), legacy_requests()], ids=["2026-07-28", "2025-11-25"])
+@pytest.mark.parametrize(("has_memory_tool", "has_hooks"), [(False, True), (True, False), (True, True)])
+def test_with_more_tools_each_answer_equals_the_server_s_too(
+    requests: list[dict[str, Any]], *, has_memory_tool: bool, has_hooks: bool
+) -> None:
+    ours = load(has_memory_tool=has_memory_tool, has_hooks=has_hooks)
+    assert ours is not None
+    assert [ours.answer(lined(request)) for request in requests] == anyio.run(
+        partial(answers_to, has_memory_tool=has_memory_tool, has_hooks=has_hooks), requests
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "is_on"),
+    [(None, False), ("", False), ("0", False), ("False", False), (" off ", False), ("no", False), ("1", True)],
+)
+def test_the_memory_tool_is_off_unless_the_variable_says_otherwise(value: str | None, *, is_on: bool) -> None:
+    environment = {} if value is None else {MEMORY_TOOL_VARIABLE: value}
+    assert switches(environment) == {"has_memory_tool": is_on, "has_hooks": False}
+
+
+def test_the_tool_of_hooks_is_listed_only_for_hosts_with_hooks_and_hidden_from_their_model() -> None:
+    def tools(*, has_hooks: bool) -> dict[str, Any]:
+        ours = load(has_hooks=has_hooks)
+        assert ours is not None
+        answers = [ours.answer(lined(request)) for request in legacy_requests()]
+        return {one["name"]: one for one in json.loads(answers[2] or b"")["result"]["tools"]}
+
+    assert "hook_event" not in tools(has_hooks=False)
+    assert tools(has_hooks=True)["hook_event"]["_meta"] == {"ui": {"visibility": ["app"]}}

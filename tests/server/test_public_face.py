@@ -34,10 +34,14 @@ def face(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The lists as they go over the wire, and the names that the package exports."""
 
     async def listed() -> dict[str, Any]:
-        server = build_server(lambda: open_memory(tmp_path_factory.mktemp("face") / "memory.db"))
+        database = tmp_path_factory.mktemp("face") / "memory.db"
+        server = build_server(lambda: open_memory(database))
+        async with Client(build_server(lambda: open_memory(database), has_memory_tool=True), mode="legacy") as client:
+            switched_on = (await client.list_tools()).tools[-1:]
         async with Client(server, mode="legacy") as client:
             lists: dict[str, Sequence[Any]] = {
                 "tools": (await client.list_tools()).tools,
+                "tools where they are switched on": switched_on,
                 "resources": (await client.list_resources()).resources,
                 "resource templates": (await client.list_resource_templates()).resource_templates,
                 "prompts": (await client.list_prompts()).prompts,

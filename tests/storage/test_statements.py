@@ -16,6 +16,7 @@ from kalito_mcp.storage.sqlite import (
     fact_lines,
     facts,
     forgotten_values,
+    imports,
     record_changes,
     record_rows,
     records,
@@ -87,6 +88,8 @@ SELECT_STATED SELECT_SUPERSEDED SELECT_CURRENT SELECT_LINE
 """.split()
 
 HOT = {
+    "sources": records.SELECT_SOURCES,
+    "records of a source": records.SELECT_OF_SOURCE,
     "view": SELECT_VIEW,
     "messages": SELECT_MESSAGES,
     "message": SELECT_MESSAGE,
@@ -137,6 +140,8 @@ HOT = {
     "tombstones of texts": tombstones.SELECT_TOMBSTONES_OF_TEXTS,
     "forgotten values": forgotten_values.SELECT_FORGOTTEN,
     "removal of forgotten values": forgotten_values.DELETE_FORGOTTEN,
+    "imported files": imports.SELECT_IMPORTS,
+    "stored turns": imports.SELECT_STORED_TURNS,
     "scanned records": records.SELECT_SCANNED,
     "count messages": UPDATE_COUNTERS_OF_MESSAGES,
     "count pins": UPDATE_COUNTERS_OF_PINS,

@@ -30,7 +30,7 @@ from kalito_mcp.cli.demo.conversation import (
 )
 from kalito_mcp.cli.demo.screen import Screen, ShownHit, Tone
 
-HOW_TO_ADD: Final = "claude mcp add kalito -- kalito-mcp serve"
+HOW_TO_ADD: Final = "kalito-mcp install --import"
 
 _AGENT: Final = "demo"
 _SHOW_S: Final = 12.5
@@ -297,7 +297,14 @@ class _Show:
         self.say(draw.heading(screen, f"What you have just seen, in {self.pace.elapsed_s:.1f} s"))
         self.say(["", *draw.figures_table(screen, rows), ""])
         self.say(draw.prose(screen, f"The session is {state}. No model was asked, no network used. {kept}"))
-        self.say(["", *draw.prose(screen, "Give Claude Code this memory:")])
+        self.say(
+            [
+                "",
+                *draw.prose(
+                    screen, "Give your assistants this memory, with what they have kept of earlier conversations:"
+                ),
+            ]
+        )
         self.say([*draw.prose(screen, f"  {HOW_TO_ADD}", Tone.STRONG), ""])
 
 

@@ -20,7 +20,7 @@ from kalito_mcp.server.tools.records import RecordTools, editor_of
 from kalito_mcp.server.tools.shapes import ForgottenRecords
 from kalito_mcp.text.plurals import plural
 
-RecordIds = list[Annotated[str, Field(min_length=1, max_length=100)]]
+RecordIds = list[Annotated[str, Field(min_length=1, max_length=200)]]
 _ASKED: Final = 10
 _SHOWN: Final = 50
 _NOT_CONFIRMED: Final = "Nothing was erased: the user did not confirm."

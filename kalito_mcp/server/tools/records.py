@@ -27,7 +27,7 @@ from kalito_mcp.server.tools.shapes import (
 )
 from kalito_mcp.text.plurals import plural
 
-RecordId = Annotated[str, Field(description="As returned: `msg_45`, `task_…`.", min_length=1, max_length=100)]
+RecordId = Annotated[str, Field(description="As returned: `msg_45`, `task_…`.", min_length=1, max_length=200)]
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
 """The fields of a message that its pins and summaries repeat."""
 _TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()

@@ -118,6 +118,10 @@ class FactQueries(Queries):
                     pairs.append((older, newer))
         return list(dict.fromkeys(pairs))
 
+    async def is_behind(self) -> bool:
+        [[_, done_key, last_key]] = await self._all(SELECT_STATE)
+        return bool(done_key < last_key)
+
     async def left(self) -> tuple[int, Sequence[Source]]:
         """How many records a rebuild has still to read, by their keys, and the next of them. Where some were erased,
         they are fewer: counting them at every piece would take longer than reading them."""

@@ -79,12 +79,30 @@ WHERE {_KNOWN_OF} AND NOT ({standing("r")}) AND n.deleted_at IS NULL AND n.reach
     )
 GROUP BY n.key ORDER BY 5 DESC, n.created_at DESC LIMIT :limit
 """
+# A project that has nothing yet has no key: it is not the same as none.
+_IN_PROJECT: Final = """
+    coalesce(r.project_key, 0) = coalesce(
+        (SELECT key FROM projects WHERE owner = :owner AND id = :project),
+        CASE WHEN coalesce(:project, 'personal') = 'personal' THEN 0 ELSE -1 END
+    )
+"""
 SELECT_DOCUMENT: Final = f"""
 {_WHOLE}
-WHERE r.agent_key = :agent_key AND r.source = :source AND coalesce(r.project_key, 0) = coalesce((
-    SELECT key FROM projects WHERE owner = :owner AND id = :project
-), 0)
+WHERE r.agent_key = :agent_key AND r.source = :source AND {_IN_PROJECT}
 ORDER BY r.seq
+"""
+SELECT_OF_SOURCE: Final = f"""
+{_WHOLE}
+WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.source = :source
+    AND (:project IS NULL OR {_IN_PROJECT})
+ORDER BY r.key
+"""
+# "0" follows "/".
+SELECT_SOURCES: Final = f"""
+SELECT r.source, sum(length(CAST(r.text AS BLOB))) FROM records r
+WHERE r.agent_key = :agent_key AND r.source >= :prefix AND r.source < rtrim(:prefix, '/') || '0'
+    AND r.deleted_at IS NULL AND {_IN_PROJECT}
+GROUP BY r.source ORDER BY r.source
 """
 SELECT_PARTS: Final = f"""
 {_WHOLE}
@@ -199,6 +217,16 @@ class RecordQueries(Queries):
         return await self._records(
             SELECT_DOCUMENT, agent_key=agent_key, source=source, owner=scope.owner, project=scope.project
         )
+
+    async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_OF_SOURCE, source=source, owner=scope.owner, project=scope.project)
+
+    async def sources(self, scope: Scope, prefix: str) -> Sequence[tuple[str, int]]:
+        agent_key = await self._agent_key(scope)
+        found = await self._all(
+            SELECT_SOURCES, agent_key=agent_key, prefix=prefix, owner=scope.owner, project=scope.project
+        )
+        return [(source, size) for source, size in found]
 
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
         return await self._records(

@@ -2,9 +2,11 @@
 
 import aiosqlite
 
+from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.sqlite.facts import FactQueries, FactStatements
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
+from kalito_mcp.storage.sqlite.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.sqlite.record_changes import RecordStatements
 from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
@@ -27,7 +29,9 @@ class ReadViewOfSqlite:
         self.graphs = GraphQueries(connection)
         self.records = RecordQueries(connection)
         self.facts = FactQueries(connection)
+        self.imports = ImportQueries(connection)
         self.vectors = VectorQueries(connection, vectors)
+        self.archive = ArchiveQueries(connection)
         self.connection = connection
 
 
@@ -43,4 +47,6 @@ class WriteTransactionOfSqlite:
         self.graphs = GraphStatements(connection)
         self.records = RecordStatements(connection)
         self.facts = FactStatements(connection)
+        self.imports = ImportStatements(connection)
         self.vectors = VectorStatements(connection)
+        self.archive = ArchiveStatements(connection)
