@@ -22,6 +22,7 @@ BENCHMARKS: Final = (
     "pins",
     "search",
     "round_trip",
+    "calls",
     "start",
     "processes",
     "waits",

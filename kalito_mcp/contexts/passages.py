@@ -24,6 +24,7 @@ _ELLIPSIS: Final = "…"
 _SLICE: Final = 96
 _STEP: Final = 48
 _RUN: Final = re.compile(r"\S+")
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _BORDER: Final = re.compile(r"[.!?…][\"'”’»)\]]?\s|[。！？]|\n")
 
 
@@ -116,16 +117,40 @@ def _matches(text: str, asked: Collection[str]) -> Iterator[_Match]:
     if not written:
         return
     known: dict[str, frozenset[str]] = {}
-    for run in _RUN.finditer(text):
-        start, end = run.span()
+    for start, end in _runs(text, written):
         for at in range(start, max(end - _STEP, start + 1), _STEP):
             part = text[at : min(at + _SLICE, end)]
             if part not in known:
-                lowered = part.lower()
-                may_match = not part.isascii() or any(word in lowered for word in written)
-                known[part] = frozenset(terms(part)).intersection(asked) if may_match else frozenset()
+                known[part] = frozenset(terms(part)).intersection(asked)
             if known[part]:
                 yield _Match(at, at + len(part), known[part])
+
+
+def _runs(text: str, written: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each run without white space that may contain one of the words, in order: those with its
+    letters, and those that are not ASCII, whose words are folded."""
+    lowered = text.lower()
+    places = [found.start() for found in _NOT_ASCII.finditer(text)]
+    if len(lowered) != len(text):  # a letter became two, so places in one are not places in the other
+        places += [run.start() for run in _RUN.finditer(text)]
+    else:
+        places += [place for word in written for place in _places_of(word, lowered)]
+    end = 0
+    for place in sorted(places):
+        if place >= end and (run := _RUN.match(text, _beginning_of_run(text, end, place))) is not None:
+            start, end = run.span()
+            yield start, end
+
+
+def _places_of(word: str, text: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + len(word))
+
+
+def _beginning_of_run(text: str, earliest: int, place: int) -> int:
+    return max(text.rfind(" ", earliest, place), text.rfind("\n", earliest, place), earliest - 1) + 1
 
 
 def _densest(matches: Sequence[_Match], room: int) -> tuple[int, int]:

@@ -16,13 +16,16 @@ from kalito_mcp.retrieval.filtering import in_scope, is_admitted
 from kalito_mcp.text.questions import may_be_alike, most_alike, questions_in, terms_of_wordings, wordings
 
 _ASKING: Final = SearchFilters(types=frozenset({RecordType.MESSAGE}), roles=frozenset({Role.USER}))
-_MOST_READ: Final = 32
+_MOST_READ: Final = 16
 _ROUNDING: Final = np.float32(1e-6)
 
 
 def asked_before(index: SearchIndex, text: str, *, least: float) -> list[Candidate]:
-    """The messages with a question that is at least so alike, the most alike first, then the newest. Read are
-    the 32 that have most of the terms; of equal ones the newest."""
+    """The messages with a question that is at least so alike, the most alike first, then the newest.
+
+    Read are the 16 that have most of the terms; of equal ones the shortest (by halves), because a long text has the
+    terms of a question more often without asking it; then the newest.
+    """
     records, asked = index.records, wordings(text, questions_in(text))
     all_terms = terms_of_wordings(asked)
     shares = np.zeros(records.count, np.float32)
@@ -35,7 +38,8 @@ def asked_before(index: SearchIndex, text: str, *, least: float) -> list[Candida
     has_enough = (shares > 0) & (shares >= np.float32(least) - _ROUNDING)
     places = np.flatnonzero(has_enough & in_scope(index, _ASKING))
     places = places[is_admitted(records, places, _ASKING)]
-    places = places[np.argsort(shares[places], kind="stable")][-_MOST_READ:]
+    halvings = np.log2(np.maximum(1, records.word_counts[places])).astype(np.int8)
+    places = places[np.lexsort((places, -halvings, shares[places]))][-_MOST_READ:]
     if not len(places):
         return []
     # A question without content terms is compared word by word.

@@ -27,7 +27,7 @@ def as_data(text: str) -> str:
     Lines after the first are indented. Invisible characters are escaped (see `visible`), and so is the first character
     of anything that reads like one of our markers. So no text can open or close the fence.
     """
-    if text.isascii() and text.isprintable() and "<" not in text:
+    if _is_plain(text) and "<" not in text:
         return text  # nearly every message
     if "\n" in text or "\r" in text:
         text = "\n  ".join(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
@@ -54,7 +54,17 @@ def visible(text: str) -> str:
 
     Tabs and line feeds stay. So does a single joiner or emoji selector after a character that may need it.
     """
-    return _INVISIBLE.sub(_escape_unless_joining, text)
+    if _is_plain(text):
+        return text
+    # Nothing that is escaped depends on another line.
+    return "\n".join(
+        [line if _is_plain(line) else _INVISIBLE.sub(_escape_unless_joining, line) for line in text.split("\n")]
+    )
+
+
+def _is_plain(text: str) -> bool:
+    """Whether nothing needs a closer look. Python tells it ten times faster than an expression of so many ranges."""
+    return text.isascii() and text.isprintable()
 
 
 def _escape_unless_joining(found: re.Match[str]) -> str:
