@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 from kalito_mcp.capture.answers import answer_for
 from kalito_mcp.capture.conversations import MOST_CONTINUED, Conversation, Conversations
 from kalito_mcp.capture.events import EventKind, HookEvent, read_event
+from kalito_mcp.capture.transcripts import with_reply
 from kalito_mcp.capture.work import work_note
 from kalito_mcp.domain.records import NewMessage, Origin, Role
 from kalito_mcp.domain.scope import PERSONAL
@@ -51,10 +52,11 @@ class Capture:
         Raises:
             KalitoError: it could not be recorded. After a StorageError it may be tried again.
         """
-        payload = report.get("payload")
-        event = read_event(
-            str(report.get("host")), str(report.get("event")), payload if isinstance(payload, dict) else {}
-        )
+        host, name, payload = str(report.get("host")), str(report.get("event")), report.get("payload")
+        given: Mapping[str, Any] | None = payload if isinstance(payload, dict) else {}
+        if is_late and host == "copilot":
+            given = with_reply(name, given or {})
+        event = None if given is None else read_event(host, name, given)
         if event is None:
             return ""
         if not _id_of(report) and (event.id is None or event.kind is EventKind.TOOL):

@@ -26,9 +26,9 @@ _MOST_READ: Final = 4_194_304
 """Bytes of an event. What a host sends more is none of a conversation."""
 _MOST_SERVERS: Final = 4
 _MOST_WRITING_S: Final = 0.2
-_LOOK_S: Final = 0.01
-_WITHOUT_REPLY: Final = ("copilot", "agentStop")
-"""An event that says where the transcript is, but not what the reply was."""
+_LOOK_S: Final = 0.03
+_WITHOUT_REPLY: Final = "copilot"
+"""A host that says where its transcript is, but not what the reply was."""
 _RUN_IN_THEIR_FOLDER: Final = frozenset({"windsurf"})
 """Hosts that do not say where they work, but run their hooks there."""
 
@@ -70,25 +70,26 @@ def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, s
     folder = payload.get("cwd")
     if switch.is_paused(now_ms) or switch.is_excluded(folder if isinstance(folder, str) else None):
         return ""
-    transcript = payload.get("transcriptPath")
-    if (host, name) == _WITHOUT_REPLY and isinstance(transcript, str):
-        payload = {**payload, "text": _last_reply(Path(transcript), until=started + _MOST_WRITING_S)}
+    told = _with_reply(name, payload, until=started + _MOST_WRITING_S) if host == _WITHOUT_REPLY else payload
     event_id = os.urandom(8).hex()
-    event = {"host": host, "event": name, "payload": payload, "at_ms": now_ms, "id": event_id}
-    answer = _handed_over(hooks_folder(database), event, until=started + MOST_WAIT_S)
+    event = {"host": host, "event": name, "payload": payload if told is None else told, "at_ms": now_ms, "id": event_id}
+    answer = None
+    # A reply that is not written yet is read by the server that takes the event out of the spool.
+    if told is not None:
+        answer = _handed_over(hooks_folder(database), event, until=started + MOST_WAIT_S)
     if answer is None:
         Spool(hooks_folder(database) / "spool").put(event, at_ms=now_ms, event_id=event_id)
         return ""
     return answer
 
 
-def _last_reply(transcript: Path, *, until: float) -> str:
-    """The reply, waited for until then: the host may still be writing it."""
-    from kalito_mcp.capture.transcripts import last_reply  # noqa: PLC0415 - only one host needs it
+def _with_reply(name: str, payload: Mapping[str, Any], *, until: float) -> Mapping[str, Any] | None:
+    """As `transcripts.with_reply`, waited for until then: the host may still be writing it."""
+    from kalito_mcp.capture.transcripts import with_reply  # noqa: PLC0415 - only one host needs it
 
-    while not (reply := last_reply(transcript)) and time.monotonic() < until:
+    while (told := with_reply(name, payload)) is None and time.monotonic() < until:
         time.sleep(_LOOK_S)
-    return reply
+    return told
 
 
 def _database(environment: Mapping[str, str]) -> Path:

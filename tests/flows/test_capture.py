@@ -345,15 +345,16 @@ async def test_copilot_is_answered_in_its_own_words_and_its_reply_is_read_where_
     database: Path, era: str, tmp_path: Path
 ) -> None:
     transcript = tmp_path / "events.jsonl"
-    reply = {"type": "assistant.message", "data": {"content": "Noted."}}
-    transcript.write_text(json.dumps(reply))
-    base = {"sessionId": "c1", "cwd": "/home/ann/shop"}
+    base: dict[str, object] = {"sessionId": "c1", "cwd": "/home/ann/shop"}
     for event, more in (
         ("userPromptSubmitted", {"prompt": STAGING}),
-        ("agentStop", {"transcriptPath": str(transcript)}),
+        ("agentStop", {"transcriptPath": str(transcript), "timestamp": 5}),
     ):
         done = await hook(database, event, json.dumps(base | more).encode(), "copilot")
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    reply = {"type": "assistant.message", "data": {"content": "Noted."}}
+    stop = {"type": "hook.start", "data": {"hookType": "agentStop", "input": {"timestamp": 5}}}
+    transcript.write_text(f"{json.dumps(reply)}\n{json.dumps(stop)}\n")
     async with served(database, era) as h, listening(h, database):
         await until(lambda: spooled(database) == 0)
         assert await messages(h, "c1") == [("user", STAGING), ("assistant", "Noted.")]
