@@ -26,7 +26,7 @@ from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.repetition import keys_to_forget
 
 _LOOK_PAUSE_S: Final = 1.0
-_SWEEP_PAUSE_S: Final = 300.0
+_MOST_PAUSE_S: Final = 300.0
 
 
 class Eraser:
@@ -39,6 +39,8 @@ class Eraser:
         self._clock = clock
         self._sweeping = anyio.Lock()
         self._next_look_s = -math.inf
+        self._pause_s = _LOOK_PAUSE_S
+        """After a sweep that left something owed."""
 
     async def purge(self, scope: Scope, record_ids: Sequence[str]) -> PurgeReport:
         """Erase the records of these ids and everything derived from them. A document's id erases all its parts; an
@@ -92,7 +94,8 @@ class Eraser:
             return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})
 
     async def finish(self) -> float:
-        """Sweep if a purge was interrupted. Looks at most once a second, and five minutes after a sweep that failed.
+        """Sweep if a purge was interrupted. Looks at most once a second. After a sweep that left something owed, such as
+        what was erased meanwhile, it looks again after two seconds, then after four, and so on up to five minutes.
 
         Returns the seconds after which to call it again even if nothing is written; infinity if nothing is owed.
 
@@ -105,11 +108,14 @@ class Eraser:
         self._next_look_s = now_s + _LOOK_PAUSE_S
         if self._sweeping.locked() or not await self._is_sweep_owed():
             return math.inf
-        self._next_look_s = now_s + _SWEEP_PAUSE_S
-        await self.sweep()
+        self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
+        try:
+            await self.sweep()
+        finally:
+            self._next_look_s = self._clock.steady_s() + self._pause_s
         if await self._is_sweep_owed():
-            return _SWEEP_PAUSE_S
-        self._next_look_s = now_s + _LOOK_PAUSE_S
+            return self._pause_s
+        self._pause_s = _LOOK_PAUSE_S
         return math.inf
 
     async def _read_long(self, record: MemoryRecord) -> Readings:
