@@ -94,8 +94,8 @@ class Eraser:
             return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})
 
     async def finish(self) -> float:
-        """Sweep if a purge was interrupted. Looks at most once a second. After a sweep that left something owed, such as
-        what was erased meanwhile, it looks again after two seconds, then after four, and so on up to five minutes.
+        """Sweep if a purge was interrupted. Looks at most once a second. After a sweep that left something owed, such
+        as what was erased meanwhile, it looks again after two seconds, then after four, and so on up to five minutes.
 
         Returns the seconds after which to call it again even if nothing is written; infinity if nothing is owed.
 
