@@ -17,11 +17,13 @@ from kalito_mcp.capture.work import work_note
 from kalito_mcp.domain.records import NewMessage, Origin, Role
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import Conflict, KalitoError, SessionFinalized, SessionNotFound, StorageError
+from kalito_mcp.safety.redaction import cleaned
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _log: Final = logging.getLogger("kalito.capture")
+_SUMMARIES_TOKENS: Final = 100_000
 _MOST_WAIT_S: Final = 0.28
 """No hook waits longer, whatever the database does."""
 
@@ -194,14 +196,21 @@ class Capture:
     async def _record_summary(
         self, memory: "Memory", event: HookEvent, conversation: Conversation, key: str, moment: int | None
     ) -> None:
-        """Keep the host's summary. A conversation that was resumed to be compacted goes on with it."""
+        """Keep the host's summary: as the session's, if that has none yet. Otherwise as a message, because it tells of
+        all that was said, and what has a summary gets no second one."""
+        session_id = conversation.session_id
+        stored = (await memory.build_context(session_id, _SUMMARIES_TOKENS)).summaries
+        if cleaned(event.text.strip())[0] in [one.summary for one in stored]:
+            return
         try:
-            await memory.adopt_summary(conversation.session_id, event.text)
+            if not stored and await memory.adopt_summary(session_id, event.text) is not None:
+                return
         except SessionFinalized:
-            summary = NewMessage(
-                Role.SYSTEM, event.text, client_key=f"{key}:summary", created_at=moment, origin=Origin.TOOL
-            )
-            await self._record(memory, event, conversation, [summary])
+            pass  # it was resumed to be compacted, and goes on with its summary
+        summary = NewMessage(
+            Role.SYSTEM, event.text, client_key=f"{key}:summary", created_at=moment, origin=Origin.TOOL
+        )
+        await self._record(memory, event, conversation, [summary])
 
     async def _injected(self, memory: "Memory", event: HookEvent, conversation: Conversation) -> str:
         """What matters for a prompt, if it is found in time."""

@@ -190,6 +190,33 @@ async def test_a_resumed_conversation_is_not_given_what_it_still_sees(database: 
         assert "port 6543" in await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="r3")
 
 
+async def summaries(h: Harness, session: str) -> list[str]:
+    memory = await (await h.server.opened.memory()).in_project(None)
+    return [one.summary for one in (await memory.build_context(session, 100_000)).summaries]
+
+
+async def test_the_summary_of_a_short_conversation_becomes_its_summary(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
+        for _ in range(2):
+            await told(h, "PostCompact", trigger="auto", compact_summary="The port was named. ", report_id="c1")
+        assert await summaries(h, "s1") == ["The port was named."]
+        assert await messages(h, "s1") == [("user", STAGING)]
+
+
+async def test_the_summary_of_a_long_conversation_is_kept_as_a_message(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        for number in range(31):
+            await told(h, "UserPromptSubmit", prompt=f"Step {number} is to lay cable {number}.", prompt_id=f"p{number}")
+        await h.settled()
+        made = await summaries(h, "s1")
+        assert made
+        for _ in range(2):
+            await told(h, "PostCompact", trigger="auto", compact_summary="All cables were named.", report_id="c1")
+        assert await summaries(h, "s1") == made
+        assert (await messages(h, "s1"))[-1] == ("system", "All cables were named.")
+
+
 async def test_the_summary_of_a_conversation_that_was_resumed_to_be_compacted_is_kept(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
