@@ -14,8 +14,9 @@ _MOST_CHARS: Final = 9_500
 
 def answer_for(event: HookEvent, context: str) -> str:
     """The text with which a hook gives its host some context; empty if there is none, or the host takes none."""
-    if not context or event.kind not in _LISTENING or len(context) > _MOST_CHARS:
+    if not context or event.kind not in _LISTENING:
         return ""
+    context = _shortened(context)
     answer: dict[str, Any]
     if event.host == "cursor":
         answer = {"continue": True, "additional_context": context}
@@ -26,3 +27,13 @@ def answer_for(event: HookEvent, context: str) -> str:
     else:
         return ""
     return json.dumps(answer, ensure_ascii=False)
+
+
+def _shortened(context: str) -> str:
+    """The context without lines before the last one, which closes it, if it is too long."""
+    if len(context) <= _MOST_CHARS:
+        return context
+    *lines, closing = context.split("\n")
+    while lines and sum(map(len, lines)) + len(lines) + len(closing) > _MOST_CHARS:
+        lines.pop()
+    return "\n".join([*lines, closing])

@@ -14,12 +14,22 @@ _ALWAYS: Final = ("session_id", "cwd")
 # What each event says, besides the above, by the argument of the tool. At its start and its end a session has no
 # connection to its servers, so these two start a program.
 _BY_TOOL: Final[Mapping[str, Mapping[str, str]]] = {
-    "UserPromptSubmit": {"prompt": "prompt", "prompt_id": "prompt_id"},
-    "Stop": {"text": "last_assistant_message"},
+    "UserPromptSubmit": {"prompt": "prompt", "prompt_id": "prompt_id", "source": "source"},
+    "Stop": {"text": "last_assistant_message", "prompt_id": "prompt_id"},
     "PreCompact": {"trigger": "trigger"},
     "PostCompact": {"trigger": "trigger", "text": "compact_summary"},
-    "PostToolUse": {"tool_name": "tool_name", "tool_input": "tool_input", "tool_response": "tool_response"},
-    "PostToolUseFailure": {"tool_name": "tool_name", "tool_input": "tool_input", "tool_response": "error"},
+    "PostToolUse": {
+        "agent_id": "agent_id",
+        "tool_name": "tool_name",
+        "tool_input": "tool_input",
+        "tool_response": "tool_response",
+    },
+    "PostToolUseFailure": {
+        "agent_id": "agent_id",
+        "tool_name": "tool_name",
+        "tool_input": "tool_input",
+        "tool_response": "error",
+    },
 }
 _BY_COMMAND: Final = ("SessionStart", "SessionEnd")
 

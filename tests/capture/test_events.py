@@ -177,6 +177,41 @@ def test_files_commands_and_errors_of_tools(payload: dict[str, Any], tool: ToolU
             ToolUse("run_in_terminal", command="make"),
         ),
         (
+            "codex",
+            "PostToolUse",
+            {
+                "tool_name": "apply_patch",
+                "tool_input": {
+                    "command": "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Move to: b.py\n"
+                    "*** Add File: c.py\n+z\n*** End Patch"
+                },
+                "tool_response": "Exit code: 0\nOutput:\nSuccess.",
+            },
+            ToolUse("apply_patch", files=("a.py", "b.py", "c.py")),
+        ),
+        (
+            "codex",
+            "PostToolUse",
+            {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": "Exit code: 2\nno rule"},
+            ToolUse("Bash", command="make", error="Exit code: 2\nno rule"),
+        ),
+        (
+            "codex",
+            "PostToolUse",
+            {"tool_name": "Bash", "tool_input": {"command": "cat deep.json"}, "tool_response": "[" * 100_000},
+            ToolUse("Bash", command="cat deep.json"),
+        ),
+        (
+            "gemini",
+            "AfterTool",
+            {
+                "tool_name": "run_shell_command",
+                "tool_input": {"command": "make"},
+                "tool_response": {"llmContent": "Output: no rule\nExit Code: 2\nSignal: (none)"},
+            },
+            ToolUse("run_shell_command", command="make", error="Output: no rule\nExit Code: 2\nSignal: (none)"),
+        ),
+        (
             "gemini",
             "AfterTool",
             {"tool_name": "write_file", "tool_input": {"file_path": "/a.py"}, "tool_response": {}},
@@ -223,3 +258,24 @@ def test_where_windsurf_works_is_not_where_its_command_ran() -> None:
 def test_what_windsurf_says_in_another_shape_is_left_out(given: object) -> None:
     for name in ("pre_user_prompt", "post_run_command", "post_write_code", "post_cascade_response"):
         assert read_event("windsurf", name, {"trajectory_id": "s1", "tool_info": given}) is None
+
+
+@pytest.mark.parametrize("more", [{"source": "loop_wakeup"}, {"prompt": "<task-notification>\\njob 3 done"}])
+def test_what_no_person_wrote_is_no_prompt(more: dict[str, Any]) -> None:
+    assert read_event("claude-code", "UserPromptSubmit", BASE | {"prompt": "Hi"} | more) is None
+
+
+@pytest.mark.parametrize("field", ["source", "reason", "prompt_id", "cwd", "agent_id"])
+@pytest.mark.parametrize("value", [[], {}, 5, [[]]])
+def test_a_field_of_another_type_is_no_error(field: str, value: object) -> None:
+    for name in ("UserPromptSubmit", "SessionEnd", "PostToolUse"):
+        read_event("claude-code", name, BASE | {"prompt": "Hi", field: value})
+
+
+def test_a_context_that_is_too_long_loses_lines_but_not_its_end() -> None:
+    event = read_event("claude-code", "UserPromptSubmit", BASE | {"prompt": "Hi"})
+    assert event is not None
+    lines = ["<kalito-memory x>", *(f"- line {number} {'.' * 90}" for number in range(200)), "</kalito-memory x>"]
+    said = json.loads(answer_for(event, "\n".join(lines)))["hookSpecificOutput"]["additionalContext"].split("\n")
+    assert (said[:2], said[-1]) == (lines[:2], lines[-1])
+    assert 80 < len(said) < 100
