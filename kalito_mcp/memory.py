@@ -104,6 +104,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
         self._projects = projects or ProjectPolicy()
         self._switch = switch
         self.injection = injector.policy
+        self.max_text_bytes = recorder.limits.max_text_bytes
         """What hooks may put into prompts."""
         self._owner = owner
         self._project: str | None = None

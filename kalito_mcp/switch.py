@@ -76,6 +76,15 @@ def read_switch(database: Path) -> Switch:
     return Switch(until, tuple(excluded))
 
 
+def is_off(database: Path, folder: str | None, now_ms: int) -> bool:
+    """Whether nothing is remembered now, or nothing in this folder; also if that cannot be read."""
+    try:
+        switch = read_switch(database)
+    except ConfigurationError:
+        return True
+    return switch.is_paused(now_ms) or switch.is_excluded(folder)
+
+
 def write_switch(database: Path, switch: Switch) -> None:
     """Store the switch, whole or not at all.
 

@@ -3,6 +3,7 @@
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from kalito_mcp.capture.transcripts import with_reply
 from kalito_mcp.capture.work import work_note
 from kalito_mcp.domain.records import NewMessage, Origin, Role
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.errors import Conflict, KalitoError, SessionFinalized, SessionNotFound, StorageError
+from kalito_mcp.errors import Conflict, InvalidInput, KalitoError, SessionFinalized, SessionNotFound, StorageError
 from kalito_mcp.safety.redaction import cleaned
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ _log: Final = logging.getLogger("kalito.capture")
 _SUMMARIES_TOKENS: Final = 100_000
 _MOST_WAIT_S: Final = 0.28
 """No hook waits longer, whatever the database does."""
+_MOST_OPENING_S: Final = 2.0
+"""Except for a server that has just been started: the first prompt is worth it."""
+_MARK: Final = "… [the rest was too long to be kept]"
 
 
 class Capture:
@@ -39,8 +43,8 @@ class Capture:
         self._memory = memory
         self.heard: Callable[[str], object] = _ignore
         """Called with the host of each report that was taken."""
-        self.keep: Callable[[Mapping[str, Any]], object] = _ignore
-        """Keeps a report that could not be recorded in time, to be taken later."""
+        self.keep: Callable[[Mapping[str, Any]], object] | None = None
+        """Keeps a report that could not be recorded in time, to be taken later. Without it, a hook waits."""
         self.tasks: TaskGroup | None = None
         """Where the recording goes on when a hook waits no longer. Without it, a hook waits."""
         self._conversations = Conversations()
@@ -63,9 +67,14 @@ class Capture:
             return ""
         if not _id_of(report) and (event.id is None or event.kind is EventKind.TOOL):
             report = {**report, "id": secrets.token_hex(8)}
-        memory = await self._memory()
-        if is_late or self.tasks is None:
-            return await self._recorded_and_answered(memory, report, event, is_late=is_late)
+        if is_late or self.keep is None:
+            return await self._recorded_and_answered(await self._memory(), report, event, is_late=is_late)
+        memory = await self._opened_in_time()
+        if memory is None:
+            self.keep(report)
+            return ""
+        if self.tasks is None:
+            return await self._recorded_and_answered(memory, report, event, is_late=False)
         answers: list[str] = []
         faults: list[Exception] = []
         is_done = anyio.Event()
@@ -89,6 +98,15 @@ class Capture:
             self.keep({"at_ms": memory.clock.now_ms(), **report})
         return answers[0] if answers else ""
 
+    async def _opened_in_time(self) -> "Memory | None":
+        """The memory; None if it is not open in time, such as one that another program has locked."""
+        try:
+            with anyio.move_on_after(_MOST_OPENING_S):
+                return await self._memory()
+        except StorageError as error:
+            _log.warning("an event is kept for later: %s", error)
+        return None
+
     def go_on_in(self, tasks: TaskGroup | None) -> None:
         """From now on, let recordings go on in these tasks when a hook waits no longer; with None, let hooks wait."""
         self.tasks = tasks
@@ -105,12 +123,13 @@ class Capture:
         report_id = _id_of(report)
         key = f"hook:{report_id}" if report_id else _key_of(event)
         try:
-            memory = await opened.in_project(event.folder or PERSONAL)
+            memory = await _in_project(opened, event.folder)
             memory.check_remembered(event.folder)
             conversation = await self._conversations.find(event.session_id, await opened.in_project(None))
             # An assistant that goes into another folder does not take its conversation with it.
             memory = await memory.in_project_of(conversation.session_id)
             memory.check_remembered()
+            event = replace(event, text=_storable(event.text, memory.max_text_bytes))
             text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
         except (SessionNotFound, Conflict) as error:
             _log.debug("nothing is kept of an event %s of %s: %s", event.name, event.host, error)
@@ -246,6 +265,28 @@ class Capture:
         return "" if conversation.is_resumed else known.text
 
 
+async def _in_project(memory: "Memory", folder: str | None) -> "Memory":
+    """The memory for the project of a folder. One whose name cannot be that of a project gets a name of its own."""
+    try:
+        return await memory.in_project(folder or PERSONAL)
+    except InvalidInput:
+        return await memory.in_project(f"folder-{_hash_of(folder or '')}")
+
+
+def _storable(text: str, max_bytes: int) -> str:
+    """The text without what is no Unicode, and without the end of one that is too long."""
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
+    if len(text) <= max_bytes and len(text.encode()) <= max_bytes:
+        return text
+    mark = _MARK.encode()
+    return (text.encode()[: max_bytes - len(mark)] + mark).decode("utf-8", "ignore")
+
+
+def _hash_of(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
 def _ignore(_what: object) -> None:
     """Do nothing."""
 
@@ -257,8 +298,7 @@ def _id_of(report: Mapping[str, Any]) -> str:
 
 def _key_of(event: HookEvent) -> str:
     """What makes a message of an event one, where the host names its turns: a host may report one reply twice."""
-    text = blake2b(event.text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return f"hook:{event.host}:{event.id}:{event.kind}:{text}"
+    return f"hook:{event.host}:{event.id}:{event.kind}:{_hash_of(event.text)}"
 
 
 def report_of_call(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,17 @@
 """Where hooks that are commands find a server: a socket on this machine, and the spool.
 
-A server listens on a free port of the loopback address, and leaves the port and a random token in a file that only its
-user can read. A hook sends the token and one event, a line each, and gets one line back. What no server took in time is
-in the spool, which each server looks through when it starts and every second.
+A server listens on a free port of the loopback address, and leaves the port, a greeting and a token, both random, in a
+file that only its user can read. It greets whoever connects, so that a hook knows it. The hook sends the token and one
+event, a line each, and gets one line back. What no server took in time is in the spool, which each server looks through
+when it starts and every second, except during a pause.
 """
 
+import itertools
 import json
 import logging
 import os
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,13 +20,17 @@ from typing import Any, Final, Protocol
 import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 
+from kalito_mcp.capture.fields import FOLDER, first
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.errors import KalitoError, StorageError
+from kalito_mcp.switch import hooks_folder, is_off
 
 _log: Final = logging.getLogger("kalito.capture")
 _MOST_BYTES: Final = 8_388_608
 _ARRIVAL_S: Final = 2.0
 _LOOK_EVERY_S: Final = 1.0
+_REOPEN_EVERY: Final = 60
+"""Looks into the spool, after which what dead servers took is taken again."""
 _LATER: Final = frozenset({"SessionEnd", "sessionEnd"})
 """Events that may take seconds: they are put into the spool, so that they are done even if this server ends."""
 
@@ -33,13 +40,14 @@ class _Taker(Protocol):
 
 
 class Listener:
-    """Listens for one server. `folder` is the one beside the database that hooks look into."""
+    """Listens for one server of a database."""
 
-    def __init__(self, folder: Path, take: _Taker) -> None:
-        self._folder = folder
-        self._spool = Spool(folder / "spool")
+    def __init__(self, database: Path, take: _Taker) -> None:
+        self._database = database
+        self._folder = hooks_folder(database)
+        self._spool = Spool(self._folder / "spool")
         self._take = take
-        self._token = secrets.token_hex(16)
+        self._greeting, self._token = secrets.token_hex(16), secrets.token_hex(16)
         self.opened: Callable[[TaskGroup], object] = lambda _: None
         """Called with the tasks of this listener, once it listens."""
 
@@ -63,18 +71,25 @@ class Listener:
         place = self._folder / f"server-{os.getpid()}.json"
         new = place.with_suffix(".new")
         new.touch(mode=0o600)
-        new.write_text(json.dumps({"port": port, "token": self._token}), encoding="utf-8")
+        told = {"port": port, "greeting": self._greeting, "token": self._token}
+        new.write_text(json.dumps(told), encoding="utf-8")
         new.replace(place)
         return place
 
     async def _answered(self, stream: SocketStream) -> None:
         """One event of one hook."""
         async with stream:
-            with suppress(OSError, anyio.EndOfStream, anyio.BrokenResourceError, ValueError, KalitoError, TimeoutError):
+            try:
                 with anyio.fail_after(_ARRIVAL_S):
+                    await stream.send(self._greeting.encode() + b"\n")
                     report = await self._arrived(stream)
                 if report is not None:
                     await stream.send(json.dumps({"answer": await self._taken(report)}).encode() + b"\n")
+            except (OSError, anyio.EndOfStream, anyio.BrokenResourceError, ValueError, KalitoError) as error:
+                _log.debug("a hook was not answered: %s", error)
+            except Exception:
+                # Nothing that a hook sends may end the server.
+                _log.exception("a hook was not answered")
 
     async def _arrived(self, stream: SocketStream) -> dict[str, Any] | None:
         """The event, once it is all there; None if it comes without the token, or is too long."""
@@ -96,24 +111,38 @@ class Listener:
         return await self._take(report)
 
     def keep(self, report: Mapping[str, Any]) -> None:
-        """Put a report into the spool. Raises OSError."""
-        at_ms = report.get("at_ms")
-        self._spool.put(report, at_ms=at_ms if isinstance(at_ms, int) else 0, event_id=secrets.token_hex(8))
+        """Put a report into the spool, unless nothing is remembered now. Raises OSError."""
+        payload, at_ms = report.get("payload"), report.get("at_ms")
+        folder = first(payload, FOLDER) if isinstance(payload, Mapping) else None
+        now_ms = time.time_ns() // 1_000_000
+        if not is_off(self._database, folder, now_ms):
+            at_ms = at_ms if isinstance(at_ms, int) else now_ms
+            self._spool.put(report, at_ms=at_ms, event_id=secrets.token_hex(8))
 
     async def _look_into_spool(self) -> None:
-        self._spool.reopen()
-        while True:
-            for report, file in self._spool.take():
+        for look in itertools.count():
+            if look % _REOPEN_EVERY == 0:
+                with suppress(OSError):
+                    self._spool.reopen(is_start=not look)
+            # What was said before a pause waits for its end.
+            if not is_off(self._database, None, time.time_ns() // 1_000_000):
                 try:
-                    await self._take(report, is_late=True)
-                except StorageError as error:
-                    _log.warning("an event is kept for later: %s", error)
-                    self._spool.put_back(file)
-                    break
-                except Exception:
-                    # It would fail again, and keep all later ones waiting.
-                    _log.exception("an event cannot be recorded; it is put aside in %s", self._folder)
-                    self._spool.put_aside(file)
-                    continue
-                file.unlink(missing_ok=True)
+                    await self._take_spooled()
+                except OSError as error:
+                    _log.warning("events wait in %s: %s", self._folder, error.strerror)
             await anyio.sleep(_LOOK_EVERY_S)
+
+    async def _take_spooled(self) -> None:
+        for report, file in self._spool.take():
+            try:
+                await self._take(report, is_late=True)
+            except StorageError as error:
+                _log.warning("an event is kept for later: %s", error)
+                self._spool.put_back(file)
+                break
+            except Exception:
+                # It would fail again, and keep all later ones waiting.
+                _log.exception("an event cannot be recorded; it is put aside in %s", self._folder)
+                self._spool.put_aside(file)
+                continue
+            file.unlink(missing_ok=True)

@@ -1,18 +1,22 @@
-"""Events that no server took: one file each, taken in once by the next server. Standard library alone.
+"""Events that no server took: one file each, taken in once by the next server. Without secrets and private parts.
 
 A hook must never wait. So it writes what it cannot hand over, and whichever server next looks takes it: the file is
 renamed first, so only one does. A file whose server died is taken again: what is recorded from it has a key of its
-own, so nothing is recorded twice.
+own, so nothing is recorded twice. The standard library is enough until something is put.
 """
 
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.capture.fields import SESSION
+
+_KEPT_BROKEN_S: Final = 7 * 86_400
 _NEW: Final = ".json"
 _TAKEN: Final = ".taken"
 _BROKEN: Final = ".broken"
@@ -21,14 +25,17 @@ _ASK_ABOUT: Final = 0x1000
 
 
 class Spool:
-    """The events in one folder, which need not exist yet."""
+    """The events in one folder, which need not exist yet. The folder above it is the one that hooks and servers share:
+    there each server that listens has a file `server-PROCESS.json`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def put(self, event: Mapping[str, Any], *, at_ms: int, event_id: str) -> None:
-        """Keep an event. Raises OSError; then nothing is kept."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Keep an event, but no secret and nothing private in it. Raises OSError; then nothing is kept."""
+        event = _cleaned(event)
+        for folder in (self._folder.parent, self._folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = f"{at_ms:014d}-{event_id}"
         new = self._folder / f"{name}.tmp"
         try:
@@ -44,13 +51,16 @@ class Spool:
         """Whether no event waits to be taken."""
         return not any(name.endswith(_NEW) for name in self._names())
 
-    def reopen(self) -> None:
-        """Let those be taken again that a process took which is no longer there."""
+    def reopen(self, *, is_start: bool = False) -> None:
+        """Let those be taken again that a server took which is no longer there; at the start of this one, also those
+        of an earlier one with the same number. Delete what has been of no use for a week."""
         for name in self._names():
             stem, _, process = name.rpartition(_TAKEN + "-")
-            if stem and not _is_alive(process):
-                with suppress(OSError):
+            with suppress(OSError):
+                if stem and ((is_start and process == str(os.getpid())) or not self._is_served_by(process)):
                     (self._folder / name).rename(self._folder / (stem + _NEW))
+                elif name.endswith((_BROKEN, ".tmp")) and self._age_s(name) > _KEPT_BROKEN_S:
+                    (self._folder / name).unlink()
 
     def take(self) -> Iterator[tuple[dict[str, Any], Path]]:
         """The events, oldest first, each with the file to delete when it is recorded. What is no event is put aside."""
@@ -80,11 +90,30 @@ class Spool:
         with suppress(OSError):
             taken.rename(taken.with_name(stem + _BROKEN))
 
+    def _is_served_by(self, process: str) -> bool:
+        """Whether the server with this number runs. Its number alone may be that of any program by now."""
+        is_here = process == str(os.getpid()) or (self._folder.parent / f"server-{process}.json").exists()
+        return is_here and _is_alive(process)
+
+    def _age_s(self, name: str) -> float:
+        return time.time() - (self._folder / name).stat().st_mtime
+
     def _names(self) -> list[str]:
         try:
             return [file.name for file in self._folder.iterdir()]
         except FileNotFoundError:
             return []
+
+
+def _cleaned(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event without the secrets and private parts of its payload. The name of the session stays."""
+    from kalito_mcp.safety.redaction import cleaned  # noqa: PLC0415 - only what no server takes needs it
+
+    payload = event.get("payload")
+    if not isinstance(payload, dict):
+        return dict(event)
+    named = {name: payload[name] for name in SESSION if name in payload}
+    return {**event, "payload": {**cleaned(payload)[0], **named}}
 
 
 def _is_alive(process: str) -> bool:

@@ -12,19 +12,21 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kalito_mcp.capture.fields import FOLDER, first
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.default_places import default_config, default_database
-from kalito_mcp.errors import KalitoError
-from kalito_mcp.switch import hooks_folder, read_switch
+from kalito_mcp.switch import hooks_folder, is_off
+
+if TYPE_CHECKING:
+    import socket
 
 MOST_WAIT_S: Final = 0.25
 """For a server's answer, from the start of the process. Python begins before that and ends after it, and the host must
 not wait longer than 0.3 s for all of it."""
 _MOST_READ: Final = 4_194_304
 """Bytes of an event. What a host sends more is none of a conversation."""
-_MOST_SERVERS: Final = 4
 _MOST_WRITING_S: Final = 0.2
 _LOOK_S: Final = 0.03
 _WITHOUT_REPLY: Final = "copilot"
@@ -63,12 +65,7 @@ def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, s
             payload.setdefault("cwd", str(Path.cwd()))
     database = _database(environment)
     now_ms = time.time_ns() // 1_000_000
-    try:
-        switch = read_switch(database)
-    except KalitoError:
-        return ""
-    folder = payload.get("cwd")
-    if switch.is_paused(now_ms) or switch.is_excluded(folder if isinstance(folder, str) else None):
+    if is_off(database, first(payload, FOLDER), now_ms):
         return ""
     told = _with_reply(name, payload, until=started + _MOST_WRITING_S) if host == _WITHOUT_REPLY else payload
     event_id = os.urandom(8).hex()
@@ -104,40 +101,55 @@ def _database(environment: Mapping[str, str]) -> Path:
 
 
 def _handed_over(folder: Path, event: Mapping[str, Any], *, until: float) -> str | None:
-    """The answer of the first server that takes the event; None if none did in time."""
+    """The answer of the first server that takes the event; None if none did in time. Files of servers that are gone are
+    removed."""
     try:
         places = sorted(folder.glob("server-*.json"), key=lambda file: -file.stat().st_mtime_ns)
     except OSError:
         return None
     line = json.dumps(event).encode() + b"\n"
-    for place in places[:_MOST_SERVERS]:
+    for place in places:
         try:
-            server = json.loads(place.read_text(encoding="utf-8"))
-            return _asked(int(server["port"]), str(server["token"]), line, until=until)
+            return _asked(json.loads(place.read_text(encoding="utf-8")), line, until=until)
+        except (ConnectionRefusedError, _Stranger):
+            place.unlink(missing_ok=True)
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return None
 
 
-def _asked(port: int, token: str, line: bytes, *, until: float) -> str:
+class _Stranger(Exception):
+    """Another program has the port of a server that is gone."""
+
+
+def _asked(server: Mapping[str, Any], line: bytes, *, until: float) -> str:
     import socket  # noqa: PLC0415 - not if no server runs
 
-    left = until - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    with socket.create_connection(("127.0.0.1", port), timeout=left) as connection:
-        connection.sendall(token.encode() + b"\n" + line)
-        received = b""
-        while not received.endswith(b"\n"):
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            connection.settimeout(left)
-            part = connection.recv(65_536)
-            if not part:
-                raise ConnectionError
-            received += part
-    answer = json.loads(received)["answer"]
+    with socket.create_connection(("127.0.0.1", int(server["port"])), timeout=_left(until)) as connection:
+        # Only the server knows what is in its file. Nothing is told to anybody else.
+        if _line_from(connection, until) != str(server["greeting"]).encode():
+            raise _Stranger
+        connection.sendall(str(server["token"]).encode() + b"\n" + line)
+        answer = json.loads(_line_from(connection, until))["answer"]
     if not isinstance(answer, str):
         raise TypeError(answer)
     return answer
+
+
+def _line_from(connection: "socket.socket", until: float) -> bytes:
+    received = b""
+    while not received.endswith(b"\n"):
+        connection.settimeout(_left(until))
+        part = connection.recv(65_536)
+        if not part:
+            raise ConnectionError
+        received += part
+    return received[:-1]
+
+
+def _left(until: float) -> float:
+    """The seconds until then. Raises TimeoutError if there are none."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

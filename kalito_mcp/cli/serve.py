@@ -20,7 +20,7 @@ from kalito_mcp.cli.options import with_settings
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, KalitoError
 from kalito_mcp.server.first_answers import switches
-from kalito_mcp.switch import hooks_folder, trace_file
+from kalito_mcp.switch import trace_file
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -119,10 +119,10 @@ async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config
     from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - as above
 
     with suppress(KalitoError):  # what is wrong with the memory, every call says
-        await server.opened.memory()
         path = settings_of(database, config).database
-        listener = Listener(hooks_folder(path), server.capture.take)
+        listener = Listener(path, server.capture.take)
         server.capture.heard, server.capture.keep = partial(_leave_trace, path), listener.keep
+        await server.opened.memory()
         listener.opened = server.capture.go_on_in
         await listener.run()
 

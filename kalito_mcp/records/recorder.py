@@ -81,7 +81,7 @@ class Recorder:
         self._store = store
         self._counter = counter
         self._clock = clock
-        self._limits = limits
+        self.limits: Final = limits
         self._importance = importance
 
     async def record(self, scope: Scope, messages: Sequence[NewMessage], *, client: str | None = None) -> Recorded:
@@ -97,9 +97,9 @@ class Recorder:
         """
         if not messages:
             raise InvalidInput("messages is empty; send at least one")
-        if len(messages) > self._limits.max_messages:
+        if len(messages) > self.limits.max_messages:
             raise InvalidInput(
-                f"{len(messages):,} messages in one call; the limit is {self._limits.max_messages:,}: send fewer"
+                f"{len(messages):,} messages in one call; the limit is {self.limits.max_messages:,}: send fewer"
             )
         checked_handle(scope.session or "", "session_id")
         if scope.agent is not None:
@@ -131,7 +131,7 @@ class Recorder:
         redacted: list[str] = []
         for place, message in enumerate(messages):
             try:
-                checked_text(message.text, "text", max_bytes=self._limits.max_text_bytes)
+                checked_text(message.text, "text", max_bytes=self.limits.max_text_bytes)
                 kept, found = cleaned(message)
                 drafts.append(self._draft(kept, now_ms, client))
             except InvalidInput as error:

@@ -1,6 +1,8 @@
 """`kalito-hook` adds where it runs, for hosts that do not say where they work."""
 
 import json
+import socket
+import threading
 import time
 from pathlib import Path
 
@@ -32,3 +34,40 @@ def test_windsurf_is_not_heard_in_an_excluded_folder(tmp_path: Path, monkeypatch
     given = b'{"trajectory_id": "s1", "tool_info": {"user_prompt": "Hi"}}'
     run(["windsurf", "pre_user_prompt"], given, {"KALITO_DATABASE": str(database)}, started=time.monotonic())
     assert spooled(database) == []
+
+
+def test_cursor_is_not_heard_in_an_excluded_folder(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    write_switch(database, Switch(None, (str(tmp_path),)))
+    given = json.dumps({"conversation_id": "c1", "workspace_roots": [str(tmp_path / "shop")], "prompt": "Hi"}).encode()
+    run(["cursor", "beforeSubmitPrompt"], given, {"KALITO_DATABASE": str(database)}, started=time.monotonic())
+    assert spooled(database) == []
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_program_on_the_port_of_a_dead_server_is_told_nothing(tmp_path: Path, is_closed: bool) -> None:
+    database = tmp_path / "memory.db"
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        place = hooks_folder(database) / "server-1.json"
+        place.parent.mkdir()
+        place.write_text(json.dumps({"port": port, "greeting": "g", "token": "t"}))
+
+        def listen() -> None:
+            with stranger.accept()[0] as connection:
+                connection.sendall(b"who is there?\n")
+                heard.append(connection.recv(100))
+
+        thread = threading.Thread(target=listen)
+        if is_closed:
+            stranger.close()
+        else:
+            thread.start()
+        given = b'{"session_id": "s1", "prompt": "Hi"}'
+        run(["codex", "UserPromptSubmit"], given, {"KALITO_DATABASE": str(database)}, started=time.monotonic())
+        if not is_closed:
+            thread.join()
+    assert heard in ([], [b""])
+    assert not place.exists()
+    assert [one["prompt"] for one in spooled(database)] == ["Hi"]

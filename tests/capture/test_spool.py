@@ -1,6 +1,7 @@
 """Events that wait for a server are taken once."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -32,15 +33,54 @@ def test_what_could_not_be_recorded_is_taken_again(tmp_path: Path) -> None:
     assert [event for event, _ in spool.take()] == [{"n": 1}]
 
 
-def test_what_a_dead_server_took_is_taken_again(tmp_path: Path) -> None:
-    spool = Spool(tmp_path)
+@pytest.mark.parametrize("process", [999_999_999, os.getppid()])
+def test_what_a_dead_server_took_is_taken_again(tmp_path: Path, process: int) -> None:
+    spool = Spool(tmp_path / "spool")
     spool.put({"n": 1}, at_ms=1, event_id="x")
     [(_, file)] = spool.take()
     spool.reopen()
     assert spool.is_empty(), "this process still has it"
-    file.rename(file.with_name(file.name.replace(f"-{os.getpid()}", "-999999999")))
+    file.rename(file.with_name(file.name.replace(f"-{os.getpid()}", f"-{process}")))
     spool.reopen()
     assert [event for event, _ in spool.take()] == [{"n": 1}]
+
+
+def test_what_a_server_with_the_same_number_took_is_taken_again_at_the_next_start(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    spool.put({"n": 1}, at_ms=1, event_id="x")
+    assert list(spool.take())
+    spool.reopen(is_start=True)
+    assert [event for event, _ in spool.take()] == [{"n": 1}]
+
+
+def test_secrets_and_private_parts_are_not_kept_nor_is_anything_for_others_to_read(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "hooks" / "spool")
+    said = {
+        "session_id": "s1",
+        "prompt": "Hi <private>pw 123</private>",
+        "tool_input": {"command": "login ghp_16C7e42F292c6912E7710c838347Ae178B4a"},
+    }
+    spool.put({"event": "Stop", "payload": said}, at_ms=1, event_id="x")
+    [file] = (tmp_path / "hooks" / "spool").iterdir()
+    kept = file.read_text()
+    assert "pw 123" not in kept
+    assert "16C7e42F" not in kept
+    assert [folder.stat().st_mode & 0o077 for folder in (tmp_path / "hooks", tmp_path / "hooks" / "spool")] == [0, 0]
+    [(event, _)] = spool.take()
+    assert event["payload"]["session_id"] == "s1"
+
+
+def test_what_has_been_of_no_use_for_a_week_is_deleted(tmp_path: Path) -> None:
+    for name, age_s in (
+        ("1-x.broken", 8 * 86_400),
+        ("2-x.tmp", 8 * 86_400),
+        ("3-x.broken", 60),
+        ("4-x.json", 8 * 86_400),
+    ):
+        (tmp_path / name).write_text("{}")
+        os.utime(tmp_path / name, (time.time() - age_s,) * 2)
+    Spool(tmp_path).reopen()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["3-x.broken", "4-x.json"]
 
 
 def test_what_is_no_event_is_put_aside(tmp_path: Path) -> None:

@@ -5,18 +5,23 @@ import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
+from kalito_mcp import Memory
+from kalito_mcp.capture import capturer
+from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.capture.listener import Listener
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
+from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.settings import Settings
@@ -269,7 +274,7 @@ def spooled(database: Path) -> int:
 async def listening(h: Harness, database: Path) -> AsyncIterator[None]:
     """The server listens to hooks that are commands."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(Listener(hooks_folder(database), h.server.capture.take).run)
+        tasks.start_soon(Listener(database, h.server.capture.take).run)
         await until(lambda: any(hooks_folder(database).glob("server-*.json")))
         yield
         tasks.cancel_scope.cancel()
@@ -330,6 +335,7 @@ async def test_a_stranger_on_the_port_is_not_listened_to(database: Path, era: st
         port = json.loads(place.read_text(encoding="utf-8"))["port"]
         event = {"host": "claude-code", "event": "UserPromptSubmit", "payload": json.loads(prompt("Hi"))}
         async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            await stream.receive()  # the greeting
             await stream.send(b"guessed\n" + json.dumps(event).encode() + b"\n")
             with pytest.raises(anyio.EndOfStream):
                 await stream.receive()
@@ -341,7 +347,7 @@ async def test_a_prompt_does_not_wait_for_a_database_that_is_busy(database: Path
     settings = Settings(storage=StoragePolicy(busy_timeout_s=2.0))
     async with served(database, era, settings=settings) as h, anyio.create_task_group() as tasks:
         await told(h, "UserPromptSubmit", prompt="Hello.", prompt_id="p0")
-        listener = Listener(hooks_folder(database), h.server.capture.take)
+        listener = Listener(database, h.server.capture.take)
         h.server.capture.keep, h.server.capture.tasks = listener.keep, tasks
         await h.settled()
         with closing(sqlite3.connect(database, isolation_level=None)) as other:
@@ -391,3 +397,77 @@ async def test_copilot_is_answered_in_its_own_words_and_its_reply_is_read_where_
         answer = json.loads(await h.server.capture.take(report))
         assert list(answer) == ["additionalContext"]
         assert "port 6543" in answer["additionalContext"]
+
+
+async def test_a_prompt_does_not_wait_for_a_memory_that_cannot_be_opened(
+    database: Path, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capturer, "_MOST_OPENING_S", 0.05)
+    kept: list[Mapping[str, Any]] = []
+
+    async def never() -> Memory:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    capture = Capture(never)
+    capture.keep = kept.append
+    payload = {"session_id": "s2", "cwd": "/home/ann/shop", "prompt": "Hi", "prompt_id": "q1"}
+    report = {"host": "claude-code", "event": "UserPromptSubmit", "payload": payload}
+    assert await capture.take(report) == ""
+    assert kept == [report]
+    async with served(database, era) as h:
+        for _ in range(2):
+            await h.server.capture.take(kept[0], is_late=True)
+        assert await messages(h, "s2") == [("user", "Hi")]
+
+
+async def test_what_was_said_before_a_pause_is_taken_in_after_it(database: Path, era: str) -> None:
+    await hook(database, "UserPromptSubmit", prompt("The zebra is called Mo."))
+    write_switch(database, Switch(FOR_EVER))
+    async with served(database, era) as h, listening(h, database):
+        await anyio.lowlevel.checkpoint()  # the first look into the spool
+        assert spooled(database) == 1
+        write_switch(database, Switch())
+        await until(lambda: spooled(database) == 0)
+        assert await messages(h, "s2") == [("user", "The zebra is called Mo.")]
+
+
+@pytest.mark.parametrize("folder", ["/home/ann/" + "deep/" * 100, "/home/ann/two\nlines", "/home/ann/shop"])
+async def test_a_conversation_is_kept_whatever_its_folder_is_called(database: Path, era: str, folder: str) -> None:
+    async with served(database, era) as h:
+        await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1", cwd=folder)
+        assert await messages(h, "s1") == [("user", STAGING)]
+        await h.settled()
+        memory = await h.server.opened.memory()
+        [session] = await memory.list_sessions()
+        assert session.project is not None
+
+
+async def test_a_text_that_is_too_long_or_no_unicode_is_kept_as_far_as_it_goes(database: Path, era: str) -> None:
+    async with served(database, era, settings=Settings(limits=LimitsPolicy(max_text_bytes=100))) as h:
+        await told(h, "UserPromptSubmit", prompt="Cafés " * 60, prompt_id="p1")
+        await told(h, "UserPromptSubmit", prompt="An \ud800 odd one.", prompt_id="p2")
+        [(_, long), (_, odd)] = await messages(h, "s1")
+        assert long.startswith("Cafés Cafés")
+        assert long.endswith("… [the rest was too long to be kept]")
+        assert 90 < len(long.encode()) <= 100
+        assert odd == "An ? odd one."
+
+
+async def test_nothing_that_a_hook_sends_ends_the_server(database: Path, era: str) -> None:
+    deep = "[" * 100_000
+    async with served(database, era) as h, listening(h, database):
+        await hook(
+            database, "PostToolUse", b'{"session_id": "s1", "tool_name": "Bash", "source": [], "reason": {}}', "codex"
+        )
+        await hook(database, "Stop", f'{{"session_id": "s1", "last_assistant_message": {deep}'.encode(), "codex")
+        [place] = hooks_folder(database).glob("server-*.json")
+        server = json.loads(place.read_text())
+        async with await anyio.connect_tcp("127.0.0.1", server["port"]) as stream:
+            await stream.send(f"{server['token']}\n{deep}\n".encode())
+            with pytest.raises(anyio.EndOfStream):
+                while True:
+                    await stream.receive()
+        await hook(database, "UserPromptSubmit", prompt("The zebra is called Mo."))
+        await until(lambda: not (hooks_folder(database) / "spool").exists() or spooled(database) == 0)
+        assert await messages(h, "s2") == [("user", "The zebra is called Mo.")]

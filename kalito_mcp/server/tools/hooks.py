@@ -8,7 +8,7 @@ from pydantic import Field
 from kalito_mcp.capture.capturer import Capture, report_of_call
 from kalito_mcp.server.tools.answers import text_answer
 
-_MOST_CHARS: Final = 1_000_000
+_MOST_CHARS: Final = 4_194_304
 Text = Annotated[str | None, Field(max_length=_MOST_CHARS)]
 
 
