@@ -101,10 +101,12 @@ def _project(one: dict[str, Any]) -> Iterator[Note]:
     title = one["name"] if isinstance(one.get("name"), str) else ""
     named = one["uuid"] if isinstance(one.get("uuid"), str) else hash_of(title)
     if isinstance(one.get("prompt_template"), str):
-        yield Note(f"claude-ai:{named}", f"{title}: instructions" if title else "", one["prompt_template"])
+        heading = f"{title}: instructions" if title else ""
+        at = moment(one.get("updated_at")) or moment(one.get("created_at"))
+        yield Note(f"claude-ai:{named}", heading, one["prompt_template"], at=at)
     for place, document in enumerate(one["docs"] if isinstance(one.get("docs"), list) else ()):
         text = document.get("content") if isinstance(document, dict) else None
         if isinstance(text, str):
             key = document["uuid"] if isinstance(document.get("uuid"), str) else f"{named}:{place}"
             name = document["filename"] if isinstance(document.get("filename"), str) else title
-            yield Note(f"claude-ai:{key}", name, text)
+            yield Note(f"claude-ai:{key}", name, text, at=moment(document.get("created_at")))

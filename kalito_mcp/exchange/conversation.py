@@ -39,12 +39,14 @@ class Conversation:
 
 @dataclass(slots=True)
 class Note:
-    """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes."""
+    """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes. `at` is
+    when it was last written, in milliseconds since 1970, if the source says so."""
 
     name: str
     title: str
     text: str
     folder: str | None = None
+    at: int | None = None
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from typing import Final
 from anyio.lowlevel import checkpoint
 
 from kalito_mcp.domain.imports import FileRead
-from kalito_mcp.domain.records import NewMessage
+from kalito_mcp.domain.records import NewMessage, Origin
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized
@@ -65,6 +65,11 @@ class Found:
     path: Path
     size: int
     modified_ns: int
+
+    @property
+    def modified_ms(self) -> int:
+        """When it was changed, in milliseconds since 1970."""
+        return self.modified_ns // 1_000_000
 
 
 Progress = Callable[[int, int], None]
@@ -127,7 +132,9 @@ class Importer:
                 reading.start = before.read_to if is_same else 0
             is_complete = True
             for one in file.source.read(reading):
-                is_whole = await (self._take_note(one) if isinstance(one, Note) else self._take(one, file, reading))
+                is_whole = await (
+                    self._take_note(one, file) if isinstance(one, Note) else self._take(one, file, reading)
+                )
                 is_complete = is_complete and is_whole
                 self._progress(self._done, self.report.messages)
         except (OSError, sqlite3.Error, zipfile.BadZipFile, EOFError, ValueError, zlib.error):
@@ -161,7 +168,7 @@ class Importer:
         count = 0
         batch: list[NewMessage] = []
         size = 0
-        at = conversation.started_at or file.modified_ns // 1_000_000
+        at = conversation.started_at or file.modified_ms
         for turn in conversation.turns:
             at = turn.at if turn.at is not None else at
             if self._since is not None and at < self._since:
@@ -250,7 +257,7 @@ class Importer:
             self.report.skipped["message that was erased here"] += gone
         return recorded.new_count
 
-    async def _take_note(self, note: Note) -> bool:
+    async def _take_note(self, note: Note, file: Found) -> bool:
         """Keep a text as a document, in place of an earlier one of the same name. False if it is refused here."""
         if self.memory is None:
             self.report.notes += 1
@@ -258,10 +265,11 @@ class Importer:
         if not note.text.strip():
             return True
         memory = await self._memory_of(note.folder)
-        kind = "note" if note.name.startswith(_NOTE) else "document"
+        origin = Origin.ASSISTANT if note.name.startswith(_NOTE) else Origin.DOCUMENT
         fields = {"text": note.text, "source": note.name, **({"title": note.title} if note.title else {})}
         try:
-            await memory.remember(kind, fields)
+            created_at = file.modified_ms if note.at is None else note.at
+            await memory.import_document(fields, origin=origin, created_at=created_at)
         except (InvalidInput, NotFound):
             self.report.skipped["text that cannot be stored"] += 1
         except Conflict:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.exchange.conversation import Home, Note, Reading
+from kalito_mcp.exchange.conversation import Home, Note, Reading, moment
 from kalito_mcp.exchange.exports import streams
 from kalito_mcp.exchange.json_files import LONGEST, json_lines, json_list
 from kalito_mcp.exchange.tables import columns, opened, text_or_none
@@ -95,7 +95,8 @@ class Mem0:
         elif one.get("state") in _GONE:
             count(reading.skipped, "memory that was switched off or deleted")
         else:
-            yield Note(f"note:{self.name}:{text_or_none(one.get('id')) or hash_of(text)}", "", text)
+            at = moment(one.get("updated_at")) or moment(one.get("created_at"))
+            yield Note(f"note:{self.name}:{text_or_none(one.get('id')) or hash_of(text)}", "", text, at=at)
 
 
 def _blocks(reading: Reading) -> Iterator[dict[str, str]]:
@@ -134,9 +135,11 @@ class ClaudeMem:
                 rows = connection.execute(select)
                 rows.row_factory = sqlite3.Row
                 for row in rows:
-                    parts = [text_or_none(row[name]) for name in fields if name in row.keys()]  # noqa: SIM118 - a Row
-                    project = text_or_none(row["project"]) if "project" in row.keys() else None  # noqa: SIM118
+                    values = dict(row)
+                    parts = [text_or_none(values.get(name)) for name in fields]
+                    project = text_or_none(values.get("project"))
                     text = words_of("\n".join(part for part in parts if part))
                     if text:
                         of_project = f"{project}: " if project else ""
-                        yield Note(f"note:claude-mem:{table}:{row['id']}", "", f"{of_project}{text}")
+                        at = moment(values.get("created_at_epoch")) or moment(values.get("created_at"))
+                        yield Note(f"note:claude-mem:{table}:{values['id']}", "", f"{of_project}{text}", at=at)

@@ -1,0 +1,87 @@
+"""What becomes of imported notes in a memory: their dates, and how far they are trusted."""
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.search import SearchRequest
+from kalito_mcp.exchange.importer import Importer, found_in
+from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.memory import Memory
+from kalito_mcp.wiring import open_memory
+from tests.exchange.files import lines, notes
+
+pytestmark = pytest.mark.anyio
+MARCH_2023 = 1_677_672_000_000
+
+
+async def imported(memory: Memory, source: str, path: Path) -> None:
+    report = await Importer(memory).run(found_in(SOURCES[source], [path]))
+    assert report.notes
+
+
+def mem0(folder: Path, *memories: dict[str, str]) -> Path:
+    path = folder / "memories.json"
+    path.write_text(json.dumps(memories))
+    return path
+
+
+async def test_what_the_user_said_after_an_imported_note_was_written_is_true_now(tmp_path: Path) -> None:
+    path = mem0(tmp_path, {"id": "1", "memory": "I live in Oslo.", "created_at": "2023-03-01T12:00:00Z"})
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages("s", [NewMessage(Role.USER, "I now live in Lisbon.")])
+        await imported(memory, "mem0", path)
+        page = await memory.search_memory(SearchRequest("Where do I live?"))
+        assert [(hit.text, hit.valid_until is None) for hit in page.hits] == [
+            ("I now live in Lisbon.", True),
+            ("I live in Oslo.", False),
+        ]
+        assert page.hits[1].created_at == MARCH_2023
+
+
+async def test_a_note_without_a_date_has_that_of_its_file(tmp_path: Path) -> None:
+    path = lines(tmp_path / "memory.jsonl", [{"type": "entity", "name": "Ann", "observations": ["sails a dinghy"]}])
+    os.utime(path, (MARCH_2023 // 1000, MARCH_2023 // 1000))
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await imported(memory, "server-memory", path)
+        [hit] = (await memory.search_memory(SearchRequest("dinghy"))).hits
+        assert hit.created_at == MARCH_2023
+        record = await memory.record(hit.record_id)
+        assert record.recorded_at > MARCH_2023
+
+
+def test_notes_have_the_dates_that_their_programs_kept(tmp_path: Path) -> None:
+    changed = {"id": "1", "memory": "Tea", "created_at": "2022-01-01", "updated_at": "2023-03-01T12:00:00Z"}
+    exported = tmp_path / "mem0-export-1.md"
+    exported.write_text("---\nid: 2\ncreated_at: 2023-03-01T12:00:00Z\n---\nTea")
+    database = tmp_path / "claude-mem.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(
+            f"""
+            CREATE TABLE observations (id INTEGER, text TEXT, created_at TEXT, created_at_epoch INTEGER);
+            CREATE TABLE session_summaries (id INTEGER, request TEXT, created_at TEXT);
+            INSERT INTO observations VALUES (1, 'Tea', NULL, {MARCH_2023});
+            INSERT INTO session_summaries VALUES (1, 'Tea', '2023-03-01T12:00:00.000Z');
+            """
+        )
+    page = tmp_path / "tea.md"
+    page.write_text("---\ntitle: Tea\ncreated: 2022-01-01\nmodified: 2023-03-01T12:00:00Z\n---\nTea")
+    project = tmp_path / "projects.json"
+    document = {"uuid": "d", "content": "Tea", "created_at": "2023-03-01T12:00:00Z"}
+    project.write_text(json.dumps([{"uuid": "p", "docs": [document]}]))
+    for source, path in (
+        ("mem0", mem0(tmp_path, changed)),
+        ("openmemory", mem0(tmp_path, {**changed, "updated_at": str(MARCH_2023 // 1000)})),
+        ("mem0", exported),
+        ("claude-mem", database),
+        ("basic-memory", page),
+        ("claude-ai", project),
+    ):
+        found = notes(SOURCES[source], path)
+        assert found, source
+        assert {note.at for note in found} == {MARCH_2023}, source
