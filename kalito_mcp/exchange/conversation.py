@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.records import Origin, Role
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 
 _FIRST_MS: Final = 100_000_000_000
@@ -40,13 +40,15 @@ class Conversation:
 @dataclass(slots=True)
 class Note:
     """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes. `at` is
-    when it was last written, in milliseconds since 1970, if the source says so."""
+    when it was last written, in milliseconds since 1970, if the source says so. `origin` is `IMPORT` for what another
+    memory program kept."""
 
     name: str
     title: str
     text: str
     folder: str | None = None
     at: int | None = None
+    origin: Origin = Origin.DOCUMENT
 
 
 @dataclass(slots=True)

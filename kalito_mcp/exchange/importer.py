@@ -18,7 +18,7 @@ from typing import Final
 from anyio.lowlevel import checkpoint
 
 from kalito_mcp.domain.imports import FileRead
-from kalito_mcp.domain.records import NewMessage, Origin
+from kalito_mcp.domain.records import NewMessage
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized
@@ -33,7 +33,6 @@ _MOST_CHARACTERS: Final = 4_000_000
 """Of one batch, so that long messages take no more memory."""
 _MOST_BYTES: Final = 524_288
 _END_BYTES: Final = 512
-_NOTE: Final = "note:"
 _MOST_KEY: Final = 150
 """Characters of an id, so that with the name of its source it is a client key."""
 
@@ -265,11 +264,10 @@ class Importer:
         if not note.text.strip():
             return True
         memory = await self._memory_of(note.folder)
-        origin = Origin.ASSISTANT if note.name.startswith(_NOTE) else Origin.DOCUMENT
         fields = {"text": note.text, "source": note.name, **({"title": note.title} if note.title else {})}
         try:
             created_at = file.modified_ms if note.at is None else note.at
-            await memory.import_document(fields, origin=origin, created_at=created_at)
+            await memory.import_document(fields, origin=note.origin, created_at=created_at)
         except (InvalidInput, NotFound):
             self.report.skipped["text that cannot be stored"] += 1
         except Conflict:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from kalito_mcp.domain.records import Origin
 from kalito_mcp.exchange.conversation import Home, Note, Reading, moment
 from kalito_mcp.exchange.json_files import json_lines
 from kalito_mcp.exchange.texts import words_of
@@ -50,7 +51,7 @@ class Instructions:
         ]
 
     def read(self, reading: Reading) -> Iterator[Note]:
-        yield from _note(reading, _folder_of(reading.path))
+        yield from _note(reading, _folder_of(reading.path), Origin.DOCUMENT)
 
 
 class BasicMemory:
@@ -67,14 +68,14 @@ class BasicMemory:
         return (path for path in sorted(folder.rglob("*.md")) if not _is_hidden(path.relative_to(folder)))
 
     def read(self, reading: Reading) -> Iterator[Note]:
-        yield from _note(reading, None)
+        yield from _note(reading, None, Origin.IMPORT)
 
 
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def _note(reading: Reading, folder: str | None) -> Iterator[Note]:
+def _note(reading: Reading, folder: str | None, origin: Origin) -> Iterator[Note]:
     with reading.path.open("rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES or b"\0" in raw:
@@ -86,7 +87,7 @@ def _note(reading: Reading, folder: str | None) -> Iterator[Note]:
     at = next((at for name in _DATES if (at := moment(fields.get(name))) is not None), None)
     if text:
         # As `kalito-mcp remember --file` names it.
-        yield Note(str(reading.path.resolve()), title, text, folder, at)
+        yield Note(str(reading.path.resolve()), title, text, folder, at, origin)
 
 
 def _fields(text: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.domain.records import Origin
 from kalito_mcp.exchange.conversation import Home, Note, Reading, moment
 from kalito_mcp.exchange.exports import streams
 from kalito_mcp.exchange.json_files import LONGEST, json_lines, json_list
@@ -56,7 +57,7 @@ class ServerMemory:
         for name, texts in told.items():
             kind = f" ({kinds[name]})" if kinds.get(name) else ""
             text = words_of("\n".join((f"{name}{kind}", *texts)))
-            yield Note(f"note:server-memory:{hash_of(name)}", "", text)
+            yield Note(f"note:server-memory:{hash_of(name)}", "", text, origin=Origin.IMPORT)
 
 
 class Mem0:
@@ -96,7 +97,8 @@ class Mem0:
             count(reading.skipped, "memory that was switched off or deleted")
         else:
             at = moment(one.get("updated_at")) or moment(one.get("created_at"))
-            yield Note(f"note:{self.name}:{text_or_none(one.get('id')) or hash_of(text)}", "", text, at=at)
+            key = text_or_none(one.get("id")) or hash_of(text)
+            yield Note(f"note:{self.name}:{key}", "", text, at=at, origin=Origin.IMPORT)
 
 
 def _blocks(reading: Reading) -> Iterator[dict[str, str]]:
@@ -142,4 +144,5 @@ class ClaudeMem:
                     if text:
                         of_project = f"{project}: " if project else ""
                         at = moment(values.get("created_at_epoch")) or moment(values.get("created_at"))
-                        yield Note(f"note:claude-mem:{table}:{values['id']}", "", f"{of_project}{text}", at=at)
+                        name = f"note:claude-mem:{table}:{values['id']}"
+                        yield Note(name, "", f"{of_project}{text}", at=at, origin=Origin.IMPORT)
