@@ -11,6 +11,8 @@ from typing import Any, Final, Protocol
 from kalito_mcp.domain.records import Origin, Role
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 
+MOST_BYTES: Final = 524_288
+"""Of the text of a turn. One that is longer is left out."""
 _FIRST_MS: Final = 100_000_000_000
 """Numbers from here on are milliseconds since 1970, smaller ones seconds: 1973 in one, 5138 in the other."""
 

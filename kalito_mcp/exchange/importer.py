@@ -22,7 +22,7 @@ from kalito_mcp.domain.records import NewMessage
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized
-from kalito_mcp.exchange.conversation import Conversation, Note, Reading, Source, Turn
+from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.stored import Stored
 from kalito_mcp.exchange.texts import hash_of
 from kalito_mcp.memory import Memory
@@ -31,7 +31,6 @@ from kalito_mcp.safety.redaction import checked_handle
 MOST_TURNS: Final = 1_000
 _MOST_CHARACTERS: Final = 4_000_000
 """Of one batch, so that long messages take no more memory."""
-_MOST_BYTES: Final = 524_288
 _END_BYTES: Final = 512
 _MOST_KEY: Final = 150
 """Characters of an id, so that with the name of its source it is a client key."""
@@ -219,7 +218,7 @@ class Importer:
         """The turn as it is recorded; None if it is left out."""
         key = client_key(source.name, turn.key)
         try:
-            checked_text(turn.text, "text", max_bytes=_MOST_BYTES)
+            checked_text(turn.text, "text", max_bytes=MOST_BYTES)
         except InvalidInput:
             self.report.skipped["message that is empty or too long"] += 1
             return None
