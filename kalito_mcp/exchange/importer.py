@@ -63,6 +63,8 @@ class Found:
     path: Path
     size: int
     modified_ns: int
+    is_outside: bool = False
+    """Whether it is a link to a file outside of the folder in which it was found."""
 
     @property
     def modified_ms(self) -> int:
@@ -74,8 +76,14 @@ Progress = Callable[[int, int], None]
 """Called with the bytes that are done and the messages that were stored."""
 
 
-def found_in(source: Source, paths: Iterable[Path]) -> list[Found]:
-    """The files with their sizes, the least recently changed first. What cannot be looked at is left out."""
+def found_in(
+    source: Source, paths: Iterable[Path], *, folder: Path | None = None, home: Path | None = None
+) -> list[Found]:
+    """The files with their sizes, the least recently changed first. What cannot be looked at is left out.
+
+    `folder` is the one that a person named, `home` where a person's programs keep their files. In a folder, nothing may
+    lead out of it: it can be somebody else's repository. At home a person may have linked a whole folder elsewhere.
+    """
     found: list[Found] = []
     for path in paths:
         try:
@@ -89,8 +97,15 @@ def found_in(source: Source, paths: Iterable[Path]) -> list[Found]:
             continue
         size = looked.st_size + (logged.st_size if logged else 0)
         modified_ns = max(looked.st_mtime_ns, logged.st_mtime_ns if logged else 0)
-        found.append(Found(source, path, size, modified_ns))
+        is_outside = (folder is not None and not _is_in(path, folder)) or (
+            home is not None and not _is_in(path, home) and not _is_in(path, path.parent)
+        )
+        found.append(Found(source, path, size, modified_ns, is_outside))
     return sorted(found, key=lambda one: (one.modified_ns, str(one.path)))
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
 
 
 class Importer:
@@ -118,6 +133,9 @@ class Importer:
 
     async def _take_file(self, file: Found, before: FileRead | None) -> None:
         self.report.files += 1
+        if file.is_outside:
+            self.report.skipped["link that leads out of the folder"] += 1
+            return
         if before is not None and (before.size, before.modified_ns) == (file.size, file.modified_ns):
             self.report.unchanged_files += 1
             return
