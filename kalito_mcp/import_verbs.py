@@ -7,7 +7,7 @@ from typing import Any, Final
 from kalito_mcp.domain.imports import FileRead, StoredTurn
 from kalito_mcp.domain.memory_records import PROGRAM, MemoryRecord
 from kalito_mcp.domain.records import Origin, RecordType
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.record_verbs import RecordVerbs
@@ -53,6 +53,15 @@ class ImportVerbs(RecordVerbs):
         return await self._editor.remember(
             self._scope(None), RecordType.DOCUMENT, fields, editor=PROGRAM, origin=origin, created_at=created_at
         )
+
+    async def project_of_document(self, source: str) -> str | None:
+        """The project of the document with this source, or `PERSONAL`; None if there is no such document."""
+
+        async def read(view: ReadView) -> Sequence[MemoryRecord]:
+            return await view.records.of_source(Scope(self._owner), source)
+
+        parts = await self._store.trip(read)
+        return (parts[0].project or PERSONAL) if parts else None
 
     async def files_read(self, source: str) -> Mapping[str, FileRead]:
         """The files of a source that were imported, by place."""

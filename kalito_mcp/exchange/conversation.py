@@ -30,20 +30,22 @@ class Turn:
 
 @dataclass(slots=True)
 class Conversation:
-    """One conversation of a source, its turns in order. `folder` is where it was held, if the source says so."""
+    """One conversation of a source, its turns in order. `folder` is where it was held, if the source says so; `project`
+    is the name of that folder, if that is all it says."""
 
     session_id: str
     turns: Iterable[Turn]
     folder: str | None = None
     started_at: int | None = None
     """In milliseconds since 1970: for turns that do not say when."""
+    project: str | None = None
 
 
 @dataclass(slots=True)
 class Note:
     """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes. `at` is
     when it was last written, in milliseconds since 1970, if the source says so. `origin` is `IMPORT` for what another
-    memory program kept."""
+    memory program kept. `folder` and `project` are as of a conversation."""
 
     name: str
     title: str
@@ -51,6 +53,7 @@ class Note:
     folder: str | None = None
     at: int | None = None
     origin: Origin = Origin.DOCUMENT
+    project: str | None = None
 
 
 @dataclass(slots=True)

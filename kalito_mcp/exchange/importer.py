@@ -19,6 +19,7 @@ from anyio.lowlevel import checkpoint
 
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import NewMessage
+from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized
@@ -120,6 +121,7 @@ class Importer:
         self._progress = progress
         self._done = 0
         self._in_project: dict[str | None, Memory] = {}
+        self._named: dict[str, list[str]] | None = None
 
     async def run(self, files: Sequence[Found]) -> Report:
         """Import the files, all of one source. What cannot be read is counted, and never stops the rest."""
@@ -211,7 +213,7 @@ class Importer:
             return Stored(None)
         session = await self.memory.session(conversation.session_id)
         if session is None:
-            return Stored(await self._memory_of(conversation.folder))
+            return Stored(await self._memory_of(conversation.folder or await self._folder_named(conversation.project)))
         if session.state is not SessionState.OPEN:
             self.report.closed_sessions += 1
             return None
@@ -231,6 +233,30 @@ class Importer:
                 found = self.memory
             self._in_project[folder] = found
         return self._in_project[folder]
+
+    async def _folder_named(self, name: str | None) -> str | None:
+        """The folder of the only project that has a folder of this name, if there is one."""
+        assert self.memory is not None  # noqa: S101 - a count has no memory
+        if name is None:
+            return None
+        if self._named is None:
+            self._named = {}
+            for project, _ in await self.memory.projects():
+                if Path(project).is_absolute():
+                    self._named.setdefault(Path(project).name, []).append(project)
+        found = self._named.get(name, [])
+        return found[0] if len(found) == 1 else None
+
+    async def _place_of(self, note: Note) -> tuple[Memory, str]:
+        """The memory that a note belongs to, and its text. One whose project is not known is personal, and says its
+        name. A note that was imported before stays where it is."""
+        assert self.memory is not None  # noqa: S101 - a count has no memory
+        if note.project is None:
+            return await self._memory_of(note.folder), note.text
+        known = await self.memory.project_of_document(note.name) or await self._folder_named(note.project)
+        if known in (None, PERSONAL):
+            return await self._memory_of(None), f"{note.project}: {note.text}"
+        return await self.memory.in_project(known), note.text
 
     def _message(self, turn: Turn, at: int, source: Source, stored: Stored) -> NewMessage | None:
         """The turn as it is recorded; None if it is left out."""
@@ -280,8 +306,8 @@ class Importer:
             return True
         if not note.text.strip():
             return True
-        memory = await self._memory_of(note.folder)
-        fields = {"text": note.text, "source": note.name, **({"title": note.title} if note.title else {})}
+        memory, text = await self._place_of(note)
+        fields = {"text": text, "source": note.name, **({"title": note.title} if note.title else {})}
         try:
             created_at = file.modified_ms if note.at is None else note.at
             await memory.import_document(fields, origin=note.origin, created_at=created_at)

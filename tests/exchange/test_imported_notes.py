@@ -97,6 +97,42 @@ async def test_an_imported_note_that_reads_like_an_instruction_is_not_injected(t
         assert "evil.example" not in found.text
 
 
+async def test_notes_and_prompts_of_claude_mem_are_of_the_project_that_has_a_folder_of_their_name(
+    tmp_path: Path,
+) -> None:
+    path, harbour = tmp_path / "claude-mem.db", tmp_path / "harbour"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE observations (id INTEGER, project TEXT, text TEXT);
+            CREATE TABLE session_summaries (id INTEGER);
+            CREATE TABLE sdk_sessions (content_session_id TEXT, project TEXT);
+            CREATE TABLE user_prompts (id INTEGER, content_session_id TEXT, prompt_text TEXT);
+            INSERT INTO observations VALUES (1, 'harbour', 'Pier 4 is north'), (2, 'ferry', 'Leaves at noon');
+            INSERT INTO sdk_sessions VALUES ('s1', 'harbour');
+            INSERT INTO user_prompts VALUES (1, 's1', 'Where is the ferry?');
+            """
+        )
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await (await memory.in_project(str(harbour))).record_messages("s", [NewMessage(Role.USER, "Hello")])
+        for _ in range(2):
+            await imported(memory, "claude-mem", path)
+            os.utime(path, (1, 1))
+        session = await memory.session("s1")
+        assert session is not None
+        assert session.project == str(harbour)
+        found = {hit.text: hit.project for hit in (await memory.search_memory(SearchRequest("pier noon"))).hits}
+        assert found == {"Pier 4 is north": str(harbour), "ferry: Leaves at noon": None}
+        # A note that was imported before stays where it is, also if its project is known now.
+        ferry = await memory.in_project(str(tmp_path / "ferry"))
+        await ferry.record_messages("s3", [NewMessage(Role.USER, "Hello")])
+        os.utime(path, (2, 2))
+        await imported(memory, "claude-mem", path)
+        assert [hit.text for hit in (await memory.search_memory(SearchRequest("noon"))).hits] == [
+            "ferry: Leaves at noon"
+        ]
+
+
 def test_what_another_memory_program_kept_is_an_import_and_a_file_is_a_document(tmp_path: Path) -> None:
     path = tmp_path / "AGENTS.md"
     path.write_text("Run make test.")
