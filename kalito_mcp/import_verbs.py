@@ -1,10 +1,13 @@
-"""The verbs of `Memory` for imports: what is stored of a session, and how far a file was read."""
+"""The verbs of `Memory` for imports: what is stored of a session, documents with dates of their own, and how far a file
+was read."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from kalito_mcp.domain.imports import FileRead, StoredTurn
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.memory_records import PROGRAM, MemoryRecord
+from kalito_mcp.domain.records import Origin, RecordType
+from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.record_verbs import RecordVerbs
@@ -33,6 +36,32 @@ class ImportVerbs(RecordVerbs):
         while turns := await self._store.trip(read):
             yield turns
             after_seq = turns[-1].seq
+
+    async def import_document(
+        self, fields: Mapping[str, Any], *, origin: Origin, created_at: int
+    ) -> Sequence[MemoryRecord]:
+        """Store a document that was written elsewhere at `created_at`, in milliseconds since 1970.
+
+        One with a known `source` replaces the former, as in `remember`; its parts keep their dates.
+
+        Raises:
+            InvalidInput: a field is unknown, missing or wrong, or the date is; nothing was written.
+            Conflict: the document is forgotten, the same text was erased for good, or nothing is remembered in this
+                project; nothing was written.
+        """
+        self.check_remembered()
+        return await self._editor.remember(
+            self._scope(None), RecordType.DOCUMENT, fields, editor=PROGRAM, origin=origin, created_at=created_at
+        )
+
+    async def project_of_document(self, source: str) -> str | None:
+        """The project of the document with this source, or `PERSONAL`; None if there is no such document."""
+
+        async def read(view: ReadView) -> Sequence[MemoryRecord]:
+            return await view.records.of_source(Scope(self._owner), source)
+
+        parts = await self._store.trip(read)
+        return (parts[0].project or PERSONAL) if parts else None
 
     async def files_read(self, source: str) -> Mapping[str, FileRead]:
         """The files of a source that were imported, by place."""

@@ -115,8 +115,13 @@ def _found(chosen: "Sequence[Source]", path: Path | None) -> _Files:
     home = Home(Path.home(), dict(os.environ))
     files: _Files = {}
     for source in chosen:
-        named = None if path is None else source.within(path) if path.is_dir() else [path]
-        if found := found_in(source, source.find(home) if named is None else named):
+        if path is None:
+            found = found_in(source, source.find(home), home=home.folder)
+        elif path.is_dir():
+            found = found_in(source, source.within(path), folder=path)
+        else:
+            found = found_in(source, [path])
+        if found:
             files[source.name] = found
     return files
 

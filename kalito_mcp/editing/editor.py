@@ -20,7 +20,7 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.domain.validation import LimitsPolicy, checked_text
+from kalito_mcp.domain.validation import LimitsPolicy, checked_moment, checked_text
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
@@ -74,8 +74,9 @@ class RecordEditor:
         *,
         editor: Editor,
         origin: Origin,
+        created_at: int | None = None,
     ) -> Sequence[MemoryRecord]:
-        """Store a thought, a document or a task; see `Memory.remember`."""
+        """Store a thought, a document or a task; see `Memory.remember`. No `created_at` means now."""
         if record_type not in _REMEMBERED:
             raise InvalidInput(
                 f"type={str(record_type)!r} cannot be created with remember; use thought, document or task"
@@ -84,6 +85,7 @@ class RecordEditor:
         if scope.agent:
             checked_handle(scope.agent, "agent_id")
         now_ms = self._clock.now_ms()
+        said_ms = now_ms if created_at is None else checked_moment(created_at, "created_at")
         given, redacted = await read_aside(len(str(fields)), lambda: cleaned(fields))
         content = checked_content(record_type, given, now_ms=now_ms)
         if not str(content["text"]).strip():
@@ -94,7 +96,7 @@ class RecordEditor:
                 "chunk_index and total_chunks are set by the memory; leave them out and send the whole document"
             )
         size = len(str(content["text"]))
-        drafts = await read_aside(size, lambda: self._drafts(record_type, content, editor, origin, now_ms))
+        drafts = await read_aside(size, lambda: self._drafts(record_type, content, editor, origin, said_ms))
         records = await self._add(scope, record_type, drafts, editor, now_ms)
         left_out = (plural(len(drafts) - len(records), "forgotten part"),) if len(records) < len(drafts) else ()
         return [replace(one, redacted=(*redacted, *left_out)) for one in records]
@@ -279,11 +281,11 @@ class RecordEditor:
             raise TextTooLarge(str(error).replace("limits.max_text_bytes", setting)) from None
 
     def _drafts(
-        self, record_type: RecordType, content: Mapping[str, Any], editor: Editor, origin: Origin, now_ms: int
+        self, record_type: RecordType, content: Mapping[str, Any], editor: Editor, origin: Origin, said_ms: int
     ) -> list[RecordDraft]:
-        record_id = self._ids.record_id(str(record_type), now_ms)
+        record_id = self._ids.record_id(str(record_type), said_ms)
         if record_type is not RecordType.DOCUMENT:
-            return [self._record_draft(record_id, record_type, content, editor, origin, now_ms)]
+            return [self._record_draft(record_id, record_type, content, editor, origin, said_ms)]
         parts = chunks(str(content["text"]), self._chunking)
         if len(parts) > 1 and content.get("scope"):
             raise InvalidInput("scope is for pins and short notes; leave it out, and pin what matters of the document")
@@ -297,7 +299,7 @@ class RecordEditor:
                 ),
                 editor,
                 origin,
-                now_ms,
+                said_ms,
             )
             for place, text in enumerate(parts)
         ]
@@ -309,7 +311,7 @@ class RecordEditor:
         content: Mapping[str, Any],
         editor: Editor,
         origin: Origin,
-        now_ms: int,
+        said_ms: int,
     ) -> RecordDraft:
         return RecordDraft(
             id=record_id,
@@ -317,7 +319,7 @@ class RecordEditor:
             content=content,
             origin=origin,
             client=cleaned(editor.id)[0] if editor.type is EditorType.AGENT else None,
-            created_at=now_ms,
+            created_at=said_ms,
             tokens=self._counter.count(as_data(str(content["text"]))),
         )
 

@@ -196,7 +196,7 @@ def _said(record: dict[str, Any], skipped: dict[str, int]) -> str:
         if isinstance(queued, dict) and queued.get("type") == "queued_command":
             # What the user typed while the assistant worked.
             is_typed = queued.get("commandMode") in (None, "prompt") and isinstance(queued.get("prompt"), str)
-            return _typed(queued["prompt"], skipped) if is_typed else ""
+            return typed(queued["prompt"], skipped) if is_typed else ""
     if not isinstance(kind, str) or kind not in _ROLES:
         count(skipped, "record that is no message")
         return ""
@@ -211,10 +211,10 @@ def _said(record: dict[str, Any], skipped: dict[str, int]) -> str:
         count(skipped, "message of an unknown kind")
         return ""
     is_typed = _ROLES[kind] is Role.USER
-    return spoken(message.get("content"), skipped, (lambda text: _typed(text, skipped)) if is_typed else words_of)
+    return spoken(message.get("content"), skipped, (lambda text: typed(text, skipped)) if is_typed else words_of)
 
 
-def _typed(text: str, skipped: dict[str, int]) -> str:
+def typed(text: str, skipped: dict[str, int]) -> str:
     """What of a text the user typed. A command is as it was typed, one without arguments is nothing to remember."""
     words = words_of(text)
     if words.startswith(_NOT_SAID):

@@ -1,9 +1,11 @@
 """Rollouts of Codex: `sessions/YYYY/MM/DD/rollout-*.jsonl`, a record a line, appended.
 
 The first record names the session and its folder. Messages are `response_item`s; the events `user_message` and
-`agent_message` repeat them. Messages have no ids.
+`agent_message` repeat them. Messages have no ids. The rollout of a fork begins with a copy of the messages before it,
+with new times.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +15,8 @@ from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, 
 from kalito_mcp.exchange.json_files import first_line, json_lines
 from kalito_mcp.exchange.texts import count, hash_of, spoken, words_of
 
+_ID: Final = re.compile(r"[0-9a-zA-Z-]+")
+_FOLDERS: Final = ("sessions", "archived_sessions")
 _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _OF_THE_HOST: Final = (
     "# AGENTS.md instructions",
@@ -37,7 +41,7 @@ class Codex:
 
     def find(self, home: Home) -> Iterable[Path]:
         place = home.of("CODEX_HOME", ".codex")
-        return [*self.within(place / "sessions"), *self.within(place / "archived_sessions")]
+        return [path for name in _FOLDERS for path in self.within(place / name)]
 
     def within(self, folder: Path) -> Iterable[Path]:
         return sorted(folder.rglob("rollout-*.jsonl"))
@@ -53,10 +57,33 @@ class Codex:
         if isinstance(origin, dict) and "subagent" in origin:
             reading.skipped["sub-agent"] += sum(1 for _ in turns)
             return
+        copied = _rollout_of(meta.get("forked_from_id"), reading.path)
+        if copied is not None and not reading.start:
+            turns = _without_copies(turns, _turns(session_id, Reading(copied)), reading)
         folder = meta.get("cwd")
         yield Conversation(
             session_id, turns, folder if isinstance(folder, str) else None, moment(first.get("timestamp"))
         )
+
+
+def _rollout_of(session_id: Any, path: Path) -> Path | None:
+    """The file of another session, if it is there."""
+    if not isinstance(session_id, str) or not _ID.fullmatch(session_id):
+        return None
+    place = next((folder for folder in path.parents if folder.name in _FOLDERS), None)
+    folders = [path.parent] if place is None else [place.with_name(name) for name in _FOLDERS]
+    return next((found for folder in folders for found in folder.rglob(f"rollout-*-{session_id}.jsonl")), None)
+
+
+def _without_copies(turns: Iterator[Turn], others: Iterator[Turn], reading: Reading) -> Iterator[Turn]:
+    """The turns from the first on in which this session differs from the other one."""
+    for turn in turns:
+        other = next(others, None)
+        if other is None or (other.role, other.text) != (turn.role, turn.text):
+            yield turn
+            break
+        count(reading.skipped, "copy of a message of another session")
+    yield from turns
 
 
 def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.records import Origin, Role
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 
+MOST_BYTES: Final = 524_288
+"""Of the text of a turn. One that is longer is left out."""
 _FIRST_MS: Final = 100_000_000_000
 """Numbers from here on are milliseconds since 1970, smaller ones seconds: 1973 in one, 5138 in the other."""
 
@@ -28,23 +30,30 @@ class Turn:
 
 @dataclass(slots=True)
 class Conversation:
-    """One conversation of a source, its turns in order. `folder` is where it was held, if the source says so."""
+    """One conversation of a source, its turns in order. `folder` is where it was held, if the source says so; `project`
+    is the name of that folder, if that is all it says."""
 
     session_id: str
     turns: Iterable[Turn]
     folder: str | None = None
     started_at: int | None = None
     """In milliseconds since 1970: for turns that do not say when."""
+    project: str | None = None
 
 
 @dataclass(slots=True)
 class Note:
-    """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes."""
+    """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes. `at` is
+    when it was last written, in milliseconds since 1970, if the source says so. `origin` is `IMPORT` for what another
+    memory program kept. `folder` and `project` are as of a conversation."""
 
     name: str
     title: str
     text: str
     folder: str | None = None
+    at: int | None = None
+    origin: Origin = Origin.DOCUMENT
+    project: str | None = None
 
 
 @dataclass(slots=True)

@@ -12,15 +12,15 @@ _MOST_RATIO: Final = 200
 
 
 def exports_in(folder: Path, pattern: str) -> Iterable[Path]:
-    """The files of exports in a folder: those of the pattern, or else the zips."""
-    return sorted(folder.rglob(pattern)) or sorted(folder.glob("*.zip"))
+    """The files of exports in a folder: those of the pattern, and the zips."""
+    return [*sorted(folder.rglob(pattern)), *sorted(folder.glob("*.zip"))]
 
 
 def streams(reading: Reading, pattern: str) -> Iterator[tuple[str, IO[bytes]]]:
-    """The files of an export whose names match the pattern, in order of name, each opened."""
+    """The files of an export whose names match the pattern, in order of name: the path of each, and the file opened."""
     if reading.path.suffix.lower() != ".zip":
         with reading.path.open("rb") as file:
-            yield reading.path.name, file
+            yield str(reading.path), file
         return
     with _opened(reading.path) as archive:
         for one in sorted(archive.infolist(), key=lambda info: info.filename):
@@ -35,7 +35,7 @@ def streams(reading: Reading, pattern: str) -> Iterator[tuple[str, IO[bytes]]]:
                 reading.skipped["file that is encrypted, or packed in an unknown way"] += 1
                 continue
             with member:
-                yield Path(one.filename).name, member
+                yield one.filename, member
 
 
 def _opened(path: Path) -> zipfile.ZipFile:

@@ -19,10 +19,11 @@ from anyio.lowlevel import checkpoint
 
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import NewMessage
+from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized
-from kalito_mcp.exchange.conversation import Conversation, Note, Reading, Source, Turn
+from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.stored import Stored
 from kalito_mcp.exchange.texts import hash_of
 from kalito_mcp.memory import Memory
@@ -31,9 +32,7 @@ from kalito_mcp.safety.redaction import checked_handle
 MOST_TURNS: Final = 1_000
 _MOST_CHARACTERS: Final = 4_000_000
 """Of one batch, so that long messages take no more memory."""
-_MOST_BYTES: Final = 524_288
 _END_BYTES: Final = 512
-_NOTE: Final = "note:"
 _MOST_KEY: Final = 150
 """Characters of an id, so that with the name of its source it is a client key."""
 
@@ -65,14 +64,27 @@ class Found:
     path: Path
     size: int
     modified_ns: int
+    is_outside: bool = False
+    """Whether it is a link to a file outside of the folder in which it was found."""
+
+    @property
+    def modified_ms(self) -> int:
+        """When it was changed, in milliseconds since 1970."""
+        return self.modified_ns // 1_000_000
 
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are done and the messages that were stored."""
 
 
-def found_in(source: Source, paths: Iterable[Path]) -> list[Found]:
-    """The files with their sizes, the least recently changed first. What cannot be looked at is left out."""
+def found_in(
+    source: Source, paths: Iterable[Path], *, folder: Path | None = None, home: Path | None = None
+) -> list[Found]:
+    """The files with their sizes, the least recently changed first. What cannot be looked at is left out.
+
+    `folder` is the one that a person named, `home` where a person's programs keep their files. In a folder, nothing may
+    lead out of it: it can be somebody else's repository. At home a person may have linked a whole folder elsewhere.
+    """
     found: list[Found] = []
     for path in paths:
         try:
@@ -86,8 +98,15 @@ def found_in(source: Source, paths: Iterable[Path]) -> list[Found]:
             continue
         size = looked.st_size + (logged.st_size if logged else 0)
         modified_ns = max(looked.st_mtime_ns, logged.st_mtime_ns if logged else 0)
-        found.append(Found(source, path, size, modified_ns))
+        is_outside = (folder is not None and not _is_in(path, folder)) or (
+            home is not None and not _is_in(path, home) and not _is_in(path, path.parent)
+        )
+        found.append(Found(source, path, size, modified_ns, is_outside))
     return sorted(found, key=lambda one: (one.modified_ns, str(one.path)))
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
 
 
 class Importer:
@@ -102,6 +121,7 @@ class Importer:
         self._progress = progress
         self._done = 0
         self._in_project: dict[str | None, Memory] = {}
+        self._named: dict[str, list[str]] | None = None
 
     async def run(self, files: Sequence[Found]) -> Report:
         """Import the files, all of one source. What cannot be read is counted, and never stops the rest."""
@@ -115,6 +135,9 @@ class Importer:
 
     async def _take_file(self, file: Found, before: FileRead | None) -> None:
         self.report.files += 1
+        if file.is_outside:
+            self.report.skipped["link that leads out of the folder"] += 1
+            return
         if before is not None and (before.size, before.modified_ns) == (file.size, file.modified_ns):
             self.report.unchanged_files += 1
             return
@@ -127,7 +150,9 @@ class Importer:
                 reading.start = before.read_to if is_same else 0
             is_complete = True
             for one in file.source.read(reading):
-                is_whole = await (self._take_note(one) if isinstance(one, Note) else self._take(one, file, reading))
+                is_whole = await (
+                    self._take_note(one, file) if isinstance(one, Note) else self._take(one, file, reading)
+                )
                 is_complete = is_complete and is_whole
                 self._progress(self._done, self.report.messages)
         except (OSError, sqlite3.Error, zipfile.BadZipFile, EOFError, ValueError, zlib.error):
@@ -161,7 +186,7 @@ class Importer:
         count = 0
         batch: list[NewMessage] = []
         size = 0
-        at = conversation.started_at or file.modified_ns // 1_000_000
+        at = conversation.started_at or file.modified_ms
         for turn in conversation.turns:
             at = turn.at if turn.at is not None else at
             if self._since is not None and at < self._since:
@@ -188,7 +213,7 @@ class Importer:
             return Stored(None)
         session = await self.memory.session(conversation.session_id)
         if session is None:
-            return Stored(await self._memory_of(conversation.folder))
+            return Stored(await self._memory_of(conversation.folder or await self._folder_named(conversation.project)))
         if session.state is not SessionState.OPEN:
             self.report.closed_sessions += 1
             return None
@@ -209,11 +234,35 @@ class Importer:
             self._in_project[folder] = found
         return self._in_project[folder]
 
+    async def _folder_named(self, name: str | None) -> str | None:
+        """The folder of the only project that has a folder of this name, if there is one."""
+        assert self.memory is not None  # noqa: S101 - a count has no memory
+        if name is None:
+            return None
+        if self._named is None:
+            self._named = {}
+            for project, _ in await self.memory.projects():
+                if Path(project).is_absolute():
+                    self._named.setdefault(Path(project).name, []).append(project)
+        found = self._named.get(name, [])
+        return found[0] if len(found) == 1 else None
+
+    async def _place_of(self, note: Note) -> tuple[Memory, str]:
+        """The memory that a note belongs to, and its text. One whose project is not known is personal, and says its
+        name. A note that was imported before stays where it is."""
+        assert self.memory is not None  # noqa: S101 - a count has no memory
+        if note.project is None:
+            return await self._memory_of(note.folder), note.text
+        known = await self.memory.project_of_document(note.name) or await self._folder_named(note.project)
+        if known in (None, PERSONAL):
+            return await self._memory_of(None), f"{note.project}: {note.text}"
+        return await self.memory.in_project(known), note.text
+
     def _message(self, turn: Turn, at: int, source: Source, stored: Stored) -> NewMessage | None:
         """The turn as it is recorded; None if it is left out."""
         key = client_key(source.name, turn.key)
         try:
-            checked_text(turn.text, "text", max_bytes=_MOST_BYTES)
+            checked_text(turn.text, "text", max_bytes=MOST_BYTES)
         except InvalidInput:
             self.report.skipped["message that is empty or too long"] += 1
             return None
@@ -250,18 +299,18 @@ class Importer:
             self.report.skipped["message that was erased here"] += gone
         return recorded.new_count
 
-    async def _take_note(self, note: Note) -> bool:
+    async def _take_note(self, note: Note, file: Found) -> bool:
         """Keep a text as a document, in place of an earlier one of the same name. False if it is refused here."""
         if self.memory is None:
             self.report.notes += 1
             return True
         if not note.text.strip():
             return True
-        memory = await self._memory_of(note.folder)
-        kind = "note" if note.name.startswith(_NOTE) else "document"
-        fields = {"text": note.text, "source": note.name, **({"title": note.title} if note.title else {})}
+        memory, text = await self._place_of(note)
+        fields = {"text": text, "source": note.name, **({"title": note.title} if note.title else {})}
         try:
-            await memory.remember(kind, fields)
+            created_at = file.modified_ms if note.at is None else note.at
+            await memory.import_document(fields, origin=note.origin, created_at=created_at)
         except (InvalidInput, NotFound):
             self.report.skipped["text that cannot be stored"] += 1
         except Conflict:

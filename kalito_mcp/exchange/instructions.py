@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from kalito_mcp.exchange.conversation import Home, Note, Reading
+from kalito_mcp.domain.records import Origin
+from kalito_mcp.exchange.conversation import Home, Note, Reading, moment
 from kalito_mcp.exchange.json_files import json_lines
 from kalito_mcp.exchange.texts import words_of
 
@@ -21,7 +22,9 @@ _NAMES: Final = (
 )
 _PATTERNS: Final = (".github/copilot-instructions.md", ".cursor/rules/*.mdc", "memory-bank/*.md", ".clinerules/*.md")
 _MOST_BYTES: Final = 1_000_000
-_TITLE: Final = re.compile(r"\A---\r?\n(?:(?!---).*\r?\n){0,40}?title:[ \t]*(.+)")
+_FRONT: Final = re.compile(r"\A---\r?\n((?:(?!---).*\r?\n){0,40})")
+_DATES: Final = ("modified", "updated", "created", "date")
+"""Fields of the lines before a text, the date of its last change first."""
 
 
 class Instructions:
@@ -48,7 +51,7 @@ class Instructions:
         ]
 
     def read(self, reading: Reading) -> Iterator[Note]:
-        yield from _note(reading, _folder_of(reading.path))
+        yield from _note(reading, _folder_of(reading.path), Origin.DOCUMENT)
 
 
 class BasicMemory:
@@ -65,25 +68,33 @@ class BasicMemory:
         return (path for path in sorted(folder.rglob("*.md")) if not _is_hidden(path.relative_to(folder)))
 
     def read(self, reading: Reading) -> Iterator[Note]:
-        yield from _note(reading, None)
+        yield from _note(reading, None, Origin.IMPORT)
 
 
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def _note(reading: Reading, folder: str | None) -> Iterator[Note]:
+def _note(reading: Reading, folder: str | None, origin: Origin) -> Iterator[Note]:
     with reading.path.open("rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES or b"\0" in raw:
         reading.skipped["file that is too long, or no text"] += 1
         return
     text = words_of(raw.decode("utf-8", "replace").lstrip("\ufeff"))
-    found = _TITLE.search(text)
-    title = found[1].strip().strip("'\"")[:200] if found else reading.path.name
+    fields = _fields(text)
+    title = fields.get("title", "")[:200] or reading.path.name
+    at = next((at for name in _DATES if (at := moment(fields.get(name))) is not None), None)
     if text:
         # As `kalito-mcp remember --file` names it.
-        yield Note(str(reading.path.resolve()), title, text, folder)
+        yield Note(str(reading.path.resolve()), title, text, folder, at, origin)
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The fields between two lines of dashes at the beginning of a text."""
+    front = _FRONT.match(text)
+    lines = (line.partition(":") for line in front[1].splitlines()) if front else ()
+    return {name: value.strip().strip("'\"") for name, _, value in lines}
 
 
 def _folder_of(path: Path) -> str | None:

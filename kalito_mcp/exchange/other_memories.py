@@ -3,11 +3,14 @@
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.exchange.conversation import Home, Note, Reading
+from kalito_mcp.domain.records import Origin, Role
+from kalito_mcp.exchange.claude_code import typed
+from kalito_mcp.exchange.conversation import Conversation, Home, Note, Reading, Turn, moment
 from kalito_mcp.exchange.exports import streams
 from kalito_mcp.exchange.json_files import LONGEST, json_lines, json_list
 from kalito_mcp.exchange.tables import columns, opened, text_or_none
@@ -23,6 +26,12 @@ _ROWS: Final = {
     "observations": ("SELECT * FROM observations ORDER BY id", _OBSERVATION),
     "session_summaries": ("SELECT * FROM session_summaries ORDER BY id", _SUMMARY),
 }
+# The column with the session had another name once.
+_PROMPTS: Final = {
+    "content_session_id": "SELECT * FROM user_prompts ORDER BY content_session_id, id",
+    "claude_session_id": "SELECT * FROM user_prompts ORDER BY claude_session_id, id",
+}
+_NO_PROMPT: Final = "[media prompt]"
 
 
 class ServerMemory:
@@ -56,7 +65,7 @@ class ServerMemory:
         for name, texts in told.items():
             kind = f" ({kinds[name]})" if kinds.get(name) else ""
             text = words_of("\n".join((f"{name}{kind}", *texts)))
-            yield Note(f"note:server-memory:{hash_of(name)}", "", text)
+            yield Note(f"note:server-memory:{hash_of(name)}", "", text, origin=Origin.IMPORT)
 
 
 class Mem0:
@@ -95,7 +104,9 @@ class Mem0:
         elif one.get("state") in _GONE:
             count(reading.skipped, "memory that was switched off or deleted")
         else:
-            yield Note(f"note:{self.name}:{text_or_none(one.get('id')) or hash_of(text)}", "", text)
+            at = moment(one.get("updated_at")) or moment(one.get("created_at"))
+            key = text_or_none(one.get("id")) or hash_of(text)
+            yield Note(f"note:{self.name}:{key}", "", text, at=at, origin=Origin.IMPORT)
 
 
 def _blocks(reading: Reading) -> Iterator[dict[str, str]]:
@@ -113,7 +124,8 @@ def _blocks(reading: Reading) -> Iterator[dict[str, str]]:
 
 
 class ClaudeMem:
-    """`conversation.Source`: the observations and summaries of claude-mem."""
+    """`conversation.Source`: what claude-mem kept. Observations and summaries are notes; the prompts are messages of
+    the session that they were written in."""
 
     name: Final = "claude-mem"
     title: Final = "claude-mem"
@@ -125,18 +137,47 @@ class ClaudeMem:
     def within(self, folder: Path) -> Iterable[Path]:
         return sorted(folder.glob("claude-mem.db"))
 
-    def read(self, reading: Reading) -> Iterator[Note]:
+    def read(self, reading: Reading) -> Iterator[Conversation | Note]:
         with opened(reading.path) as connection:
+            yield from _prompts(connection, reading)
             for table, (select, fields) in _ROWS.items():
                 if "id" not in columns(connection, table):
                     count(reading.skipped, "database of an unknown kind")
                     continue
-                rows = connection.execute(select)
-                rows.row_factory = sqlite3.Row
-                for row in rows:
-                    parts = [text_or_none(row[name]) for name in fields if name in row.keys()]  # noqa: SIM118 - a Row
-                    project = text_or_none(row["project"]) if "project" in row.keys() else None  # noqa: SIM118
+                for values in _rows(connection, select):
+                    parts = [text_or_none(values.get(name)) for name in fields]
                     text = words_of("\n".join(part for part in parts if part))
                     if text:
-                        of_project = f"{project}: " if project else ""
-                        yield Note(f"note:claude-mem:{table}:{row['id']}", "", f"{of_project}{text}")
+                        name = f"note:claude-mem:{table}:{values['id']}"
+                        project = text_or_none(values.get("project"))
+                        yield Note(name, "", text, at=_time_of(values), origin=Origin.IMPORT, project=project)
+
+
+def _prompts(connection: sqlite3.Connection, reading: Reading) -> Iterator[Conversation]:
+    """The prompts of each session. Sessions have the ids that the host gave them."""
+    names = columns(connection, "user_prompts") & columns(connection, "sdk_sessions")
+    for key, select in _PROMPTS.items():
+        if key in names:
+            sessions = _rows(connection, "SELECT * FROM sdk_sessions")
+            projects = {one[key]: text_or_none(one.get("project")) for one in sessions}
+            for session_id, rows in groupby(_rows(connection, select), itemgetter(key)):
+                if isinstance(session_id, str):
+                    yield Conversation(session_id, _turns(rows, reading), project=projects.get(session_id))
+            return
+
+
+def _turns(rows: Iterable[dict[str, Any]], reading: Reading) -> Iterator[Turn]:
+    for row in rows:
+        said = text_or_none(row.get("prompt_text"))
+        if said and said != _NO_PROMPT and (text := typed(said, reading.skipped)):
+            yield Turn(Role.USER, text, f"prompt:{row.get('id')}", _time_of(row))
+
+
+def _time_of(row: dict[str, Any]) -> int | None:
+    return moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
+
+
+def _rows(connection: sqlite3.Connection, select: str) -> Iterator[dict[str, Any]]:
+    rows = connection.execute(select)
+    rows.row_factory = sqlite3.Row
+    return map(dict, rows)

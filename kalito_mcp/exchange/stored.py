@@ -12,6 +12,7 @@ from hashlib import blake2b
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.exchange.conversation import Turn
+from kalito_mcp.exchange.stored_answers import Answer, StoredAnswers
 from kalito_mcp.memory import Memory
 from kalito_mcp.safety.redaction import redact
 
@@ -26,8 +27,10 @@ class Stored:
     """The client keys of this source."""
     _others: Counter[bytes] = field(default_factory=Counter[bytes])
     """How often each other message is stored, by role and words."""
-    _answers: dict[bytes, list[str]] = field(default_factory=dict[bytes, list[str]])
+    _answers: dict[bytes, StoredAnswers] = field(default_factory=dict[bytes, StoredAnswers])
     """The answers among these, by the prompt before them."""
+    _all_answers: StoredAnswers = field(default_factory=StoredAnswers)
+    """The same answers, for a source that begins after their prompts."""
     _stored_prompt: bytes = b""
     _prompt: bytes = b""
 
@@ -51,7 +54,9 @@ class Stored:
             return
         self._others[said] += 1
         if role is Role.ASSISTANT:
-            self._answers.setdefault(self._stored_prompt, []).append(text)
+            answer = Answer(text, said)
+            self._answers.setdefault(self._stored_prompt, StoredAnswers()).add(answer)
+            self._all_answers.add(answer)
 
     def new_of(self, turn: Turn, key: str) -> str:
         """The words of a turn that are not stored yet; empty if all are. They count as stored from now on."""
@@ -67,52 +72,33 @@ class Stored:
             return ""
         if self._others[said] > 0:
             self._others[said] -= 1
-            self._forget_answer(text)
+            if turn.role is Role.ASSISTANT:
+                self._take_answer(said)
             return ""
         rest = self._without_answer(text) if turn.role is Role.ASSISTANT else turn.text
         if rest:
             self._keys.add(key)
         return turn.text if rest == text else rest
 
-    def _forget_answer(self, text: str) -> None:
-        words = text.split()
-        for answers in (*self._near(), *self._answers.values()):
-            for place, answer in enumerate(answers):
-                if answer.split() == words:
-                    del answers[place]
-                    return
-
-    def _near(self) -> list[list[str]]:
-        """The answers to the last prompt; all, if the source begins after it."""
-        return [self._answers.get(self._prompt, [])] if self._prompt else list(self._answers.values())
+    def _take_answer(self, digest: bytes) -> None:
+        """Take an answer with these words, if one is stored: first one to the last prompt."""
+        answers = self._answers.get(self._prompt)
+        if answers is None or not answers.take(digest):
+            self._all_answers.take(digest)
 
     def _without_answer(self, text: str) -> str:
         """The text without an answer that is stored; empty if all of the text is in one."""
-        for answers in self._near():
-            for place, answer in enumerate(answers):
-                rest = _cut(text, answer.strip(), "\n\n")
-                if rest is not None:
-                    self._others[_digest(Role.ASSISTANT, answer)] -= 1
-                    del answers[place]
-                    return rest
-                # Without the prompt it could be another answer with the same words in it.
-                left = _cut(" ".join(answer.split()), " ".join(text.split()), " ") if self._prompt else None
-                if left is not None:
-                    self._others[_digest(Role.ASSISTANT, answer)] -= 1
-                    answers[place] = left
-                    return ""
-        return text
-
-
-def _cut(text: str, part: str, between: str) -> str | None:
-    """The text without the first place where the part stands between these marks, or at an end; None if it has none."""
-    if not part:
-        return None
-    begin = f"{between}{text}{between}".find(f"{between}{part}{between}")
-    if begin < 0:
-        return None
-    before, after = text[:begin].strip(), text[begin + len(part) :].strip()
-    return between.join(one for one in (before, after) if one)
+        # Without the prompt, an answer that has the words of the text can be another one.
+        if self._prompt:
+            answers = self._answers.get(self._prompt)
+            found = answers.cut_either(text) if answers else None
+        else:
+            found = self._all_answers.cut_out(text)
+        if found is None:
+            return text
+        answer, rest = found
+        self._others[answer.digest] -= 1
+        return rest
 
 
 def _digest(role: Role, text: str) -> bytes:

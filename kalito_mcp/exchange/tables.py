@@ -1,4 +1,7 @@
-"""Reads the SQLite databases of other programs, while they may be writing. Nothing is ever written to them."""
+"""Reads the SQLite databases of other programs, while they may be writing. Nothing is ever written to them.
+
+SQLite itself adds a `-shm` to a log (`-wal`) that has none. Without a log, nothing is written beside them either.
+"""
 
 import sqlite3
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -12,9 +15,19 @@ from kalito_mcp.exchange.conversation import Conversation, Reading, Turn, moment
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that cannot write. Text that is not UTF-8 is read with U+FFFD."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    # Without a log no program has it open, unless it keeps none. To read one that had a log before, SQLite would make
+    # another, which would stay.
+    is_logged = path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro" if is_logged or not _keeps_log(path) else "mode=ro&immutable=1"
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         yield connection
+
+
+def _keeps_log(path: Path) -> bool:
+    """Whether the database is one with a log: bytes 18 and 19 of the file are 2, see https://sqlite.org/fileformat.html."""
+    with path.open("rb") as file:
+        return file.read(20)[18:] == b"\2\2"
 
 
 def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:

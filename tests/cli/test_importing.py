@@ -272,3 +272,31 @@ def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     assert " s left" in shown.getvalue()
     assert "21 messages" not in shown.getvalue()
     assert shown.getvalue().endswith("\r")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_links_that_lead_out_of_the_folder_are_not_followed(invoke: Invoke, tmp_path: Path) -> None:
+    database, repository, secrets = (tmp_path / name for name in ("memory.db", "repository", "secrets"))
+    for folder in (repository / "docs", repository / ".cursor", secrets):
+        folder.mkdir(parents=True)
+    (secrets / "passwd.mdc").write_text("root")
+    (repository / "docs" / "agents.md").write_text("Run make test.")
+    (repository / "CLAUDE.md").symlink_to(secrets / "passwd.mdc")
+    (repository / ".cursor" / "rules").symlink_to(secrets)
+    (repository / "AGENTS.md").symlink_to(repository / "docs" / "agents.md")
+    done = invoke("import", "instructions", str(repository), "--database", str(database))
+    assert "imported 1 note" in done.out
+    assert "2  link that leads out of the folder" in done.out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_at_home_a_linked_folder_is_followed_and_a_file_that_leads_out_is_not(invoke: Invoke, tmp_path: Path) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for folder in (home / ".codex", elsewhere):
+        folder.mkdir(parents=True)
+    (elsewhere / "CLAUDE.md").write_text("Be brief.")
+    (home / ".claude").symlink_to(elsewhere)
+    (home / ".codex" / "AGENTS.md").symlink_to(elsewhere / "CLAUDE.md")
+    done = invoke("import", "instructions", "--database", str(tmp_path / "memory.db"), HOME=str(home))
+    assert "imported 1 note" in done.out
+    assert "1  link that leads out of the folder" in done.out

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.domain.records import Role
+from kalito_mcp.exchange import stored_answers
 from kalito_mcp.exchange.conversation import Turn
 from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.sources import SOURCES
@@ -129,6 +130,27 @@ async def test_a_reply_with_a_secret_is_recognised(tmp_path: Path) -> None:
         await capture(memory, prompt(ASKED), stop(secret))
         assert await imported(memory, path) == (1, 1)
         assert [text for _, text in await said(memory)][2:] == [LOOKING]
+
+
+@pytest.mark.parametrize("other", ["", "In other words: "])
+def test_answers_are_compared_with_few_others(monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    compared: list[str] = []
+    cut = stored_answers._cut
+
+    def counted(text: str, part: str, between: str) -> str | None:
+        compared.append(part)
+        return cut(text, part, between)
+
+    monkeypatch.setattr(stored_answers, "_cut", counted)
+    stored = Stored(None)
+    for number in range(200):
+        stored.add(Role.USER, "continue")
+        stored.add(Role.ASSISTANT, f"Done with step {number}.")
+    for number in range(200):
+        assert not stored.new_of(Turn(Role.USER, "continue", f"u{number}"), f"k:u{number}")
+        told = f"{other}Done with step {number}."
+        assert stored.new_of(Turn(Role.ASSISTANT, told, f"a{number}"), f"k:a{number}") == (told if other else "")
+    assert len(compared) <= 200
 
 
 _WORDS = st.sampled_from(["Done.", "At pier 4.", "Noon.", "At pier 4.\n\nNoon.", "go on", "Done.\n\nDone."])

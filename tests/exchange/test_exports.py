@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kalito_mcp.exchange.conversation import Reading
+from kalito_mcp.exchange.conversation import Note, Reading
 from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.facts.statements import statements
 from tests.exchange.files import notes, read
 
 CHATGPT, CLAUDE = SOURCES["chatgpt"], SOURCES["claude-ai"]
@@ -161,7 +162,7 @@ def test_blocks_outrank_the_text_and_thinking_is_left_out(tmp_path: Path) -> Non
     path = export(
         tmp_path,
         chat(
-            message("m1", "human", "Where?", content=[], attachments=[{"extracted_content": "map"}]),
+            message("m1", "human", "Where?", content=[], attachments=[{"file_name": "map.png"}]),
             message("m2", "assistant", "```unsupported```", content=blocks),
             message("m3", "system", "x"),
             None,
@@ -232,3 +233,55 @@ def test_a_zip_of_a_version_that_nobody_reads_is_unreadable(tmp_path: Path) -> N
     path.write_bytes(raw)
     with pytest.raises(zipfile.BadZipFile, match="version"):
         list(CLAUDE.read(Reading(path)))
+
+
+def test_texts_of_attachments_follow_what_was_said(tmp_path: Path) -> None:
+    attached = [
+        {"file_name": "piers.txt", "extracted_content": "I live at pier 4.\n```\ncode\n```\nI work at Globex."},
+        {"file_name": "", "extracted_content": "pasted"},
+        {"file_name": "long.txt", "extracted_content": "x" * 600_000},
+        {"file_name": "map.png", "extracted_content": ""},
+        None,
+    ]
+    path = export(
+        tmp_path, chat(message("m1", "human", "Where?", attachments=attached), message("m2", "human", "", files=[{}]))
+    )
+    found, reading = read(CLAUDE, path)
+    assert [turn.text for turn in found["c1"]] == [
+        "Where?\n\n"
+        "piers.txt:\n````\nI live at pier 4.\n```\ncode\n```\nI work at Globex.\n````\n\n"
+        "pasted text:\n```\npasted\n```"
+    ]
+    # Its words are not the user's, so they state nothing about the user.
+    assert statements(found["c1"][0].text) == []
+    assert reading.skipped == {"attachment that is too long": 1, "image or file": 3}
+
+
+def test_projects_and_memories_of_claude_are_found_by_their_places_in_a_zip(tmp_path: Path) -> None:
+    noted = {"conversations_memory": "Ann sails.", "project_memories": {"p1": "Piers.", "p2": 7}, "account_uuid": "a"}
+    members = {
+        "data/projects/p1.json": {"uuid": "p1", "docs": [{"uuid": "d1", "filename": "piers.md", "content": "North."}]},
+        "data/memories.json": [noted],
+        "data/users.json": [{"email_address": "x"}],
+    }
+    with zipfile.ZipFile(tmp_path / "data-2026.zip", "w") as archive:
+        for name, value in members.items():
+            archive.writestr(name, json.dumps(value))
+        archive.extractall(tmp_path / "export")
+    reading = Reading(tmp_path / "data-2026.zip")
+    found = [one for one in CLAUDE.read(reading) if isinstance(one, Note)]
+    assert [(note.name, note.text, str(note.origin)) for note in found] == [
+        ("claude-ai:memory:a", "Ann sails.", "import"),
+        ("claude-ai:memory:p1", "Piers.", "import"),
+        ("claude-ai:d1", "North.", "document"),
+    ]
+    assert reading.skipped == {"file of the export: users.json": 1}
+    assert {path.name for path in CLAUDE.within(tmp_path / "export")} == {"p1.json", "memories.json"}
+
+
+def test_a_zip_is_found_beside_other_files_of_json(tmp_path: Path) -> None:
+    (tmp_path / "data-2026.zip").write_bytes(b"")
+    for name in ("package.json", "conversations.json"):
+        (tmp_path / name).write_text("[]")
+    for source in (CLAUDE, CHATGPT):
+        assert [path.name for path in source.within(tmp_path)] == ["conversations.json", "data-2026.zip"]

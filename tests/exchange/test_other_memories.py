@@ -6,9 +6,11 @@ import zipfile
 from contextlib import closing
 from pathlib import Path
 
-from kalito_mcp.exchange.conversation import Home, Note, Reading
+import pytest
+
+from kalito_mcp.exchange.conversation import Conversation, Home, Note, Reading
 from kalito_mcp.exchange.sources import SOURCES
-from tests.exchange.files import lines, notes
+from tests.exchange.files import lines, notes, read
 
 
 def test_an_entity_of_server_memory_is_a_note_with_its_relations(tmp_path: Path) -> None:
@@ -89,9 +91,35 @@ def test_observations_and_summaries_of_claude_mem_are_notes(tmp_path: Path) -> N
             INSERT INTO session_summaries VALUES (1, 'harbour', 'Find the ferry', 'It is at pier 4');
             """
         )
-    assert [(note.name, note.text) for note in notes(SOURCES["claude-mem"], path)] == [
-        ("note:claude-mem:observations:1", "harbour: Pier\nPier 4 is north"),
-        ("note:claude-mem:session_summaries:1", "harbour: Find the ferry\nIt is at pier 4"),
+    assert [(note.name, note.project, note.text) for note in notes(SOURCES["claude-mem"], path)] == [
+        ("note:claude-mem:observations:1", "harbour", "Pier\nPier 4 is north"),
+        ("note:claude-mem:session_summaries:1", "harbour", "Find the ferry\nIt is at pier 4"),
+    ]
+
+
+@pytest.mark.parametrize("column", ["content_session_id", "claude_session_id"])
+def test_prompts_of_claude_mem_are_messages_of_their_session(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "claude-mem.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            f"""
+            CREATE TABLE observations (id INTEGER);
+            CREATE TABLE session_summaries (id INTEGER);
+            CREATE TABLE sdk_sessions ({column} TEXT, project TEXT);
+            CREATE TABLE user_prompts (id INTEGER, {column} TEXT, prompt_text TEXT, created_at_epoch INTEGER);
+            INSERT INTO sdk_sessions VALUES ('s1', 'harbour');
+            INSERT INTO user_prompts VALUES (1, 's1', 'Where is the ferry?', 1772359200000),
+                (2, 's2', 'Hello', NULL), (3, 's1', '<task-notification>x', 1), (4, 's1', '[media prompt]', 1),
+                (5, 's1', 'And the tram?', 1772359300000), (6, NULL, 'x', 1);
+            """
+        )
+    found = [one for one in SOURCES["claude-mem"].read(Reading(path)) if isinstance(one, Conversation)]
+    assert [one.session_id for one in found] == ["s1", "s2"]
+    assert [one.project for one in found] == ["harbour", None]
+    said, _ = read(SOURCES["claude-mem"], path)
+    assert [(turn.role, turn.text, turn.key, turn.at) for turn in said["s1"]] == [
+        ("user", "Where is the ferry?", "prompt:1", 1772359200000),
+        ("user", "And the tram?", "prompt:5", 1772359300000),
     ]
 
 

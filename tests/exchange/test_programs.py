@@ -75,6 +75,28 @@ def test_what_is_no_message_any_more_is_counted(tmp_path: Path) -> None:
     assert (found["g1"], reading.skipped) == ([], {"record that is no message": 1})
 
 
+@pytest.mark.parametrize("folder", ["sessions/2026/03/01", "archived_sessions"])
+def test_a_fork_of_codex_begins_where_it_differs(tmp_path: Path, folder: str) -> None:
+    before = [item("user", ASKED), item("assistant", ANSWERED, "output_text")]
+    first = {"timestamp": AT, "type": "session_meta", "payload": {"id": "s1"}}
+    origin = lines(
+        tmp_path / folder / "rollout-2026-03-01T10-00-00-s1.jsonl", [first, *before, item("user", "And the tram?")]
+    )
+    head = {"timestamp": AT, "type": "session_meta", "payload": {"id": "s2", "forked_from_id": "s1"}}
+    copies = [{**one, "timestamp": "2026-03-02T09:00:00Z"} for one in before]
+    path = lines(
+        tmp_path / "sessions/2026/03/02/rollout-2026-03-02T09-00-00-s2.jsonl",
+        [head, first, *copies, item("user", "And the bus?"), item("user", ASKED)],
+    )
+    found, reading = read(SOURCES["codex"], path)
+    assert [turn.text for turn in found["s2"]] == ["And the bus?", ASKED]
+    assert reading.skipped["copy of a message of another session"] == 2
+    # If the other session is gone, its words are kept.
+    origin.unlink()
+    found, _ = read(SOURCES["codex"], path)
+    assert [turn.text for turn in found["s2"]] == [ASKED, ANSWERED, "And the bus?", ASKED]
+
+
 def test_codex_leaves_out_sub_agents(tmp_path: Path) -> None:
     found, reading = read(SOURCES["codex"], rollout(tmp_path, item("user", ASKED), source={"subagent": "review"}))
     assert found == {}

@@ -61,13 +61,15 @@ class Source(NamedTuple):
 
     @property
     def is_stating(self) -> bool:
-        """Whether its words count: a user's message, or a note or pin of the user's or the assistant's."""
+        """Whether its words count: a user's message, a note or pin of the user's or the assistant's, or a note that
+        another memory program kept."""
         if self.deleted_at is not None or self.is_internal or self.type not in _STATING_TYPES:
             return False
         if self.type == RecordType.MESSAGE:
             return self.role == Role.USER and self.origin in (None, Origin.USER)
-        if self.type == RecordType.DOCUMENT and len(self.text) > _LONGEST_NOTE:
-            return False
+        if self.type == RecordType.DOCUMENT:
+            is_note = self.origin in (None, Origin.USER, Origin.ASSISTANT, Origin.IMPORT)
+            return is_note and len(self.text) <= _LONGEST_NOTE
         return self.origin in (None, Origin.USER, Origin.ASSISTANT)
 
     @property
