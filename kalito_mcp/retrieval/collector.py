@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.search import Candidate
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Collector:
         self._statements: list[_Statement] = []
         self._messages: list[ScoredCandidate] = []
         self._same: dict[int, list[str]] = {}
+        self._equals: dict[int, list[Candidate]] = {}
         self._words: dict[int, frozenset[str]] = {}
 
     @property
@@ -82,6 +84,7 @@ class Collector:
             else:
                 same = self._same.setdefault(self.hits[earlier].candidate.key, [])
                 same += [candidate.record_id, *self._same.pop(candidate.key, ())]
+                self._equals.setdefault(self.hits[earlier].candidate.key, []).append(candidate)
 
     def _is_low(self, batch: Sequence[ScoredCandidate]) -> bool:
         if not self.hits or not batch or not self._least_share:
@@ -91,6 +94,10 @@ class Collector:
     def same_ids(self, scored: ScoredCandidate) -> tuple[str, ...]:
         """The ids of other records that say the same as this hit."""
         return tuple(self._same.get(scored.candidate.key, ())[:_MAX_SAME_IDS])
+
+    def equals_of(self, scored: ScoredCandidate) -> Sequence[Candidate]:
+        """Those of them that are shown as this hit, because they have nearly the same words."""
+        return self._equals.get(scored.candidate.key, ())
 
     def _without_derived(self, batch: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
         """The batch without pins and summaries that only repeat messages. A message takes the score of its pin."""

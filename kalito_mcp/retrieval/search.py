@@ -151,7 +151,7 @@ class Searcher:
         if not await self._find(view, scope, question, request.filters, found, vector, now_ms):
             await refuse_mistaken(view, scope)
         hits = found.hits[offset : offset + request.k]
-        answers = await self._answers(view, scope, question, [one.candidate for one in hits])
+        answers = await self._answers(view, scope, question, [(one.candidate, *found.equals_of(one)) for one in hits])
         page = [
             _hit(
                 scored,
@@ -181,15 +181,20 @@ class Searcher:
         return SearchPage(hits=tuple(page), next_cursor=f"{offset + taken}-{fingerprint}" if more else None, note=note)
 
     async def _answers(
-        self, view: ReadView, scope: Scope, question: Question, hits: Sequence[Candidate]
+        self, view: ReadView, scope: Scope, question: Question, hits: Sequence[Sequence[Candidate]]
     ) -> Mapping[int, Answer]:
-        """The answers to those of the hits that ask, by the hit's key."""
+        """The answers to those of the hits that ask, by the hit's key. Each hit is given with those that say the same:
+        if a question got no answer this time, it has that of an earlier time."""
         from kalito_mcp.retrieval.answers import answers_to, asks  # noqa: PLC0415 - numpy comes with it
 
         of_assistant = question.asks_assistant
-        if not any(asks(hit, of_assistant=of_assistant) for hit in hits):
+        if not any(asks(equals[0], of_assistant=of_assistant) for equals in hits):
             return {}
-        return await view.search.in_index(scope, lambda index: answers_to(index, hits, of_assistant=of_assistant)) or {}
+        said = [one for equals in hits for one in equals]
+        found = await view.search.in_index(scope, lambda index: answers_to(index, said, of_assistant=of_assistant))
+        answers = found or {}
+        of_hits = {equals[0].key: [answers[one.key] for one in equals if one.key in answers] for equals in hits}
+        return {key: of_hit[0] for key, of_hit in of_hits.items() if of_hit}
 
     def lenient(self, query: str, *, wanted: int, filters: SearchFilters) -> SearchRequest | None:
         """The request for up to `wanted` hits. A query that is too long, or a `wanted` that is too large, is cut, not
