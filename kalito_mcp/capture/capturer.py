@@ -153,11 +153,11 @@ class Capture:
                 return await self._known(memory, conversation)
             case EventKind.PROMPT:
                 prompt = NewMessage(Role.USER, event.text, client_key=key, created_at=moment)
-                # Before it is recorded: the assistant sees what it says itself.
-                known = "" if is_late else await self._known(memory, conversation)
+                # Before it is recorded: nothing is more like a prompt than itself, and the assistant sees that.
+                found = [] if is_late else [await self._known(memory, conversation)]
+                found += [] if is_late else [await self._injected(memory, event, conversation)]
                 await self._record(memory, event, conversation, [prompt])
-                if not is_late:
-                    return "\n".join(filter(None, (known, await self._injected(memory, event, conversation))))
+                return "\n".join(filter(None, found))
             case EventKind.REPLY:
                 reply = NewMessage(Role.ASSISTANT, event.text, client_key=key, created_at=moment)
                 await self._record_work(memory, event, conversation, key, moment, reply)

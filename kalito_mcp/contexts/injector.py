@@ -17,7 +17,7 @@ from kalito_mcp.contexts.history import History
 from kalito_mcp.contexts.passages import turns
 from kalito_mcp.domain.context import MOST_TOKENS
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import RecordType, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchFilters
 from kalito_mcp.domain.validation import Policy, bounded
@@ -25,7 +25,7 @@ from kalito_mcp.domain.zone import Zone
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.trust import is_withheld
-from kalito_mcp.text.questions import questions_in
+from kalito_mcp.text.questions import ends_by_asking, questions_in
 from kalito_mcp.text.recollection import refers_to_the_past
 from kalito_mcp.text.sentences import split_sentences
 
@@ -103,7 +103,7 @@ class Injector:
         if not new:
             return Injection()
         bar = max(self._least_score(prompt), self.policy.min_share * new[0].score)
-        hits = [hit for hit in new if hit.score >= bar]
+        hits = _with_answers([hit for hit in new if hit.score >= bar], new, shown)
         return await anyio.to_thread.run_sync(partial(self._packed, hits, prompt, scope, session_id))
 
     def of_known(self, scope: Scope, records: Sequence[KnownRecord]) -> Injection:
@@ -142,3 +142,42 @@ class Injector:
             return Injection()
         ids = tuple(one for turn in older[:kept] for one in (turn.said.record_id,))
         return Injection("\n".join([first, *history.lines(kept), last]), ids)
+
+
+def _with_answers(hits: Sequence[Hit], found: Sequence[Hit], shown: Set[str]) -> list[Hit]:
+    """The hits, then the answers to those of them that ask, wherever these stand among all that was found. What only
+    asks, and got no answer, tells nothing and is left out."""
+    said = {(hit.session_id, hit.seq): hit for hit in found if hit.seq is not None}
+    kept: dict[str, Hit] = {}
+    answers: list[Hit] = []
+    for hit in hits:
+        answer = None
+        if hit.seq is not None and ends_by_asking(hit.text):
+            answer = said.get((hit.session_id, hit.seq + 1)) or _as_hit(hit)
+            if answer is None and len(questions_in(hit.text)) == len(split_sentences(hit.text)):
+                continue
+        kept[hit.record_id] = hit
+        answers += [answer] if answer is not None and answer.record_id not in shown else []
+    return list({**kept, **{one.record_id: one for one in answers if one.record_id not in kept}}.values())
+
+
+def _as_hit(asking: Hit) -> Hit | None:
+    """The answer to a hit as a hit of its own; None if it has none."""
+    answer = asking.answer
+    if answer is None or answer.role is None or asking.seq is None:
+        return None
+    return Hit(
+        record_id=answer.record_id,
+        type=RecordType.MESSAGE,
+        session_id=asking.session_id,
+        role=answer.role,
+        name=answer.name,
+        text=answer.text,
+        created_at=asking.created_at,
+        score=asking.score,
+        client_key=None,
+        key=0,
+        origin=origin_of_role(answer.role),
+        seq=asking.seq + 1,
+        project=asking.project,
+    )

@@ -157,6 +157,22 @@ async def test_who_asks_for_what_was_said_gets_whatever_a_search_finds(database:
         assert "port 6543" in await told(h, "UserPromptSubmit", "s2", prompt=asked, prompt_id="q2")
 
 
+async def test_a_question_that_was_asked_before_comes_with_its_answer_or_not_at_all(database: Path, era: str) -> None:
+    asked = "What does exit code 137 mean?"
+    async with served(database, era) as h:
+        await told(h, "UserPromptSubmit", "s1", prompt=asked, prompt_id="p1")
+        await told(h, "Stop", "s1", last_assistant_message="SIGKILL, mostly by the kernel for lack of memory.")
+        await told(h, "UserPromptSubmit", "s2", prompt=asked, prompt_id="p2")
+        await h.settled()
+        context = await told(h, "UserPromptSubmit", "s3", prompt=asked, prompt_id="p3")
+        assert "assistant: SIGKILL, mostly by the kernel" in context
+        assert context.count(asked) == 1
+    async with served(database.with_name("other.db"), era) as h:
+        await told(h, "UserPromptSubmit", "s1", prompt=asked, prompt_id="p1")
+        await h.settled()
+        assert await told(h, "UserPromptSubmit", "s2", prompt=asked, prompt_id="p2") == ""
+
+
 async def test_what_is_known_comes_first_and_once(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await told(h, "UserPromptSubmit", prompt="My name is Ann, and I am allergic to nuts.", prompt_id="p1")
