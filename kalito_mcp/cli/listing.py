@@ -16,6 +16,7 @@ from kalito_mcp.domain.time import to_iso
 from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
+    from kalito_mcp.domain.sessions import Session
     from kalito_mcp.memory import Memory
 
 _LINE_CHARS: Final = 100
@@ -50,11 +51,12 @@ def command(
 
 async def _sessions(memory: "Memory", project: str | None, agent_id: str | None, *, has_words: bool) -> Listed:
     objects, lines = [], []
-    for session in await memory.list_sessions(agent_id=agent_id, limit=_MOST):
+    # An import is newer than what was said in it.
+    for session in sorted(await memory.list_sessions(agent_id=agent_id, limit=_MOST), key=_said_at, reverse=True):
         if project not in (None, session.project or PERSONAL):
             continue
         shown = session.to_dict()
-        line = f"{memory.zone.minute(session.updated_at)}  {plural(shown['messages'], 'message'):>16}  "
+        line = f"{memory.zone.minute(_said_at(session))}  {plural(shown['messages'], 'message'):>16}  "
         line += f"{session.state:<10}  {session.id}{f'  of {session.project}' if session.project else ''}"
         lines.append(line)
         if has_words:
@@ -64,6 +66,11 @@ async def _sessions(memory: "Memory", project: str | None, agent_id: str | None,
             lines.append(f"    {words}")
         objects.append(shown)
     return objects, lines
+
+
+def _said_at(session: "Session") -> int:
+    """When its newest message was said; of a session without any, when it was last written."""
+    return session.updated_at if session.newest_message_at is None else session.newest_message_at
 
 
 async def _records(memory: "Memory", project: str | None, agent_id: str | None, what: str) -> Listed:

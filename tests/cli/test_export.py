@@ -86,6 +86,19 @@ def test_lists_name_what_there_is(invoke: Invoke, remembered: Path) -> None:
     assert pin["session_id"] == "trip/oslo"
 
 
+def test_a_conversation_is_listed_by_when_it_was_said_not_by_when_it_was_imported(
+    invoke: Invoke, remembered: Path, tmp_path: Path
+) -> None:
+    said = {"uuid": "m1", "name": "Old", "created_at": "2024-03-04T10:00:00Z", "chat_messages": []}
+    said["chat_messages"] = [
+        {"uuid": "t1", "sender": "human", "text": "Hello there.", "created_at": "2024-03-04T10:00:00Z"}
+    ]
+    (tmp_path / "conversations.json").write_text(json.dumps([said]))
+    invoke("import", "claude-ai", str(tmp_path / "conversations.json"), "--database", str(remembered))
+    last = invoke("list", "sessions", "--database", str(remembered)).out.splitlines()[-1]
+    assert last.startswith("2024-03-04")
+
+
 def test_notes_are_listed_and_documents_are_not(invoke: Invoke, remembered: Path) -> None:
     invoke("remember", "I am allergic to nuts.", "--database", str(remembered))
     invoke("remember", "A page.", "--type", "document", "--set", "source=page.md", "--database", str(remembered))
