@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -111,6 +112,10 @@ class Capture:
         """From now on, let recordings go on in these tasks when a hook waits no longer; with None, let hooks wait."""
         self.tasks = tasks
 
+    def share_in(self, folder: Path) -> None:
+        """From now on, share with other servers what assistants see, in files in this folder."""
+        self._conversations.keep_in(folder)
+
     def forget(self) -> None:
         """Know of no conversation, as after a restart."""
         self._conversations.clear()
@@ -131,6 +136,7 @@ class Capture:
             memory.check_remembered()
             event = replace(event, text=_storable(event.text, memory.max_text_bytes))
             text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
+            self._conversations.keep(conversation)
         except (SessionNotFound, Conflict) as error:
             _log.debug("nothing is kept of an event %s of %s: %s", event.name, event.host, error)
             return ""

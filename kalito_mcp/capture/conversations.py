@@ -1,12 +1,20 @@
 """What a server knows of the conversations that hooks report: what the assistant still sees, and what it did since its
 last reply.
 
-It is in memory alone. After a restart no compaction is known, so too little is offered back rather than the same twice.
+What the assistant sees is also in a small file a conversation, of ids and numbers alone, because the events of one
+conversation may reach several servers, one after the other. What it did is in memory alone.
 """
 
+import json
+import os
+import time
 from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from kalito_mcp.capture.events import ToolUse
 
@@ -17,6 +25,9 @@ MOST_CONTINUED: Final = 100
 """So many times one conversation may go on after it was finalized."""
 
 _MOST_KEPT: Final = 64
+_KEPT_S: Final = 30 * 86_400
+"""How long a file is kept that nothing has changed."""
+
 _MOST_TOOL_USES: Final = 200
 
 
@@ -37,6 +48,8 @@ class Conversation:
     """Up to which message a compaction took its own words from the assistant."""
     work: dict[str, ToolUse] = field(default_factory=dict[str, ToolUse])
     """What the assistant did since its last reply, by the id of the report."""
+    stored: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What its file says."""
 
     @property
     def session_id(self) -> str:
@@ -54,6 +67,17 @@ class Conversation:
             self.number += 1
             self.lost_up_to = 0
 
+    def seen(self) -> dict[str, Any]:
+        """What the assistant sees, as it is stored."""
+        return {"has_known": self.has_known, "lost_up_to": self.lost_up_to, "shown": sorted(self.shown)}
+
+    def take_over(self, stored: Mapping[str, Any]) -> None:
+        """See what another server, or this one before it was restarted, has put into it. Raises LookupError, TypeError
+        or ValueError if that is damaged; then nothing changes."""
+        has_known, lost_up_to = bool(stored["has_known"]), int(stored["lost_up_to"])
+        self.shown = set(map(str, stored["shown"]))
+        self.has_known, self.lost_up_to, self.stored = has_known, lost_up_to, stored
+
     def add_work(self, report_id: str, use: ToolUse) -> None:
         """Note that the assistant used a tool. The same report counts once."""
         if len(self.work) < _MOST_TOOL_USES:
@@ -65,6 +89,16 @@ class Conversations:
 
     def __init__(self) -> None:
         self._by_name: OrderedDict[str, Conversation] = OrderedDict()
+        self._folder: Path | None = None
+
+    def keep_in(self, folder: Path) -> None:
+        """From now on, share what the assistant sees with other servers, in files in this folder. Those that nobody has
+        written for a month are deleted."""
+        self._folder = folder
+        with suppress(OSError):
+            for file in folder.iterdir():
+                if time.time() - file.stat().st_mtime > _KEPT_S:
+                    file.unlink()
 
     async def find(self, name: str, memory: "Memory") -> Conversation:
         """The conversation that a host calls so. `memory` knows whether it went on after it was finalized."""
@@ -77,11 +111,34 @@ class Conversations:
         self._by_name.move_to_end(name)
         while len(self._by_name) > _MOST_KEPT:
             self._by_name.popitem(last=False)
-        return self._by_name[name]
+        conversation = self._by_name[name]
+        if self._folder is not None:
+            with suppress(OSError, ValueError, LookupError, TypeError):
+                stored = json.loads(self._file(self._folder, name).read_text(encoding="utf-8"))
+                if stored != conversation.stored:
+                    conversation.take_over(stored)
+        return conversation
+
+    def keep(self, conversation: Conversation) -> None:
+        """Store what the assistant sees, if that has changed. If it cannot be stored, other servers do not know it."""
+        seen = conversation.seen()
+        if self._folder is None or seen == (conversation.stored or Conversation(conversation.name).seen()):
+            return
+        file = self._file(self._folder, conversation.name)
+        new = file.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new.write_text(json.dumps(seen), encoding="utf-8")
+            new.replace(file)
+            conversation.stored = seen
 
     def drop(self, name: str) -> None:
         """Know nothing of a conversation any more."""
         self._by_name.pop(name, None)
+
+    @staticmethod
+    def _file(folder: Path, name: str) -> Path:
+        return folder / f"{blake2b(name.encode('utf-8', 'surrogatepass'), digest_size=12).hexdigest()}.json"
 
     def clear(self) -> None:
         """Know of none, as after a restart."""

@@ -20,7 +20,7 @@ from kalito_mcp.cli.options import with_settings
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, KalitoError
 from kalito_mcp.server.first_answers import switches
-from kalito_mcp.switch import trace_file
+from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -122,6 +122,7 @@ async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config
         path = settings_of(database, config).database
         listener = Listener(path, server.capture.take)
         server.capture.heard, server.capture.keep = partial(_leave_trace, path), listener.keep
+        server.capture.share_in(hooks_folder(path) / "conversations")
         await server.opened.memory()
         listener.opened = server.capture.go_on_in
         await listener.run()

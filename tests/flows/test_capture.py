@@ -216,6 +216,28 @@ async def summaries(h: Harness, session: str) -> list[str]:
     return [one.summary for one in (await memory.build_context(session, 100_000)).summaries]
 
 
+async def test_servers_know_what_another_one_has_put_into_a_conversation(database: Path, era: str) -> None:
+    folder = hooks_folder(database) / "conversations"
+    async with served(database, era) as one, served(database, era) as other:
+        for h in (one, other):
+            h.server.capture.share_in(folder)
+        await told(one, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
+        await one.settled()
+        assert "6543" in await told(one, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q1")
+        assert await told(other, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q2") == ""
+        await told(one, "PreCompact", "s2", trigger="auto")
+        other.server.capture.forget()
+        assert "6543" in await told(other, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q3")
+        assert await told(one, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q4") == ""
+    assert all("6543" not in file.read_text() for file in folder.iterdir())
+    for file in folder.iterdir():
+        file.write_text("{")
+    async with served(database, era) as h:
+        h.server.capture.share_in(folder)
+        await told(h, "UserPromptSubmit", "s2", prompt="And now?", prompt_id="q5")
+        assert (await messages(h, "s2"))[-1] == ("user", "And now?")
+
+
 async def test_the_summary_of_a_short_conversation_becomes_its_summary(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
