@@ -34,7 +34,15 @@ class Switch:
     def check_not_paused(self, now_ms: int) -> None:
         """Raise Conflict while the pause lasts; the message says what to do."""
         if self.is_paused(now_ms):
-            raise Conflict("the memory is paused, so nothing is remembered; `kalito-mcp resume` ends that")
+            raise Conflict(f"the memory is {self.pause()}, so nothing is remembered; `kalito-mcp resume` ends that")
+
+    def pause(self) -> str:
+        """`paused`, and until when in local time if the pause has an end."""
+        if not self.paused_until:
+            return "paused"
+        from datetime import datetime  # noqa: PLC0415 - hooks do not need it
+
+        return f"paused until {datetime.fromtimestamp(self.paused_until / 1_000).astimezone():%Y-%m-%d %H:%M}"
 
     def is_excluded(self, folder: str | None) -> bool:
         """Whether nothing is remembered in this folder."""

@@ -4,7 +4,6 @@ import os
 import re
 import time
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -34,9 +33,9 @@ def pause(database: Path | None, config: Path | None, duration: str | None) -> N
             raise click.BadParameter("write a number and m, h or d, such as 30m", param_hint="--for")
         until = time.time_ns() // 1_000_000 + int(found[1]) * _SECONDS[found[2].lower()] * 1_000
     place = reader_settings_of(database, config).database
-    _write(place, replace(read_switch(place), paused_until=until))
-    ends = "`kalito-mcp resume` ends it" if until == FOR_EVER else f"until {_local(until)}"
-    tell([f"paused: nothing is remembered; {ends}"])
+    switch = replace(read_switch(place), paused_until=until)
+    _write(place, switch)
+    tell([f"{switch.pause()}: nothing is remembered; `kalito-mcp resume` ends it"])
 
 
 @click.command(name="resume")
@@ -82,7 +81,3 @@ def _write(database: Path, switch: Switch) -> None:
         raise ConfigurationError(
             f"nothing has changed: {error.filename} cannot be written: {error.strerror}"
         ) from error
-
-
-def _local(moment_ms: int) -> str:
-    return datetime.fromtimestamp(moment_ms / 1_000).astimezone().isoformat(" ", "minutes")
