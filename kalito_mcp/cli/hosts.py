@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kalito_mcp.cli.switching import paused_line
 from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.default_places import default_database
 from kalito_mcp.errors import ConfigurationError
@@ -19,7 +21,7 @@ from kalito_mcp.hosts.launcher import Found, find_launcher, write_scripts
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
 from kalito_mcp.sources import read_sources
-from kalito_mcp.switch import trace_file
+from kalito_mcp.switch import read_switch, trace_file
 
 if TYPE_CHECKING:
     from kalito_mcp.hosts.facts import Host
@@ -110,12 +112,13 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
 @click.command()
 @_names
 def status(names: tuple[str, ...]) -> None:
-    """Show which assistants kalito is written into, and whether they can start it.
+    """Show whether the memory is paused, which assistants kalito is written into, and whether they can start it.
 
     Without HOST, those that are on this machine. The exit code is 1 if something is broken.
     """
     places = _here()
-    is_well = True
+    lines, is_well = _switch_lines()
+    tell(lines)
     hosts = hosts_named(names) or [host for host in HOSTS if is_found(host, places) or state_of(host, places).has_entry]
     for host in hosts:
         lines, is_right = _status_lines(host, places)
@@ -200,6 +203,19 @@ def _chosen(names: tuple[str, ...], places: Places) -> Sequence["Host"]:
     if missing:
         tell([f"not found: {', '.join(missing)}"])
     return found
+
+
+def _switch_lines() -> tuple[list[str], bool]:
+    """When and where nothing is remembered, in lines, and whether that can be read."""
+    try:
+        switch = read_switch(read_sources(os.environ).checked_database())
+    except ConfigurationError as error:
+        return [str(error)], False
+    lines: list[str] = []
+    if switch.is_paused(time.time_ns() // 1_000_000):
+        lines.append(paused_line(switch))
+    lines += [f"nothing is remembered in {folder}: it is excluded" for folder in switch.excluded]
+    return lines, True
 
 
 def _status_lines(host: "Host", places: Places) -> tuple[list[str], bool]:

@@ -35,7 +35,7 @@ def pause(database: Path | None, config: Path | None, duration: str | None) -> N
     place = reader_settings_of(database, config).database
     switch = replace(read_switch(place), paused_until=until)
     _write(place, switch)
-    tell([f"{switch.pause()}: nothing is remembered; `kalito-mcp resume` ends it"])
+    tell([paused_line(switch)])
 
 
 @click.command(name="resume")
@@ -72,6 +72,11 @@ def exclude(database: Path | None, config: Path | None, folders: tuple[str, ...]
         kept = [one for one in before.excluded if one not in named]
         _write(place, replace(before, excluded=tuple(kept if is_removed else [*kept, *dict.fromkeys(named)])))
     tell(read_switch(place).excluded or ["no folder is excluded"])
+
+
+def paused_line(switch: Switch) -> str:
+    """What a pause means, and how to end it."""
+    return f"{switch.pause()}: nothing is remembered; `kalito-mcp resume` ends it"
 
 
 def _write(database: Path, switch: Switch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kalito_mcp.hosts.known import hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import hook_path
-from kalito_mcp.switch import trace_file
+from kalito_mcp.switch import switch_file, trace_file
 from tests.cli.conftest import Invoke, Outcome, Terminal
 
 UNSET = dict.fromkeys(
@@ -254,6 +254,29 @@ def test_an_entry_without_a_whole_path_is_shown_as_not_checked(home: Home) -> No
     outcome = home.run("status")
     assert "starts: not checked: kalito-mcp is not a whole path" in outcome.out
     assert "hooks: none: kalito-mcp install claude-code" in outcome.out
+
+
+def test_the_status_begins_with_a_pause_and_excluded_folders(home: Home) -> None:
+    assert home.run("status").out.startswith("Claude Code\n")
+    home.run("pause")
+    home.run("exclude", str(home.claude))
+    outcome = home.run("status")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[:3] == [
+        "paused: nothing is remembered; `kalito-mcp resume` ends it",
+        f"nothing is remembered in {home.claude}: it is excluded",
+        "Claude Code",
+    ]
+    home.run("pause", "--for", "2h")
+    assert home.run("status").out.startswith("paused until 2")
+
+
+def test_the_status_fails_if_a_pause_cannot_be_read(home: Home) -> None:
+    home.run("pause")
+    switch_file(home.path / ".local" / "share" / "kalito" / "memory.db").write_text("{")
+    outcome = home.run("status")
+    assert outcome.code == 1
+    assert "cannot be read, so nothing is remembered: run `kalito-mcp resume`" in outcome.out.splitlines()[0]
 
 
 def test_status_says_when_a_hook_was_heard_last(home: Home) -> None:
