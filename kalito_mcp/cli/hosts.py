@@ -1,6 +1,7 @@
 """`kalito-mcp install`, `uninstall` and `status`: kalito in the configuration of assistants."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,11 +16,13 @@ from kalito_mcp.cli.switching import paused_line
 from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.default_places import default_database
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.hosts.facts import ON_PATH
 from kalito_mcp.hosts.files import backup_of
 from kalito_mcp.hosts.known import HOSTS, hosts_named
 from kalito_mcp.hosts.launcher import Found, find_launcher, write_scripts
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
+from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.sources import read_sources
 from kalito_mcp.switch import read_switch, trace_file
 
@@ -52,13 +55,16 @@ def install(
     found = find_launcher(default_database().parent)
     if found.files:
         tell([f"this program is in a cache; hosts will start it by {path}" for path in found.files][:1])
+    by_plugin = [host for host in hosts if state_of(host, places).enabled_by is not None]
+    tell([f"{host.name} has kalito by its plugin; with both, replies would be recorded twice" for host in by_plugin])
     if not has_no_hooks and found.launcher.hook is None and any(host.hooks for host in hosts):
         tell(["without hooks: kalito-hook is not installed next to kalito-mcp"])
 
     def plan(host: "Host") -> list[Change]:
         return plan_install(host, places, found.launcher, has_hooks=not has_no_hooks)
 
-    planned = _planned(hosts, plan, places, nothing="is installed already; nothing to change")
+    others = [host for host in hosts if host not in by_plugin]
+    planned = _planned(others, plan, places, nothing="is installed already; nothing to change")
     if planned.changes and is_dry_run:
         tell(["nothing was written (--dry-run)"])
     elif planned.changes:
@@ -222,20 +228,25 @@ def _status_lines(host: "Host", places: Places) -> tuple[list[str], bool]:
     state = state_of(host, places)
     lines = [f"  {fault}" for fault in state.faults]
     lines.append(f"  found: {'yes' if state.is_found else 'no'}")
-    if not state.has_entry:
+    if state.enabled_by is not None:
+        lines.append(f"  by its plugin: {places.shown(state.enabled_by)} enables it")
+    elif not state.has_entry:
         return [*lines, f"  not installed: kalito-mcp install {host.key}"], not state.faults
-    lines.append(f"  server: {state.command}")
-    fault = _start_fault(state.command or "")
+    if state.is_double:
+        lines.append(f"  twice: {TWICE}: kalito-mcp uninstall {host.key}")
+    command = state.command or shutil.which(ON_PATH.server, path=places.environment.get("PATH", os.defpath))
+    lines.append(f"  server: {command or ON_PATH.server}")
+    fault = f"no, it {NOT_ON_PATH}" if command is None else _start_fault(command)
     lines.append(f"  starts: {fault or 'yes'}")
-    if state.wanted_events:
+    if state.wanted_events and state.has_entry:
         missing = [event for event in state.wanted_events if event not in state.events]
         hooks = ", ".join(state.events) or f"none: kalito-mcp install {host.key}"
         lines.append(f"  hooks: {hooks}" + (f"; missing: {', '.join(missing)}" if state.events and missing else ""))
     gone = [program for program in state.hook_programs if not os.access(program, os.X_OK)]
     lines += [f"  the hook program {program} is not there; run `kalito-mcp install` again" for program in gone]
-    if state.events:
+    if state.events or state.enabled_by is not None:
         lines.append(f"  last event: {_last_event(host.key) or 'none yet'}")
-    return lines, not state.faults and not gone and fault is None
+    return lines, not state.faults and not gone and not state.is_double and fault is None
 
 
 def _last_event(host: str) -> str | None:

@@ -16,6 +16,7 @@ from tests.cli.conftest import Invoke, Outcome, Terminal
 UNSET = dict.fromkeys(
     ["CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "CLINE_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"], ""
 )
+PLUGIN = '{"enabledPlugins": {"kalito@kalito-mcp": true}}'
 SETTINGS = '{\n  "model": "opus"\n}\n'
 
 
@@ -40,8 +41,8 @@ class Home:
         program.write_text("#!/bin/sh\necho 1\n")
         program.chmod(0o755)
 
-    def run(self, *arguments: str) -> Outcome:
-        return self._invoke(*arguments, HOME=str(self.path), PATH="/usr/bin:/bin", **UNSET)
+    def run(self, *arguments: str, PATH: str = "/usr/bin:/bin") -> Outcome:  # noqa: N803 - the variable
+        return self._invoke(*arguments, HOME=str(self.path), PATH=PATH, **UNSET)
 
     def files(self) -> dict[str, bytes]:
         return {str(path): path.read_bytes() for path in self.path.rglob("*") if path.is_file()}
@@ -107,6 +108,45 @@ def test_a_person_at_the_terminal_is_asked(
     outcome = home.run("install")
     assert "Write these changes?" in outcome.out
     assert home.servers.exists() is is_written
+
+
+def test_with_its_plugin_enabled_a_host_is_not_written_into_and_the_status_says_so(home: Home) -> None:
+    home.settings.write_text(PLUGIN)
+    before = home.files()
+    outcome = home.run("install", "--yes")
+    assert outcome.code == 0
+    assert "Claude Code has kalito by its plugin; with both, replies would be recorded twice" in outcome.out
+    assert home.files() == before
+    outcome = home.run("status")
+    assert (outcome.code, "starts: no, it is not on the PATH, where the plugin looks" in outcome.out) == (1, True)
+    outcome = home.run("status", PATH=f"{home.programs}:/usr/bin:/bin")
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
+        "Claude Code",
+        "  found: yes",
+        "  by its plugin: ~/.claude/settings.json enables it",
+        f"  server: {home.programs / 'kalito-mcp'}",
+        "  starts: yes",
+        "  last event: none yet",
+    ]
+
+
+def test_a_host_with_the_plugin_and_an_entry_is_told_and_can_be_uninstalled(home: Home) -> None:
+    home.run("install", "--yes")
+    settings = json.loads(home.settings.read_text())
+    home.settings.write_text(json.dumps(settings | json.loads(PLUGIN)))
+    outcome = home.run("status")
+    assert outcome.code == 1
+    assert "twice: its plugin is enabled, too" in outcome.out and "kalito-mcp uninstall claude-code" in outcome.out
+    home.run("uninstall", "--yes")
+    assert json.loads(home.settings.read_text()) == json.loads(SETTINGS) | json.loads(PLUGIN)
+    assert not home.servers.exists()
+
+
+@pytest.mark.parametrize("switched", ['{"kalito@kalito-mcp": false}', '{"kalitos@other": true}', "[]"])
+def test_a_plugin_that_is_off_or_another_one_keeps_nothing_from_being_written(home: Home, switched: str) -> None:
+    home.settings.write_text(f'{{"enabledPlugins": {switched}}}')
+    assert "wrote ~/.claude.json" in home.run("install", "--yes").out
 
 
 def test_a_broken_file_is_named_and_other_hosts_are_installed(home: Home) -> None:
