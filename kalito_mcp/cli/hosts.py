@@ -17,9 +17,9 @@ from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.default_places import default_database
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.hosts.facts import ON_PATH
-from kalito_mcp.hosts.files import backup_of
+from kalito_mcp.hosts.files import backup_of, read
 from kalito_mcp.hosts.known import HOSTS, hosts_named
-from kalito_mcp.hosts.launcher import Found, find_launcher, write_scripts
+from kalito_mcp.hosts.launcher import find_launcher, write_scripts, written_scripts
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
@@ -70,7 +70,8 @@ def install(
     elif planned.changes:
         if not is_agreed:
             ask("Write these changes?", undone="nothing was written")
-        _write(planned, found, places)
+        write_scripts(found)
+        _make(planned.changes, planned, places)
         for host in planned.hosts:
             hints = host.confirm + (() if has_no_hooks or found.launcher.hook is None else host.confirm_hooks)
             tell([f"{host.name}: {hint}" for hint in hints])
@@ -101,7 +102,10 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
         places,
         nothing="" if not names else "has nothing of kalito",
     )
-    if not planned.changes:
+    scripts = [] if planned.faults or any(_may_have_ours(one, places) for one in staying) else _scripts_to_delete()
+    for change in scripts:
+        tell(_shown(change, places))
+    if not planned.changes and not scripts:
         tell(["nothing to take out"] if not names and not planned.faults else [])
         planned.end()
         return
@@ -111,7 +115,9 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
         return
     if not is_agreed:
         ask("Write these changes?", undone="nothing was written")
-    _write(planned, None, places)
+    _make(planned.changes, planned, places)
+    if not planned.faults:
+        _make(scripts, planned, places)
     planned.end()
 
 
@@ -184,10 +190,20 @@ def _shown(change: Change, places: Places) -> Iterator[str]:
         yield f"    {shown if len(shown) <= _WIDEST else shown[:_WIDEST] + ' ...'}"
 
 
-def _write(planned: _Planned, found: Found | None, places: Places) -> None:
-    if found is not None:
-        write_scripts(found)
-    for change in planned.changes:
+def _may_have_ours(host: "Host", places: Places) -> bool:
+    """Whether the files of a host have anything of ours, or cannot be read."""
+    state = state_of(host, places)
+    return state.has_any or bool(state.faults)
+
+
+def _scripts_to_delete() -> list[Change]:
+    """The small programs that no host starts any more."""
+    return [Change(path, read(path), None) for path in written_scripts(default_database().parent)]
+
+
+def _make(changes: Sequence[Change], planned: _Planned, places: Places) -> None:
+    """Make the changes, and say what became of each. Those that fail are faults of what is planned."""
+    for change in changes:
         try:
             change.make()
         except ConfigurationError as refusal:

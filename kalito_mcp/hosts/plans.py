@@ -75,9 +75,14 @@ class State:
     faults: tuple[str, ...]
 
     @property
+    def has_any(self) -> bool:
+        """Whether our entry or a hook of ours is in the files."""
+        return self.has_entry or bool(self.events)
+
+    @property
     def is_double(self) -> bool:
         """Whether ours is in the files although our plugin is enabled."""
-        return self.enabled_by is not None and (self.has_entry or bool(self.events))
+        return self.enabled_by is not None and self.has_any
 
 
 def is_found(host: Host, places: Places) -> bool:

@@ -289,6 +289,39 @@ def test_from_a_cache_the_small_programs_are_named_and_written(home: Home, monke
     assert str(program) in home.servers.read_text()
 
 
+def test_the_small_programs_go_with_the_last_host(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = home.files()
+    home.programs.rename(home.programs.with_name("archive-v0"))
+    monkeypatch.setattr(sys, "executable", str(home.programs.with_name("archive-v0") / "python"))
+    home.run("install", "--yes", "claude-code", "cursor")
+    programs = home.path / ".local" / "share" / "kalito" / "bin"
+    assert {path.name for path in programs.iterdir()} == {"kalito-mcp", "kalito-hook"}
+    assert "kalito/bin" not in home.run("uninstall", "--yes", "cursor").out.replace(str(programs), "")
+    assert len(list(programs.iterdir())) == 2
+    assert "~/.local/share/kalito/bin/kalito-hook (deleted)" in home.run("uninstall", "--dry-run").out
+    outcome = home.run("uninstall", "--yes")
+    assert "deleted ~/.local/share/kalito/bin/kalito-mcp" in outcome.out
+    assert (outcome.code, home.files()) == (0, before)
+
+
+def test_another_program_in_their_place_stays(home: Home) -> None:
+    home.run("install", "--yes")
+    other = home.path / ".local" / "share" / "kalito" / "bin" / "kalito-mcp"
+    other.parent.mkdir(parents=True)
+    other.write_text("#!/usr/bin/python3\n")
+    home.run("uninstall", "--yes")
+    assert other.exists()
+
+
+def test_the_small_programs_stay_while_a_host_cannot_be_changed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.programs.rename(home.programs.with_name("archive-v0"))
+    monkeypatch.setattr(sys, "executable", str(home.programs.with_name("archive-v0") / "python"))
+    home.run("install", "--yes", "claude-code", "cursor")
+    (home.path / ".cursor" / "mcp.json").write_text("{")
+    assert home.run("uninstall", "--yes").code == 1
+    assert (home.path / ".local" / "share" / "kalito" / "bin" / "kalito-mcp").exists()
+
+
 def test_an_entry_without_a_whole_path_is_shown_as_not_checked(home: Home) -> None:
     home.servers.write_text('{"mcpServers": {"kalito": {"command": "kalito-mcp", "args": ["serve"]}}}')
     outcome = home.run("status")
