@@ -6,6 +6,7 @@ from kalito_mcp.domain.files import FileTree
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.editing.files import FileEditor, Write
 from kalito_mcp.project_verbs import ProjectVerbs
+from kalito_mcp.upkeep.watched_store import no_new_words
 
 
 class FileVerbs(ProjectVerbs):
@@ -36,10 +37,12 @@ class FileVerbs(ProjectVerbs):
         self, select: Callable[[FileTree], Collection[str]], *, editor: Editor = PROGRAM
     ) -> Sequence[MemoryRecord]:
         """Hide the files at the paths that `select` chooses, all of them or none. `restore` brings one back."""
-        return await self._files.delete(self._scope(None), select, editor=editor)
+        with no_new_words():
+            return await self._files.delete(self._scope(None), select, editor=editor)
 
     async def rename_files(
         self, select: Callable[[FileTree], Mapping[str, str]], *, editor: Editor = PROGRAM
     ) -> Sequence[MemoryRecord]:
         """Give files other paths, all of them or none: `select` returns the new ones, which are free, by the old."""
-        return await self._files.rename(self._scope(None), select, editor=editor)
+        with no_new_words():
+            return await self._files.rename(self._scope(None), select, editor=editor)

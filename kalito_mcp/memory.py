@@ -48,6 +48,8 @@ from kalito_mcp.upkeep.vector_worker import VectorWorker
 class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
     """An opened memory of one owner. Get one from `open_memory`.
 
+    Whatever brings new words raises `Conflict` while the memory is paused, and where nothing is remembered.
+
     Every method that changes something is durable when it returns. Methods that take ids of sessions, agents or records
     raise `InvalidInput` for an id that is empty, too long or looks like a secret. Without `agent_id` the agent is
     `default`, or the one that the session belongs to. `in_project` narrows it to a project.
@@ -224,6 +226,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
     async def summarize_session(self, session_id: str) -> Sequence[ConversationSummary]:
         """Summarise all messages without a summary, including the newest, and fold what is due; the new summaries.
         Raises SessionNotFound."""
+        self.check_remembered()
         return await self._summaries.summarize_all(self._scope(session_id))
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
@@ -236,6 +239,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
             SessionNotFound: no such session.
             SessionFinalized: the session is closed.
         """
+        self.check_remembered()
         return await self.manager.create_summary(request)
 
     async def adopt_summary(self, session_id: str, summary: str) -> ConversationSummary | None:
@@ -246,6 +250,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
             SessionNotFound: no such session.
             SessionFinalized: the session is closed.
         """
+        self.check_remembered()
         return await self._summaries.adopt(self._scope(session_id), summary)
 
     async def search_memory(
@@ -293,6 +298,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
             Conflict: the graph is switched off, or the note repeats what was forgotten.
             SessionNotFound: no such session.
         """
+        self.check_remembered()
         return await self._graphs.record_feedback(self._scope(session_id, agent_id), target_id, label, note)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
@@ -315,6 +321,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
             SessionNotFound: no such session.
             InvalidInput: `checkpoint_name` cannot be a name; nothing was changed.
         """
+        self.check_remembered()
         return await self._finalizer.finalize(self._scope(session_id), options, progress)
 
     async def profile(self, *, agent_id: str | None = None, include_untrusted: bool = False) -> Profile:

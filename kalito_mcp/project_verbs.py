@@ -16,6 +16,7 @@ from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_of
 from kalito_mcp.retrieval.known_names import find_project, find_session
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.switch import Switch
+from kalito_mcp.upkeep.watched_store import no_new_words
 
 _MOST_LISTED: Final = 1_000
 
@@ -66,10 +67,11 @@ class ProjectVerbs:
             InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
         """
         target = await self._target(project)
-        async with self._store.write() as transaction:
-            session = await find_session(transaction, Scope(self._owner, session=session_id))
-            await transaction.sessions.move(session, target)
-            return await find_session(transaction, Scope(self._owner, session=session_id))
+        with no_new_words():
+            async with self._store.write() as transaction:
+                session = await find_session(transaction, Scope(self._owner, session=session_id))
+                await transaction.sessions.move(session, target)
+                return await find_session(transaction, Scope(self._owner, session=session_id))
 
     async def move_record(
         self, record_id: str, project: str | None, *, editor: Editor = PROGRAM
@@ -82,7 +84,8 @@ class ProjectVerbs:
             InvalidInput: see `move_session`.
             Conflict: the record belongs to a session; or the project has a document of the same source.
         """
-        return await self._editor.move(Scope(self._owner), record_id, await self._target(project), editor=editor)
+        with no_new_words():
+            return await self._editor.move(Scope(self._owner), record_id, await self._target(project), editor=editor)
 
     async def rename_project(self, old: str, new: str) -> str:
         """Give a project, with all its sessions and records, another name, such as the path of a folder that was moved.
@@ -100,8 +103,9 @@ class ProjectVerbs:
         if after == PERSONAL:
             raise InvalidInput(f"{new!r} is no project; name a folder other than your home, or any other name")
         if before != after:
-            async with self._store.write() as transaction:
-                await transaction.records.rename_project(self._owner, before, after)
+            with no_new_words():
+                async with self._store.write() as transaction:
+                    await transaction.records.rename_project(self._owner, before, after)
         return after
 
     async def _named(self, project: str) -> str:
@@ -126,8 +130,7 @@ class ProjectVerbs:
             ConfigurationError: it cannot be read whether the memory is paused.
         """
         switch = self._switch()
-        if switch.is_paused(self.clock.now_ms()):
-            raise Conflict("the memory is paused, so nothing is remembered; `kalito-mcp resume` ends that")
+        switch.check_not_paused(self.clock.now_ms())
         for place in (folder, self._project if self._project and is_path(self._project) else None):
             if switch.is_excluded(place):
                 raise Conflict(

@@ -15,6 +15,7 @@ from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import Historian
+from kalito_mcp.upkeep.watched_store import no_new_words
 
 
 class RecordVerbs(ProjectVerbs):
@@ -88,6 +89,7 @@ class RecordVerbs(ProjectVerbs):
             InvalidInput: a field that is unknown, fixed or wrong.
             Conflict: the record is forgotten, or its state does not allow the change.
         """
+        self.check_remembered()
         if isinstance(changes.get("project"), str):
             changes = {**changes, "project": await self._target(changes["project"])}
         return await self._editor.update(
@@ -96,7 +98,8 @@ class RecordVerbs(ProjectVerbs):
 
     async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Hide a record, or all parts of a document, from every context and search. Raises RecordNotFound."""
-        return await self._editor.forget(self._scope(None), record_id, editor=editor)
+        with no_new_words():
+            return await self._editor.forget(self._scope(None), record_id, editor=editor)
 
     async def preview_forgetting(self, request: ForgetRequest, *, agent_id: str | None = None) -> ForgetPreview:
         """What a request would forget or erase, of this project and personal: all records that speak of its subject
@@ -111,15 +114,18 @@ class RecordVerbs(ProjectVerbs):
         self, request: ForgetRequest, token: str, *, agent_id: str | None = None, editor: Editor = PROGRAM
     ) -> Sequence[MemoryRecord]:
         """Forget the records of a preview. Raises Conflict if the list is another one by now, and as the preview."""
-        return await self._forgetter.forget(self._scope(None, agent_id), request, token, editor=editor)
+        with no_new_words():
+            return await self._forgetter.forget(self._scope(None, agent_id), request, token, editor=editor)
 
     async def purge_previewed(self, request: ForgetRequest, token: str, *, agent_id: str | None = None) -> PurgeReport:
         """Erase the records of a preview; see `purge`. Raises Conflict if the list is another one by now."""
-        return await self._forgetter.purge(self._scope(None, agent_id), request, token)
+        with no_new_words():
+            return await self._forgetter.purge(self._scope(None, agent_id), request, token)
 
     async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Undo `forget`. Raises RecordNotFound."""
-        return await self._editor.restore(self._scope(None), record_id, editor=editor)
+        with no_new_words():
+            return await self._editor.restore(self._scope(None), record_id, editor=editor)
 
     async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
         """Give a record the content of an earlier version, as a new version.
@@ -129,7 +135,8 @@ class RecordVerbs(ProjectVerbs):
             InvalidInput: no such version.
             Conflict: the state of the record does not allow it.
         """
-        return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
+        with no_new_words():
+            return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
 
     async def history(self, record_id: str) -> list[dict[str, Any]]:
         """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
@@ -163,4 +170,5 @@ class RecordVerbs(ProjectVerbs):
         """
         if isinstance(record_ids, str):
             raise InvalidInput("record_ids is a string; send a list of ids")
-        return await self._eraser.purge(self._scope(None), record_ids)
+        with no_new_words():
+            return await self._eraser.purge(self._scope(None), record_ids)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.errors import ConfigurationError, Conflict
 
 HOOKS: Final = ".hooks"
 """What the name of the folder ends with that hooks and servers share."""
@@ -30,6 +30,19 @@ class Switch:
     def is_paused(self, now_ms: int) -> bool:
         """Whether the pause lasts."""
         return self.paused_until is not None and (self.paused_until == FOR_EVER or now_ms < self.paused_until)
+
+    def check_not_paused(self, now_ms: int) -> None:
+        """Raise Conflict while the pause lasts; the message says what to do."""
+        if self.is_paused(now_ms):
+            raise Conflict(f"the memory is {self.pause()}, so nothing is remembered; `kalito-mcp resume` ends that")
+
+    def pause(self) -> str:
+        """`paused`, and until when in local time if the pause has an end."""
+        if not self.paused_until:
+            return "paused"
+        from datetime import datetime  # noqa: PLC0415 - hooks do not need it
+
+        return f"paused until {datetime.fromtimestamp(self.paused_until / 1_000).astimezone():%Y-%m-%d %H:%M}"
 
     def is_excluded(self, folder: str | None) -> bool:
         """Whether nothing is remembered in this folder."""

@@ -112,7 +112,8 @@ async def open_memory(
         clock = clock or SystemClock()
         registry = _registry(settings, clock)
         embedder = registry.embedder(settings.vectors)
-        store = WatchedStore(opened)
+        switch = partial(read_switch, path)
+        store = WatchedStore(opened, check=lambda: switch().check_not_paused(clock.now_ms()))
         vectors = None
         if embedder is not None and not opened.is_read_only:
             vectors = VectorWorker(opened, embedder, settings.vectors)
@@ -129,7 +130,7 @@ async def open_memory(
             snapshots=snapshots,
             embedder=embedder,
             vectors=vectors,
-            switch=partial(read_switch, path),
+            switch=switch,
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:

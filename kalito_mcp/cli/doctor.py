@@ -70,14 +70,20 @@ def _are_hosts_well(names: tuple[str, ...]) -> bool:
 
 
 def _installed(places: Places) -> "tuple[Host, ...]":
-    """The hosts with something of kalito in their files, and those on this machine whose files cannot be read."""
+    """The hosts with something of kalito in their files or with its plugin, and those on this machine whose files
+    cannot be read."""
     states = [(host, state_of(host, places)) for host in HOSTS]
     known = {hook_path(host, places) for host, state in states if state.has_entry}
     chosen: list[Host] = []
     for host, state in states:
         path = hook_path(host, places)
         # Hooks without an entry count once, though two hosts may read them.
-        if state.has_entry or (state.events and path not in known) or (state.is_found and state.faults):
+        if (
+            state.has_entry
+            or state.enabled_by
+            or (state.events and path not in known)
+            or (state.is_found and state.faults)
+        ):
             chosen.append(host)
             known.add(path)
     return tuple(chosen)

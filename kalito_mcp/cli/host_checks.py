@@ -26,6 +26,8 @@ from mcp.client.stdio import stdio_client
 
 from kalito_mcp.cli.serve import command as serve
 from kalito_mcp.errors import KalitoError
+from kalito_mcp.hosts.plans import state_of
+from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.hosts.prompts import PAYLOADS
 from kalito_mcp.hosts.wired import PromptHook, ServerStart, prompt_hook_of, server_of, shown_command
 from kalito_mcp.projects import is_ignored, project_of
@@ -116,6 +118,8 @@ class _Check:
             raise _Broken("configuration", str(error)) from error
         if start is None:
             raise _Broken("configuration", f"{host.entry.where(self._places)} has no entry of kalito; {install}")
+        if state_of(host, self._places).is_double:
+            raise _Broken("configuration", f"{TWICE}; run `kalito-mcp uninstall {host.key}`")
         if start.is_off:
             raise _Broken("configuration", f"kalito is switched off in {start.file}")
         if hook is None:
@@ -133,7 +137,8 @@ class _Check:
         elif Path(program).exists():
             raise _Broken(name, f"{program} cannot be executed; run `kalito-mcp install` again, or chmod +x it")
         else:
-            raise _Broken(name, f"{program} is not there; run `kalito-mcp install` again")
+            advice = "is not there; run `kalito-mcp install` again" if Path(program).is_absolute() else NOT_ON_PATH
+            raise _Broken(name, f"{program} {advice}")
 
     def _settings(self, start: ServerStart, environment: Mapping[str, str]) -> "Settings":
         """The settings of the server that the host starts."""

@@ -1,8 +1,10 @@
 """`kalito-mcp install`, `uninstall` and `status`: kalito in the configuration of assistants."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,16 +12,19 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kalito_mcp.cli.switching import paused_line
 from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.default_places import default_database
 from kalito_mcp.errors import ConfigurationError
-from kalito_mcp.hosts.files import backup_of
+from kalito_mcp.hosts.facts import ON_PATH
+from kalito_mcp.hosts.files import backup_of, read
 from kalito_mcp.hosts.known import HOSTS, hosts_named
-from kalito_mcp.hosts.launcher import Found, find_launcher, write_scripts
+from kalito_mcp.hosts.launcher import find_launcher, write_scripts, written_scripts
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
+from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.sources import read_sources
-from kalito_mcp.switch import trace_file
+from kalito_mcp.switch import read_switch, trace_file
 
 if TYPE_CHECKING:
     from kalito_mcp.hosts.facts import Host
@@ -50,19 +55,23 @@ def install(
     found = find_launcher(default_database().parent)
     if found.files:
         tell([f"this program is in a cache; hosts will start it by {path}" for path in found.files][:1])
+    by_plugin = [host for host in hosts if state_of(host, places).enabled_by is not None]
+    tell([f"{host.name} has kalito by its plugin; with both, replies would be recorded twice" for host in by_plugin])
     if not has_no_hooks and found.launcher.hook is None and any(host.hooks for host in hosts):
         tell(["without hooks: kalito-hook is not installed next to kalito-mcp"])
 
     def plan(host: "Host") -> list[Change]:
         return plan_install(host, places, found.launcher, has_hooks=not has_no_hooks)
 
-    planned = _planned(hosts, plan, places, nothing="is installed already; nothing to change")
+    others = [host for host in hosts if host not in by_plugin]
+    planned = _planned(others, plan, places, nothing="is installed already; nothing to change")
     if planned.changes and is_dry_run:
         tell(["nothing was written (--dry-run)"])
     elif planned.changes:
         if not is_agreed:
             ask("Write these changes?", undone="nothing was written")
-        _write(planned, found, places)
+        write_scripts(found)
+        _make(planned.changes, planned, places)
         for host in planned.hosts:
             hints = host.confirm + (() if has_no_hooks or found.launcher.hook is None else host.confirm_hooks)
             tell([f"{host.name}: {hint}" for hint in hints])
@@ -93,7 +102,10 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
         places,
         nothing="" if not names else "has nothing of kalito",
     )
-    if not planned.changes:
+    scripts = [] if planned.faults or any(_may_have_ours(one, places) for one in staying) else _scripts_to_delete()
+    for change in scripts:
+        tell(_shown(change, places))
+    if not planned.changes and not scripts:
         tell(["nothing to take out"] if not names and not planned.faults else [])
         planned.end()
         return
@@ -103,19 +115,22 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
         return
     if not is_agreed:
         ask("Write these changes?", undone="nothing was written")
-    _write(planned, None, places)
+    _make(planned.changes, planned, places)
+    if not planned.faults:
+        _make(scripts, planned, places)
     planned.end()
 
 
 @click.command()
 @_names
 def status(names: tuple[str, ...]) -> None:
-    """Show which assistants kalito is written into, and whether they can start it.
+    """Show whether the memory is paused, which assistants kalito is written into, and whether they can start it.
 
     Without HOST, those that are on this machine. The exit code is 1 if something is broken.
     """
     places = _here()
-    is_well = True
+    lines, is_well = _switch_lines()
+    tell(lines)
     hosts = hosts_named(names) or [host for host in HOSTS if is_found(host, places) or state_of(host, places).has_entry]
     for host in hosts:
         lines, is_right = _status_lines(host, places)
@@ -175,10 +190,20 @@ def _shown(change: Change, places: Places) -> Iterator[str]:
         yield f"    {shown if len(shown) <= _WIDEST else shown[:_WIDEST] + ' ...'}"
 
 
-def _write(planned: _Planned, found: Found | None, places: Places) -> None:
-    if found is not None:
-        write_scripts(found)
-    for change in planned.changes:
+def _may_have_ours(host: "Host", places: Places) -> bool:
+    """Whether the files of a host have anything of ours, or cannot be read."""
+    state = state_of(host, places)
+    return state.has_any or bool(state.faults)
+
+
+def _scripts_to_delete() -> list[Change]:
+    """The small programs that no host starts any more."""
+    return [Change(path, read(path), None) for path in written_scripts(default_database().parent)]
+
+
+def _make(changes: Sequence[Change], planned: _Planned, places: Places) -> None:
+    """Make the changes, and say what became of each. Those that fail are faults of what is planned."""
+    for change in changes:
         try:
             change.make()
         except ConfigurationError as refusal:
@@ -202,24 +227,42 @@ def _chosen(names: tuple[str, ...], places: Places) -> Sequence["Host"]:
     return found
 
 
+def _switch_lines() -> tuple[list[str], bool]:
+    """When and where nothing is remembered, in lines, and whether that can be read."""
+    try:
+        switch = read_switch(read_sources(os.environ).checked_database())
+    except ConfigurationError as error:
+        return [str(error)], False
+    lines: list[str] = []
+    if switch.is_paused(time.time_ns() // 1_000_000):
+        lines.append(paused_line(switch))
+    lines += [f"nothing is remembered in {folder}: it is excluded" for folder in switch.excluded]
+    return lines, True
+
+
 def _status_lines(host: "Host", places: Places) -> tuple[list[str], bool]:
     state = state_of(host, places)
     lines = [f"  {fault}" for fault in state.faults]
     lines.append(f"  found: {'yes' if state.is_found else 'no'}")
-    if not state.has_entry:
+    if state.enabled_by is not None:
+        lines.append(f"  by its plugin: {places.shown(state.enabled_by)} enables it")
+    elif not state.has_entry:
         return [*lines, f"  not installed: kalito-mcp install {host.key}"], not state.faults
-    lines.append(f"  server: {state.command}")
-    fault = _start_fault(state.command or "")
+    if state.is_double:
+        lines.append(f"  twice: {TWICE}: kalito-mcp uninstall {host.key}")
+    command = state.command or shutil.which(ON_PATH.server, path=places.environment.get("PATH", os.defpath))
+    lines.append(f"  server: {command or ON_PATH.server}")
+    fault = f"no, it {NOT_ON_PATH}" if command is None else _start_fault(command)
     lines.append(f"  starts: {fault or 'yes'}")
-    if state.wanted_events:
+    if state.wanted_events and state.has_entry:
         missing = [event for event in state.wanted_events if event not in state.events]
         hooks = ", ".join(state.events) or f"none: kalito-mcp install {host.key}"
         lines.append(f"  hooks: {hooks}" + (f"; missing: {', '.join(missing)}" if state.events and missing else ""))
     gone = [program for program in state.hook_programs if not os.access(program, os.X_OK)]
     lines += [f"  the hook program {program} is not there; run `kalito-mcp install` again" for program in gone]
-    if state.events:
+    if state.events or state.enabled_by is not None:
         lines.append(f"  last event: {_last_event(host.key) or 'none yet'}")
-    return lines, not state.faults and not gone and fault is None
+    return lines, not state.faults and not gone and not state.is_double and fault is None
 
 
 def _last_event(host: str) -> str | None:

@@ -4,7 +4,6 @@ import os
 import re
 import time
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -34,9 +33,9 @@ def pause(database: Path | None, config: Path | None, duration: str | None) -> N
             raise click.BadParameter("write a number and m, h or d, such as 30m", param_hint="--for")
         until = time.time_ns() // 1_000_000 + int(found[1]) * _SECONDS[found[2].lower()] * 1_000
     place = reader_settings_of(database, config).database
-    _write(place, replace(read_switch(place), paused_until=until))
-    ends = "`kalito-mcp resume` ends it" if until == FOR_EVER else f"until {_local(until)}"
-    tell([f"paused: nothing is remembered; {ends}"])
+    switch = replace(read_switch(place), paused_until=until)
+    _write(place, switch)
+    tell([paused_line(switch)])
 
 
 @click.command(name="resume")
@@ -75,6 +74,11 @@ def exclude(database: Path | None, config: Path | None, folders: tuple[str, ...]
     tell(read_switch(place).excluded or ["no folder is excluded"])
 
 
+def paused_line(switch: Switch) -> str:
+    """What a pause means, and how to end it."""
+    return f"{switch.pause()}: nothing is remembered; `kalito-mcp resume` ends it"
+
+
 def _write(database: Path, switch: Switch) -> None:
     try:
         write_switch(database, switch)
@@ -82,7 +86,3 @@ def _write(database: Path, switch: Switch) -> None:
         raise ConfigurationError(
             f"nothing has changed: {error.filename} cannot be written: {error.strerror}"
         ) from error
-
-
-def _local(moment_ms: int) -> str:
-    return datetime.fromtimestamp(moment_ms / 1_000).astimezone().isoformat(" ", "minutes")

@@ -124,10 +124,13 @@ class Importer:
         self._named: dict[str, list[str]] | None = None
 
     async def run(self, files: Sequence[Found]) -> Report:
-        """Import the files, all of one source. What cannot be read is counted, and never stops the rest."""
+        """Import the files, all of one source. What cannot be read is counted, and never stops the rest. Raises
+        Conflict, before it reads the next file, if the memory is paused."""
         known = {} if self.memory is None or not files else await self.memory.files_read(files[0].source.name)
         for file in files:
             await checkpoint()  # where Ctrl-C ends what only counts
+            if self.memory is not None:
+                self.memory.check_remembered()
             await self._take_file(file, known.get(str(file.path.absolute())))
             self._done += file.size
             self._progress(self._done, self.report.messages)

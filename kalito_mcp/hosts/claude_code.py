@@ -5,7 +5,17 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from kalito_mcp.hosts import jsonc
-from kalito_mcp.hosts.facts import HOOKS_VARIABLE, SERVER_NAME, EntryFile, HookFile, Host, Launcher, typed_entry
+from kalito_mcp.hosts.facts import (
+    HOOKS_VARIABLE,
+    ON_PATH,
+    SERVER_NAME,
+    EntryFile,
+    HookFile,
+    Host,
+    Launcher,
+    Plugin,
+    typed_entry,
+)
 from kalito_mcp.hosts.places import Places
 
 _KEY: Final = "claude-code"
@@ -47,8 +57,8 @@ def _settings(places: Places) -> PurePath:
 
 
 def plugin_hooks() -> Mapping[str, Any]:
-    """The hooks of the plugin in `plugins/claude-code`, by event. It finds the programs on the PATH."""
-    return _hooks(Launcher("kalito-mcp", "kalito-hook"), server=f"plugin:kalito:{SERVER_NAME}")
+    """The hooks of the plugin in `plugins/claude-code`, by event."""
+    return _hooks(ON_PATH, server=f"plugin:kalito:{SERVER_NAME}")
 
 
 def _hooks(launcher: Launcher, *, server: str = SERVER_NAME) -> Mapping[str, Any]:
@@ -78,6 +88,7 @@ HOST: Final = Host(
     programs=("claude",),
     entry=EntryFile(_servers, jsonc, ("mcpServers",), typed_entry),
     hooks=HookFile(_settings, jsonc, ("hooks",), _hooks, variables={HOOKS_VARIABLE: _KEY}),
+    plugin=Plugin(_settings, jsonc, ("enabledPlugins",), plugin_hooks),
     confirm=("start a new conversation; /mcp lists kalito",),
     confirm_hooks=("/hooks lists the hooks",),
 )

@@ -9,7 +9,7 @@ from kalito_mcp.hosts.facts import EntryFile, HookFile, Host, Launcher, standard
 from kalito_mcp.hosts.places import Places
 
 _KEY: Final = "cursor"
-_EVENTS: Final = ("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "preCompact", "stop", "sessionEnd")
+_EVENTS: Final = ("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "preCompact", "sessionEnd")
 _TIMEOUT_S: Final = 5
 
 

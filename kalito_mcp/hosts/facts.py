@@ -35,6 +35,10 @@ class Launcher:
         return shlex.quote(path)
 
 
+ON_PATH: Final = Launcher("kalito-mcp", "kalito-hook")
+"""The programs as a plugin starts them."""
+
+
 @dataclass(frozen=True, slots=True)
 class EntryFile:
     """The file with the MCP servers of a host: they are at `servers`, and ours looks as `entry` says.
@@ -75,6 +79,20 @@ class OwnFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Plugin:
+    """Our plugin for a host, which brings an entry and `hooks`, and finds our programs on the PATH.
+
+    The object at `switches` of a file says which plugins are enabled, by `NAME@MARKETPLACE`. Ours is named as our
+    server is.
+    """
+
+    where: Where
+    writer: Writer
+    switches: Place
+    hooks: Callable[[], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """A program that talks to MCP servers.
 
@@ -88,6 +106,7 @@ class Host:
     entry: EntryFile
     programs: tuple[str, ...] = ()
     hooks: HookFile | OwnFile | None = None
+    plugin: Plugin | None = None
     confirm: tuple[str, ...] = ()
     confirm_hooks: tuple[str, ...] = ()
 

@@ -9,9 +9,10 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.hosts.documents import Writer
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BACKUP: Final = ".kalito-backup"
@@ -50,6 +51,14 @@ def read(path: Path) -> Content:
         return Content(data, data.removeprefix(_BOM).decode())
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path} is not UTF-8 (byte {error.start + 1}); it was left as it is") from error
+
+
+def read_document(path: Path, writer: Writer) -> Any:
+    """What the file states. Raises ConfigurationError as `read`, and if the file is not of its format."""
+    try:
+        return writer.parse(read(path).text)
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
 
 
 def write(path: Path, data: bytes, *, before: Content, is_backed_up: bool) -> None:

@@ -24,6 +24,8 @@ _IS_WINDOWS: Final = sys.platform == "win32"
 # Parts of the paths of environments that are made for one run.
 _CACHES: Final = ("archive-v0", "environments-v2", ".tmp")
 _EXECUTABLE: Final = 0o755
+_BEGINNINGS: Final = (b"@", b"#!/bin/sh\nexec ", b"#!/bin/sh\n[ -x ")
+"""How the small programs begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,19 @@ def write_scripts(found: Found) -> None:
             path.chmod(_EXECUTABLE)
         except OSError as error:
             raise ConfigurationError(f"cannot write {path}: {error.strerror}; no host was changed") from error
+
+
+def written_scripts(data_folder: Path) -> list[Path]:
+    """The small programs that `write_scripts` has written. Another program of their names is not among them."""
+    paths = [data_folder / "bin" / _file_name(name) for name in (_SERVER, _HOOK)]
+    return [path for path in paths if path.is_file() and not path.is_symlink() and _is_script(path)]
+
+
+def _is_script(path: Path) -> bool:
+    try:
+        return path.read_bytes().startswith(_BEGINNINGS)
+    except OSError:
+        return False
 
 
 def _program(name: str) -> Path | None:

@@ -4,6 +4,7 @@ import difflib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
@@ -24,6 +25,7 @@ from kalito_mcp.hosts.edits import (
 from kalito_mcp.hosts.facts import HookFile, Host, Launcher, OwnFile
 from kalito_mcp.hosts.files import Content
 from kalito_mcp.hosts.places import Places
+from kalito_mcp.hosts.plugins import enabling_file
 
 _PLUGIN: Final = "plugin"
 
@@ -60,15 +62,27 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What of ours is in the files of a host. `faults` are files that cannot be read."""
+    """What of ours is in the files of a host. `enabled_by` is the file that enables our plugin. `faults` are files that
+    cannot be read."""
 
     is_found: bool
     has_entry: bool
+    enabled_by: Path | None
     command: str | None
     events: tuple[str, ...]
     wanted_events: tuple[str, ...]
     hook_programs: tuple[str, ...]
     faults: tuple[str, ...]
+
+    @property
+    def has_any(self) -> bool:
+        """Whether our entry or a hook of ours is in the files."""
+        return self.has_entry or bool(self.events)
+
+    @property
+    def is_double(self) -> bool:
+        """Whether ours is in the files although our plugin is enabled."""
+        return self.enabled_by is not None and self.has_any
 
 
 def is_found(host: Host, places: Places) -> bool:
@@ -153,8 +167,11 @@ def state_of(host: Host, places: Places) -> State:
             events += [_PLUGIN] if _is_own(host.hooks, files.read(Path(host.hooks.where(places)))) else []
         except ConfigurationError as error:
             faults.append(str(error))
+    enabled_by = None
+    with suppress(ConfigurationError):  # a fault by now: the file has our hooks as well
+        enabled_by = enabling_file(host, places)
     found = is_found(host, places)
-    return State(found, entry, command, tuple(events), wanted, tuple(programs), tuple(faults))
+    return State(found, entry, enabled_by, command, tuple(events), wanted, tuple(programs), tuple(faults))
 
 
 def _parts(host: Host, places: Places) -> dict[Path, list[Part]]:

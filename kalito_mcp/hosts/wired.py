@@ -11,10 +11,12 @@ from typing import Any, Final
 from kalito_mcp.capture.events import EVENTS, EventKind
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.hosts import files
-from kalito_mcp.hosts.documents import Writer, value_at
-from kalito_mcp.hosts.facts import SERVER_NAME, HookFile, Host, OwnFile
+from kalito_mcp.hosts.documents import value_at
+from kalito_mcp.hosts.facts import ON_PATH, SERVER_NAME, HookFile, Host, OwnFile
+from kalito_mcp.hosts.files import read_document
 from kalito_mcp.hosts.ownership import is_our_entry, is_our_hook, program_of
 from kalito_mcp.hosts.places import Places
+from kalito_mcp.hosts.plugins import enabling_file
 
 _FIELD: Final = re.compile(r"\$\{(\w+)\}")
 _IN_PLUGIN: Final = re.compile(r"^const HOOK = (\"[^\n]*\")", re.MULTILINE)
@@ -55,16 +57,16 @@ class PromptHook:
 
 
 def server_of(host: Host, places: Places) -> ServerStart | None:
-    """How the host starts our server; None if it has no entry of ours.
+    """How the host starts our server, by our entry or else by our plugin; None if it has neither.
 
     Raises:
         ConfigurationError: the file cannot be read, or our entry in it names no program.
     """
     part = host.entry
     path = Path(part.where(places))
-    entry = value_at(_document(path, part.writer), (*part.servers, SERVER_NAME))
+    entry = value_at(read_document(path, part.writer), (*part.servers, SERVER_NAME))
     if not is_our_entry(entry):
-        return None
+        return _server_of_plugin(host, places)
     given = entry.get("command", entry.get("cmd"))
     if isinstance(given, dict):  # Zed has had both forms
         words = [given.get("path"), *_list(given.get("args"))]
@@ -82,7 +84,7 @@ def server_of(host: Host, places: Places) -> ServerStart | None:
 
 
 def prompt_hook_of(host: Host, places: Places) -> PromptHook | None:
-    """Our hook of a prompt in the host's files; None if there is none.
+    """Our hook of a prompt in the host's files, or else in our plugin; None if there is none.
 
     Raises:
         ConfigurationError: the file cannot be read.
@@ -92,9 +94,11 @@ def prompt_hook_of(host: Host, places: Places) -> PromptHook | None:
     if host.hooks is None:
         return None
     path = Path(host.hooks.where(places))
-    document = _document(path, host.hooks.writer)
+    document = read_document(path, host.hooks.writer)
     is_off = isinstance(document, dict) and document.get("disableAllHooks") is True
     found = next(_our_prompt_hooks(host, host.hooks, document), None)
+    if found is None and (enabled_by := enabling_file(host, places)) is not None:
+        path, found = enabled_by, _prompt_hook_of_plugin(host)
     return None if found is None else _read_hook(path, *found, is_off=is_off, is_windows=places.is_windows)
 
 
@@ -118,6 +122,22 @@ def _read_hook(path: Path, event: str, hook: Mapping[str, Any], *, is_off: bool,
     return PromptHook(path, event, words=words, program=program_of(hook), is_off=is_off)
 
 
+def _server_of_plugin(host: Host, places: Places) -> ServerStart | None:
+    """How the host starts the server of our plugin, if that is enabled."""
+    path = enabling_file(host, places)
+    if path is None:
+        return None
+    entry = host.entry.entry(ON_PATH)
+    variables = (host.hooks.variables or {}) if isinstance(host.hooks, HookFile) else {}
+    return ServerStart(path, entry["command"], tuple(entry["args"]), variables)
+
+
+def _prompt_hook_of_plugin(host: Host) -> tuple[str, Mapping[str, Any]] | None:
+    event = _prompt_event(host)
+    groups = {} if host.plugin is None else host.plugin.hooks()
+    return (event, groups[event]["hooks"][0]) if event in groups else None
+
+
 def _hook_in_plugin(host: Host, own: OwnFile, places: Places) -> PromptHook | None:
     """What our plugin starts for a prompt. The plugin itself runs in the host alone."""
     path = Path(own.where(places))
@@ -126,11 +146,15 @@ def _hook_in_plugin(host: Host, own: OwnFile, places: Places) -> PromptHook | No
     if own.mark not in text.partition("\n")[0] or found is None:
         return None
     program = str(json.loads(found[1]))
-    event = next(event for event, kind in EVENTS[host.key].items() if kind is EventKind.PROMPT)
+    event = _prompt_event(host)
     return PromptHook(path, event, words=(program, host.key, event), program=program)
 
 
-def _our_prompt_hooks(host: Host, part: HookFile, document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _prompt_event(host: Host) -> str:
+    return next(event for event, kind in EVENTS[host.key].items() if kind is EventKind.PROMPT)
+
+
+def _our_prompt_hooks(host: Host, part: HookFile, document: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     events = value_at(document, part.events)
     for event, groups in (events if isinstance(events, dict) else {}).items():
         if EVENTS.get(host.key, {}).get(event) is not EventKind.PROMPT:
@@ -138,14 +162,6 @@ def _our_prompt_hooks(host: Host, part: HookFile, document: Any) -> Iterator[tup
         for group in _list(groups):
             inner = group.get("hooks") if isinstance(group, dict) else None
             yield from ((event, hook) for hook in (inner if isinstance(inner, list) else [group]) if is_our_hook(hook))
-
-
-def _document(path: Path, writer: Writer) -> Any:
-    text = files.read(path).text
-    try:
-        return writer.parse(text)
-    except ValueError as error:
-        raise ConfigurationError(f"{path}: {error}") from error
 
 
 def _list(value: Any) -> list[Any]:

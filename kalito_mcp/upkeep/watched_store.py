@@ -1,5 +1,5 @@
-"""A store that reports each commit made through it, so that a method that writes need not wake the workers itself, and
-that lets calls go before background work.
+"""A store that reports each commit made through it, so that a method that writes need not wake the workers itself, that
+lets calls go before background work, and that takes no new words while the memory is paused.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -18,6 +18,7 @@ MOST_WAIT_S: Final = 0.05
 """So long a transaction of background work gives way to calls. Then it goes on, however busy the calls are."""
 
 _IS_BACKGROUND: Final = ContextVar("is_background", default=False)
+_HAS_NO_NEW_WORDS: Final = ContextVar("has_no_new_words", default=False)
 
 
 @contextmanager
@@ -30,11 +31,26 @@ def background_work() -> Iterator[None]:
         _IS_BACKGROUND.reset(before)
 
 
-class WatchedStore:
-    """A `ports.store.Store` on top of another one."""
+@contextmanager
+def no_new_words() -> Iterator[None]:
+    """What this task writes in the block hides, erases, brings back or moves what is stored: it is also done while the
+    memory is paused."""
+    before = _HAS_NO_NEW_WORDS.set(True)
+    try:
+        yield
+    finally:
+        _HAS_NO_NEW_WORDS.reset(before)
 
-    def __init__(self, store: Store) -> None:
+
+class WatchedStore:
+    """A `ports.store.Store` on top of another one.
+
+    `check` raises while nothing may be remembered. Then only background work and `no_new_words` write.
+    """
+
+    def __init__(self, store: Store, check: Callable[[], None] = lambda: None) -> None:
         self._store = store
+        self._check = check
         self._watchers: list[Callable[[], None]] = []
         self._calls = 0
         self._no_calls = anyio.Event()
@@ -56,7 +72,9 @@ class WatchedStore:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransaction]:
-        """As the store's. Nothing is reported if the block raised, because nothing was committed."""
+        """As the store's. Nothing is reported if the block raised, because nothing was committed. Raises what `check`
+        raises."""
+        self._check_words()
         async with self._turn(), self._store.write() as transaction:
             yield transaction
         self._report()
@@ -67,7 +85,9 @@ class WatchedStore:
         *,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
-        """As the store's. Nothing is reported if `work` raised, because nothing was committed."""
+        """As the store's. Nothing is reported if `work` raised, because nothing was committed. Raises what `check`
+        raises."""
+        self._check_words()
         async with self._turn():
             result = await self._store.write_trip(work, before=before)
         self._report()
@@ -119,6 +139,10 @@ class WatchedStore:
             if not self._calls:
                 self._no_calls.set()
                 self._no_calls = anyio.Event()
+
+    def _check_words(self) -> None:
+        if not _IS_BACKGROUND.get() and not _HAS_NO_NEW_WORDS.get():
+            self._check()
 
     def _report(self) -> None:
         for on_commit in self._watchers:

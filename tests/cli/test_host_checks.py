@@ -15,7 +15,7 @@ from kalito_mcp.cli.host_checks import SESSION
 from kalito_mcp.switch import FOR_EVER, Switch, hooks_folder, trace_file, write_switch
 from tests.cli.conftest import Invoke, Outcome
 from tests.cli.test_doctor import findings
-from tests.cli.test_hosts import UNSET
+from tests.cli.test_hosts import PLUGIN, UNSET
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """#!/bin/sh
@@ -49,8 +49,8 @@ class Installed:
         program.write_text(text)
         program.chmod(0o755)
 
-    def run(self, *arguments: str) -> Outcome:
-        return self._invoke(*arguments, HOME=str(self.path), PATH="/usr/bin:/bin", **UNSET)
+    def run(self, *arguments: str, PATH: str = "/usr/bin:/bin") -> Outcome:  # noqa: N803 - the variable
+        return self._invoke(*arguments, HOME=str(self.path), PATH=PATH, **UNSET)
 
     def broken(self, *arguments: str) -> tuple[str, str]:
         """The one broken link that doctor names, and what it says of it."""
@@ -93,6 +93,19 @@ def test_a_prompt_goes_the_whole_way_and_nothing_of_it_is_left(installed: Instal
     assert not list((hooks_folder(installed.database) / "spool").glob("*"))
     assert not trace_file(installed.database, "claude-code").exists()
     assert not trace_file(installed.database, "codex").exists()
+
+
+def test_the_plugin_is_checked_as_its_files_say(installed: Installed) -> None:
+    installed.change(installed.settings, lambda document: document.update(json.loads(PLUGIN)))
+    link, detail = installed.broken("claude-code")
+    assert (link, "its plugin is enabled, too" in detail) == ("Claude Code, configuration", True)
+    installed.run("uninstall", "--yes")
+    link, detail = installed.broken()
+    assert (link, "is not on the PATH, where the plugin looks" in detail) == ("Claude Code, program", True)
+    outcome = installed.run("doctor", PATH=f"{installed.programs}:/usr/bin:/bin")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert {findings(outcome.out)[f"Claude Code, {link}"] for link in WHOLE} == {"ok"}
+    assert f"Claude Code, configuration: {installed.settings}\n" in outcome.out
 
 
 def test_when_a_host_was_heard_last_stays(installed: Installed) -> None:

@@ -10,12 +10,13 @@ import pytest
 from kalito_mcp.hosts.known import hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import hook_path
-from kalito_mcp.switch import trace_file
+from kalito_mcp.switch import switch_file, trace_file
 from tests.cli.conftest import Invoke, Outcome, Terminal
 
 UNSET = dict.fromkeys(
     ["CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "CLINE_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"], ""
 )
+PLUGIN = '{"enabledPlugins": {"kalito@kalito-mcp": true}}'
 SETTINGS = '{\n  "model": "opus"\n}\n'
 
 
@@ -40,8 +41,8 @@ class Home:
         program.write_text("#!/bin/sh\necho 1\n")
         program.chmod(0o755)
 
-    def run(self, *arguments: str) -> Outcome:
-        return self._invoke(*arguments, HOME=str(self.path), PATH="/usr/bin:/bin", **UNSET)
+    def run(self, *arguments: str, PATH: str = "/usr/bin:/bin") -> Outcome:  # noqa: N803 - the variable
+        return self._invoke(*arguments, HOME=str(self.path), PATH=PATH, **UNSET)
 
     def files(self) -> dict[str, bytes]:
         return {str(path): path.read_bytes() for path in self.path.rglob("*") if path.is_file()}
@@ -107,6 +108,45 @@ def test_a_person_at_the_terminal_is_asked(
     outcome = home.run("install")
     assert "Write these changes?" in outcome.out
     assert home.servers.exists() is is_written
+
+
+def test_with_its_plugin_enabled_a_host_is_not_written_into_and_the_status_says_so(home: Home) -> None:
+    home.settings.write_text(PLUGIN)
+    before = home.files()
+    outcome = home.run("install", "--yes")
+    assert outcome.code == 0
+    assert "Claude Code has kalito by its plugin; with both, replies would be recorded twice" in outcome.out
+    assert home.files() == before
+    outcome = home.run("status")
+    assert (outcome.code, "starts: no, it is not on the PATH, where the plugin looks" in outcome.out) == (1, True)
+    outcome = home.run("status", PATH=f"{home.programs}:/usr/bin:/bin")
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
+        "Claude Code",
+        "  found: yes",
+        "  by its plugin: ~/.claude/settings.json enables it",
+        f"  server: {home.programs / 'kalito-mcp'}",
+        "  starts: yes",
+        "  last event: none yet",
+    ]
+
+
+def test_a_host_with_the_plugin_and_an_entry_is_told_and_can_be_uninstalled(home: Home) -> None:
+    home.run("install", "--yes")
+    settings = json.loads(home.settings.read_text())
+    home.settings.write_text(json.dumps(settings | json.loads(PLUGIN)))
+    outcome = home.run("status")
+    assert outcome.code == 1
+    assert "twice: its plugin is enabled, too" in outcome.out and "kalito-mcp uninstall claude-code" in outcome.out
+    home.run("uninstall", "--yes")
+    assert json.loads(home.settings.read_text()) == json.loads(SETTINGS) | json.loads(PLUGIN)
+    assert not home.servers.exists()
+
+
+@pytest.mark.parametrize("switched", ['{"kalito@kalito-mcp": false}', '{"kalitos@other": true}', "[]"])
+def test_a_plugin_that_is_off_or_another_one_keeps_nothing_from_being_written(home: Home, switched: str) -> None:
+    home.settings.write_text(f'{{"enabledPlugins": {switched}}}')
+    assert "wrote ~/.claude.json" in home.run("install", "--yes").out
 
 
 def test_a_broken_file_is_named_and_other_hosts_are_installed(home: Home) -> None:
@@ -249,11 +289,67 @@ def test_from_a_cache_the_small_programs_are_named_and_written(home: Home, monke
     assert str(program) in home.servers.read_text()
 
 
+def test_the_small_programs_go_with_the_last_host(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = home.files()
+    home.programs.rename(home.programs.with_name("archive-v0"))
+    monkeypatch.setattr(sys, "executable", str(home.programs.with_name("archive-v0") / "python"))
+    home.run("install", "--yes", "claude-code", "cursor")
+    programs = home.path / ".local" / "share" / "kalito" / "bin"
+    assert {path.name for path in programs.iterdir()} == {"kalito-mcp", "kalito-hook"}
+    assert "kalito/bin" not in home.run("uninstall", "--yes", "cursor").out.replace(str(programs), "")
+    assert len(list(programs.iterdir())) == 2
+    assert "~/.local/share/kalito/bin/kalito-hook (deleted)" in home.run("uninstall", "--dry-run").out
+    outcome = home.run("uninstall", "--yes")
+    assert "deleted ~/.local/share/kalito/bin/kalito-mcp" in outcome.out
+    assert (outcome.code, home.files()) == (0, before)
+
+
+def test_another_program_in_their_place_stays(home: Home) -> None:
+    home.run("install", "--yes")
+    other = home.path / ".local" / "share" / "kalito" / "bin" / "kalito-mcp"
+    other.parent.mkdir(parents=True)
+    other.write_text("#!/usr/bin/python3\n")
+    home.run("uninstall", "--yes")
+    assert other.exists()
+
+
+def test_the_small_programs_stay_while_a_host_cannot_be_changed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.programs.rename(home.programs.with_name("archive-v0"))
+    monkeypatch.setattr(sys, "executable", str(home.programs.with_name("archive-v0") / "python"))
+    home.run("install", "--yes", "claude-code", "cursor")
+    (home.path / ".cursor" / "mcp.json").write_text("{")
+    assert home.run("uninstall", "--yes").code == 1
+    assert (home.path / ".local" / "share" / "kalito" / "bin" / "kalito-mcp").exists()
+
+
 def test_an_entry_without_a_whole_path_is_shown_as_not_checked(home: Home) -> None:
     home.servers.write_text('{"mcpServers": {"kalito": {"command": "kalito-mcp", "args": ["serve"]}}}')
     outcome = home.run("status")
     assert "starts: not checked: kalito-mcp is not a whole path" in outcome.out
     assert "hooks: none: kalito-mcp install claude-code" in outcome.out
+
+
+def test_the_status_begins_with_a_pause_and_excluded_folders(home: Home) -> None:
+    assert home.run("status").out.startswith("Claude Code\n")
+    home.run("pause")
+    home.run("exclude", str(home.claude))
+    outcome = home.run("status")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[:3] == [
+        "paused: nothing is remembered; `kalito-mcp resume` ends it",
+        f"nothing is remembered in {home.claude}: it is excluded",
+        "Claude Code",
+    ]
+    home.run("pause", "--for", "2h")
+    assert home.run("status").out.startswith("paused until 2")
+
+
+def test_the_status_fails_if_a_pause_cannot_be_read(home: Home) -> None:
+    home.run("pause")
+    switch_file(home.path / ".local" / "share" / "kalito" / "memory.db").write_text("{")
+    outcome = home.run("status")
+    assert outcome.code == 1
+    assert "cannot be read, so nothing is remembered: run `kalito-mcp resume`" in outcome.out.splitlines()[0]
 
 
 def test_status_says_when_a_hook_was_heard_last(home: Home) -> None:

@@ -12,6 +12,10 @@ from kalito_mcp.cli.importing import ProgressLine
 from kalito_mcp.domain.finalizing import FinalizeOptions
 from kalito_mcp.domain.imports import StoredTurn
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.errors import Conflict
+from kalito_mcp.exchange.importer import Importer, found_in
+from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Terminal
 from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, lines
@@ -179,6 +183,36 @@ def test_nothing_is_imported_into_an_ignored_project(invoke: Invoke, home: Path,
     assert "4  message in a project where nothing is remembered" in done.out
     # The files were not read to their end: once the project is remembered again, they are.
     assert "imported 4 messages" in invoke("import", "--database", str(database), HOME=str(home)).out
+
+
+def test_while_paused_it_reads_nothing_and_says_what_to_do(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    at = ("--database", str(tmp_path / "memory.db"))
+    invoke("pause", "--for", "2h", *at)
+    refused = invoke("import", *at, HOME=str(home))
+    assert (refused.code, refused.out) == (1, "Claude Code: 2 files, 0.0 MB\n")
+    assert "the memory is paused until 2" in refused.err
+    assert "`kalito-mcp resume` ends that" in refused.err
+    assert "found 4 messages" in invoke("import", "--dry-run", *at, HOME=str(home)).out
+    invoke("resume", *at)
+    assert "imported 4 messages" in invoke("import", *at, HOME=str(home)).out
+
+
+def test_an_import_stops_at_the_next_file_when_the_memory_is_paused(home: Path, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    found = found_in(SOURCES["claude-code"], sorted(home.rglob("*.jsonl")))
+
+    def pause(_done: int, messages: int) -> None:
+        if messages:
+            write_switch(database, Switch(FOR_EVER))
+
+    async def run() -> int:
+        async with open_memory(database) as memory:
+            importer = Importer(memory, progress=pause)
+            with pytest.raises(Conflict, match="paused"):
+                await importer.run(found)
+            return importer.report.files
+
+    assert anyio.run(run) == 1
 
 
 def test_a_message_that_cannot_be_stored_does_not_stop_the_rest(invoke: Invoke, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.hosts.facts import Host, Launcher
 from kalito_mcp.hosts.files import backup_of
-from kalito_mcp.hosts.known import HOSTS
+from kalito_mcp.hosts.known import HOSTS, hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import plan_install, plan_uninstall, state_of
 
@@ -218,3 +218,21 @@ def test_an_entry_that_was_written_by_hand_is_backed_up_and_goes_too(home: Path)
     uninstall(HOSTS[0], home)
     assert path.read_text() == '{"numStartups": 3, "mcpServers": {}}'
     assert '"kalito": {"command": "kalito-mcp"}' in backup_of(path).read_text()
+
+
+def test_a_hook_that_was_installed_earlier_and_is_of_no_use_goes(home: Path) -> None:
+    [cursor] = hosts_named(["cursor"])
+    shutil.copytree(GOLDEN / "cursor" / "before", home)
+    before = contents(home)
+    install(cursor, home)
+    after, hooks = contents(home), home / ".cursor" / "hooks.json"
+    of_someone_else = '[{ "command": "./done.sh" }]'
+    ours = f'[{{ "command": "./done.sh" }}, {{"command": "{LAUNCHER.hook} cursor stop", "timeout": 5}}]'
+    earlier = hooks.read_text().replace(of_someone_else, ours)
+    hooks.write_text(earlier)
+    assert "stop" in state_of(cursor, places(home)).events
+    install(cursor, home)
+    assert contents(home) == after
+    hooks.write_text(earlier)
+    uninstall(cursor, home)
+    assert contents(home) == before

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kalito_mcp.capture.events import EventKind, read_event
-from kalito_mcp.hosts.facts import Host, Launcher, OwnFile
+from kalito_mcp.capture.events import EVENTS, EventKind, read_event
+from kalito_mcp.hosts.facts import HookFile, Host, Launcher, OwnFile
 from kalito_mcp.hosts.known import HOSTS
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import plan_install
@@ -50,6 +50,13 @@ def test_the_hook_of_a_prompt_is_read_back(host: Host, tmp_path: Path) -> None:
     else:
         named = "copilot" if host.key == "vscode" else host.key
         assert hook.line == f"'{LAUNCHER.hook}' {named} {hook.event}"
+
+
+@with_hooks
+def test_every_hook_that_is_installed_is_of_an_event_that_is_listened_to(host: Host) -> None:
+    if isinstance(host.hooks, HookFile):
+        named = "copilot" if host.key == "vscode" else host.key
+        assert set(host.hooks.hooks(LAUNCHER)) <= set(EVENTS[named])
 
 
 @with_hooks

@@ -7,11 +7,11 @@ import anyio.lowlevel
 import pytest
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep import watched_store
-from kalito_mcp.upkeep.watched_store import WatchedStore, background_work
+from kalito_mcp.upkeep.watched_store import WatchedStore, background_work, no_new_words
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -97,3 +97,26 @@ async def test_everything_else_is_passed_through(store: SqliteStore) -> None:
     assert reported == []
     assert (await watched.sweep()).remaining == {}
     assert reported == [1], "the file of fast vector search must be built again"
+
+
+async def test_a_write_that_the_check_refuses_is_not_begun(store: SqliteStore) -> None:
+    def refuse() -> None:
+        raise Conflict("paused")
+
+    async def open_trip(transaction: WriteTransaction) -> None:
+        await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+
+    watched = WatchedStore(store, refuse)
+    with pytest.raises(Conflict, match="paused"):
+        await watched.write_trip(open_trip)
+    with pytest.raises(Conflict, match="paused"):
+        async with watched.write():
+            pytest.fail("the transaction was begun")
+    async with watched.read() as view:
+        assert await view.sessions.get(Scope(session="trip")) is None
+    with background_work():
+        await watched.write_trip(open_trip)
+    with no_new_words():
+        await watched.write_trip(open_trip)
+    with pytest.raises(Conflict, match="paused"):
+        await watched.write_trip(open_trip)

@@ -1,0 +1,200 @@
+"""While the memory is paused, and in an excluded folder, no words come in, whatever tool or verb brings them."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from mcp import Client
+
+from kalito_mcp.domain.archive import ArchiveRow
+from kalito_mcp.domain.erasing import ForgetRequest
+from kalito_mcp.domain.imports import FileRead
+from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, NewMessage, Role
+from kalito_mcp.errors import Conflict
+from kalito_mcp.memory import Memory
+from kalito_mcp.server.build import build_server
+from kalito_mcp.switch import FOR_EVER, Switch, write_switch
+from kalito_mcp.wiring import open_memory
+from tests.empty_database import lay_empty_database
+from tests.flows.harness import Harness
+
+pytestmark = pytest.mark.anyio
+WORD: Final = "zanzibar"
+TEXT: Final = f"We fly to {WORD}."
+FILE: Final = "/memories/trip.md"
+
+TAKES_WORDS: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = {
+    "record_messages": [
+        {"session_id": "s", "messages": [{"role": "user", "text": TEXT}]},
+        {"session_id": WORD, "messages": [{"role": "user", "text": "Hello."}]},
+    ],
+    "create_pin": [{"session_id": "s", "content": TEXT}],
+    "summarize_session": [
+        {"session_id": "s"},
+        {"session_id": "s", "summary": TEXT},
+        {"session_id": "s", "start_message_id": "msg_1", "end_message_id": "msg_2", "summary": TEXT},
+    ],
+    "record_feedback": [{"target_id": "msg_2", "label": "up", "note": TEXT}],
+    "finalize_session": [{"session_id": "s", "checkpoint_name": WORD}, {"session_id": "s", "dry_run": True}],
+    "remember": [{"type": "note", "text": TEXT}],
+    "update_memory": [{"record_id": "msg_1", "changes": {"text": TEXT}, "expected_revision": 1}],
+    "memory": [
+        {"command": "create", "path": "/memories/other.md", "file_text": TEXT},
+        {"command": "str_replace", "path": FILE, "old_str": "Oslo", "new_str": WORD},
+        {"command": "insert", "path": FILE, "insert_line": 0, "insert_text": TEXT},
+    ],
+}
+"""Calls that are refused."""
+GOES_ON: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = {
+    "build_context": [{"session_id": "s", "query": TEXT}],
+    "search_memory": [{"query": f"Oslo {WORD}"}],
+    "memory_history": [{"record_id": "msg_1"}],
+    "list_tasks": [{}],
+    "forget": [{"record_ids": ["msg_1"]}, {"record_ids": ["msg_2"], "purge": True, "confirmed": True}],
+    "restore": [{"record_id": "msg_1"}],
+    "memory": [
+        {"command": "view", "path": FILE},
+        {"command": "rename", "old_path": FILE, "new_path": "/memories/trips.md"},
+        {"command": "delete", "path": "/memories/trips.md"},
+    ],
+    "hook_event": [{"host": "claude-code", "event": "UserPromptSubmit", "session_id": "s", "prompt": TEXT}],
+}
+"""Calls that are done: they look, hide, erase, bring back and move. A hook gets no error, and nothing is kept."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A repository."""
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    return tmp_path / "shop"
+
+
+@asynccontextmanager
+async def remembering(tmp_path: Path, folder: Path) -> AsyncIterator[tuple[Harness, Memory]]:
+    """A server with all its tools over a memory of this folder, which remembers a conversation and a file."""
+
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[Memory]:
+        async with open_memory(lay_empty_database(tmp_path / "memory.db")) as memory:
+            yield await memory.in_project(str(folder))
+
+    server = build_server(opens, has_memory_tool=True, has_hooks=True)
+    async with Client(server) as client:
+        h = Harness(client, server)
+        turns = [{"role": "user", "text": "We fly to Oslo."}, {"role": "assistant", "text": "Noted."}]
+        await h.text("record_messages", session_id="s", messages=turns)
+        await h.text("memory", command="create", path=FILE, file_text="To Oslo.")
+        await h.settled()
+        yield h, await server.opened.memory()
+
+
+def written_below(folder: Path, word: str) -> list[str]:
+    """The files that have the word in their bytes or in their name."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [str(path) for path in files if word in path.name or word.encode() in path.read_bytes().lower()]
+
+
+@pytest.mark.parametrize("is_paused", [True, False], ids=["paused", "excluded"])
+async def test_each_tool_refuses_new_words_or_keeps_none(tmp_path: Path, folder: Path, *, is_paused: bool) -> None:
+    async with remembering(tmp_path, folder) as (h, _):
+        # Whoever adds a tool says here what it does while the memory is paused.
+        assert {tool.name for tool in (await h.client.list_tools()).tools} == TAKES_WORDS.keys() | GOES_ON.keys()
+        write_switch(tmp_path / "memory.db", Switch(FOR_EVER) if is_paused else Switch(excluded=(str(folder),)))
+        for tool, calls in TAKES_WORDS.items():
+            for call in calls:
+                refused = await h.refusal(tool, **call)
+                assert ("kalito-mcp resume" if is_paused else "kalito-mcp exclude --remove") in refused, (tool, call)
+        for tool, calls in GOES_ON.items():
+            for call in calls:
+                await h.text(tool, **call, **({"cwd": str(folder)} if tool == "hook_event" else {}))
+        await h.settled()
+        assert not written_below(tmp_path, WORD)
+    assert not written_below(tmp_path, WORD)
+
+
+Verb = Callable[[Memory], Awaitable[object]]
+REFUSED: Final[Mapping[str, Verb]] = {
+    "record_messages": lambda memory: memory.record_messages("s", [NewMessage(Role.USER, TEXT)]),
+    "create_pin": lambda memory: memory.create_pin(CreatePinRequest("s", TEXT)),
+    "summarize_session": lambda memory: memory.summarize_session("s"),
+    "create_summary": lambda memory: memory.create_summary(CreateSummaryRequest("s", "msg_1", "msg_2", summary=TEXT)),
+    "adopt_summary": lambda memory: memory.adopt_summary("s", TEXT),
+    "record_feedback": lambda memory: memory.record_feedback("msg_2", "up", TEXT),
+    "finalize_session": lambda memory: memory.finalize_session("s"),
+    "remember": lambda memory: memory.remember("note", {"text": TEXT}),
+    "update_memory": lambda memory: memory.update_memory("msg_1", {"text": TEXT}, expected_revision=1),
+    "write_file": lambda memory: memory.write_file(FILE, lambda _tree, _text: TEXT),
+    "restore_rows": lambda memory: memory.restore_rows(1, [ArchiveRow("records", {"text": TEXT})]),
+    "keep_file_read": lambda memory: memory.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
+}
+GOES_ON_TOO: Final[Mapping[str, Verb]] = {
+    "move_session": lambda memory: memory.move_session("s", None),
+    "rename_files": lambda memory: memory.rename_files(lambda _: {FILE: "/memories/trips.md"}),
+    "delete_files": lambda memory: memory.delete_files(lambda _: ["/memories/trips.md"]),
+    "forget": lambda memory: memory.forget("msg_1"),
+    "restore": lambda memory: memory.restore("msg_1"),
+    "revert": lambda memory: memory.revert("msg_1", 1),
+    "forget_previewed": lambda memory: _previewed(memory, is_purge=False),
+    "purge_previewed": lambda memory: _previewed(memory, is_purge=True),
+    "purge": lambda memory: memory.purge(["msg_2"]),
+    "settled": lambda memory: memory.settled(),
+}
+READS: Final = frozenset(
+    "agents build_context derived_from diff files_read graph_overview history in_project in_project_of inject "
+    "inject_known list_records list_sessions look_at_files past_answers preview_forgetting profile project_named "
+    "projects record record_as_of records search_memory session session_stats tasks transcript version".split()
+)
+MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})
+
+
+async def _previewed(memory: Memory, *, is_purge: bool) -> None:
+    request = ForgetRequest("Oslo", None, is_purge=is_purge)
+    token = (await memory.preview_forgetting(request)).token
+    assert token is not None
+    await (memory.purge_previewed if is_purge else memory.forget_previewed)(request, token)
+
+
+async def test_each_verb_refuses_new_words_while_paused(tmp_path: Path, folder: Path) -> None:
+    verbs = {name for name, _ in inspect.getmembers(Memory, inspect.iscoroutinefunction) if not name.startswith("_")}
+    # Whoever adds a verb says here what it does while the memory is paused.
+    assert verbs == REFUSED.keys() | GOES_ON_TOO.keys() | READS | MOVES_PROJECTS
+    async with remembering(tmp_path, folder) as (_, memory):
+        write_switch(tmp_path / "memory.db", Switch(FOR_EVER))
+        for name, verb in REFUSED.items():
+            with pytest.raises(Conflict, match="kalito-mcp resume"):
+                await verb(memory)
+                pytest.fail(f"{name} is not refused")
+        for verb in GOES_ON_TOO.values():
+            await verb(memory)
+        assert not written_below(tmp_path, WORD)
+
+
+async def test_records_and_projects_are_moved_and_renamed_while_paused(tmp_path: Path, folder: Path) -> None:
+    async with remembering(tmp_path, folder) as (_, memory):
+        [note] = await memory.remember("note", {"text": "The shop has bees."})
+        write_switch(tmp_path / "memory.db", Switch(FOR_EVER))
+        assert await memory.rename_project(str(folder), "bees") == "bees"
+        [moved] = await memory.move_record(note.id, None)
+        assert moved.project is None
+
+
+async def test_the_managers_of_the_specification_take_no_words_while_paused(tmp_path: Path, folder: Path) -> None:
+    async with remembering(tmp_path, folder) as (_, memory):
+        write_switch(tmp_path / "memory.db", Switch(FOR_EVER))
+        with pytest.raises(Conflict, match="paused"):
+            await memory.manager.create_semantic_pin(CreatePinRequest("s", TEXT))
+        with pytest.raises(Conflict, match="paused"):
+            await memory.orchestrator().upsert_query("s", TEXT)
+        assert not written_below(tmp_path, WORD)
+
+
+async def test_what_was_owed_before_a_pause_is_done_meanwhile(tmp_path: Path) -> None:
+    database = lay_empty_database(tmp_path / "memory.db")
+    async with open_memory(database) as memory:
+        await memory.record_messages("s", [NewMessage(Role.USER, "Remember: my cat is called Mina.")])
+        write_switch(database, Switch(FOR_EVER))
+        await memory.settled()
+        assert (await memory.session_stats("s")).total_pins == 1
