@@ -12,7 +12,7 @@ from mcp import Client
 from kalito_mcp.domain.archive import ArchiveRow
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.imports import FileRead
-from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, NewMessage, Role
+from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, NewMessage, Origin, Role
 from kalito_mcp.errors import Conflict
 from kalito_mcp.memory import Memory
 from kalito_mcp.server.build import build_server
@@ -127,6 +127,7 @@ REFUSED: Final[Mapping[str, Verb]] = {
     "remember": lambda memory: memory.remember("note", {"text": TEXT}),
     "update_memory": lambda memory: memory.update_memory("msg_1", {"text": TEXT}, expected_revision=1),
     "write_file": lambda memory: memory.write_file(FILE, lambda _tree, _text: TEXT),
+    "import_document": lambda memory: memory.import_document({"text": TEXT}, origin=Origin.IMPORT, created_at=1),
     "restore_rows": lambda memory: memory.restore_rows(1, [ArchiveRow("records", {"text": TEXT})]),
     "keep_file_read": lambda memory: memory.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
 }
