@@ -1,9 +1,10 @@
 """Transcripts of Claude Code: branches, blocks, side chains, and what hosts put between the words."""
 
 import json
+import time
 from pathlib import Path
 
-from kalito_mcp.exchange.claude_code import ClaudeCode
+from kalito_mcp.exchange.claude_code import ClaudeCode, typed
 from kalito_mcp.exchange.conversation import Conversation, Reading
 from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, read, said
 
@@ -96,7 +97,7 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
     told.user("<command-name>/compact</command-name><command-args></command-args>")
     told.user(
         "<command-message>review</command-message><command-name>/review</command-name>"
-        "<command-args>pier 4</command-args>"
+        "<command-args>\n pier 4 </command-args>"
     )
     told.user("<local-command-stdout>ok</local-command-stdout>")
     told.user("Caveat: only for you", isMeta=True)
@@ -117,6 +118,19 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
         "<system-reminder> is not closed",
         "and quickly",
     ]
+
+
+def test_a_command_is_read_in_little_time_and_its_arguments_may_have_brackets() -> None:
+    began_at = time.process_time()
+    for text in (
+        "<command-name>" + " " * 100_000 + "x",
+        "<command-name>" * 20_000,
+        "<command-name>a</command-name>" * 9,
+    ):
+        assert not typed(text, {})
+    assert time.process_time() - began_at < 1
+    text = "<command-name>/check</command-name>\n<command-args>is a < b?</command-args>"
+    assert typed(text, {}) == "/check is a < b?"
 
 
 def test_sub_agents_and_copies_of_other_sessions_are_left_out(tmp_path: Path) -> None:
