@@ -5,9 +5,7 @@ files that only grow, what is new. Stop it anywhere: the next run goes on, becau
 messages are on disk.
 """
 
-import sqlite3
-import zipfile
-import zlib
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,13 +20,14 @@ from kalito_mcp.domain.records import NewMessage
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
-from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized
+from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized, StorageError
 from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.stored import Stored
 from kalito_mcp.exchange.texts import hash_of
 from kalito_mcp.memory import Memory
 from kalito_mcp.safety.redaction import checked_handle
 
+_log: Final = logging.getLogger("kalito.import")
 MOST_TURNS: Final = 1_000
 _MOST_CHARACTERS: Final = 4_000_000
 """Of one batch, so that long messages take no more memory."""
@@ -155,7 +154,10 @@ class Importer:
                 )
                 is_complete = is_complete and is_whole
                 self._progress(self._done, self.report.messages)
-        except (OSError, sqlite3.Error, zipfile.BadZipFile, EOFError, ValueError, zlib.error):
+        except StorageError:
+            raise  # it is the memory that fails, and so it would for each file
+        except Exception:  # whatever a file brings, the others are read
+            _log.info("%s could not be read", file.path, exc_info=True)
             self.report.unreadable.append(str(file.path))
             is_complete = False
         self.report.skipped.update(reading.skipped)

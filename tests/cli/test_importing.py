@@ -1,8 +1,11 @@
 """`kalito-mcp import`: what it finds, says and stores, once."""
 
 import json
+import lzma
 import os
 import shutil
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -12,6 +15,9 @@ from kalito_mcp.cli.importing import ProgressLine
 from kalito_mcp.domain.finalizing import FinalizeOptions
 from kalito_mcp.domain.imports import StoredTurn
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.exchange.claude_code import ClaudeCode
+from kalito_mcp.exchange.conversation import Conversation, Reading
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Terminal
 from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, lines
@@ -201,6 +207,36 @@ def test_a_file_that_cannot_be_read_is_named(invoke: Invoke, tmp_path: Path) -> 
     done = invoke("import", "chatgpt", str(path), "--database", str(tmp_path / "memory.db"))
     assert done.code == 0
     assert f"could not be read: {path}" in done.out
+
+
+def test_a_damaged_file_does_not_stop_the_others(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("conversations.json", json.dumps([{"mapping": {}, "title": "ferry"}] * 50))
+    whole = path.read_bytes()
+    begin = whole.index(b"conversations.json") + len("conversations.json") + 12
+    path.write_bytes(whole[:begin] + bytes(byte ^ 0xFF for byte in whole[begin : begin + 40]) + whole[begin + 40 :])
+    (tmp_path / "conversations.json").write_text("[]")
+    done = invoke("import", "chatgpt", str(tmp_path), "--database", str(tmp_path / "memory.db"))
+    assert f"could not be read: {path}" in done.out
+    assert "imported 0 messages" in done.out
+
+
+@pytest.mark.parametrize("error", [RecursionError(), MemoryError(), lzma.LZMAError(), KeyError("a"), InvalidInput("a")])
+def test_a_file_whose_reader_fails_does_not_stop_the_others(
+    invoke: Invoke, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    read = ClaudeCode.read
+
+    def failing(self: ClaudeCode, reading: Reading) -> Iterator[Conversation]:
+        if reading.path.stem == SESSION:
+            raise error
+        return read(self, reading)
+
+    monkeypatch.setattr(ClaudeCode, "read", failing)
+    done = invoke("import", "claude-code", "--database", str(tmp_path / "memory.db"), HOME=str(home))
+    assert "imported 2 messages in 1 session" in done.out
+    assert f"{SESSION}.jsonl" in done.out
 
 
 def test_what_was_erased_or_forgotten_does_not_come_back(invoke: Invoke, home: Path, tmp_path: Path) -> None:
