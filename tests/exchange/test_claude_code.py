@@ -103,6 +103,13 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
     told.user("Caveat: only for you", isMeta=True)
     told.user("<system-reminder>alone</system-reminder>")
     told.user("<system-reminder> is not closed")
+    told.user(
+        [
+            {"type": "text", "text": "<ide_opened_file>The user opened ferry.py</ide_opened_file>"},
+            {"type": "text", "text": "<ide_selection>pier = 4</ide_selection>\nWhy four?"},
+        ]
+    )
+    told.user("<user-memory-input>The ferry is at pier 4</user-memory-input>")
     told.records.append(
         {
             "type": "attachment",
@@ -116,6 +123,8 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
         "And when?",
         "/review pier 4",
         "<system-reminder> is not closed",
+        "Why four?",
+        "The ferry is at pier 4",
         "and quickly",
     ]
 
