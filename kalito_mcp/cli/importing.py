@@ -46,7 +46,8 @@ def command(
     """Import the conversations of other programs: of all that are found on this machine, or of SOURCE.
 
     PATH is a file or folder of that source; an export needs one. You can stop it at any time: the next run goes on.
-    Running it again imports what is new. Conversations that were closed, or erased here, are left alone.
+    Running it again imports what is new. A conversation that was closed here goes on as NAME~2; one that was erased
+    here is left alone.
 
     An ARCHIVE, which `kalito-mcp export` wrote, is restored into an empty database.
     """
@@ -174,8 +175,10 @@ def _report_lines(report: "Report", *, is_dry_run: bool) -> list[str]:
         lines.append(f"already there: {plural(report.present, 'message')}")
     if report.unchanged_files:
         lines.append(f"unchanged since the last import: {plural(report.unchanged_files, 'file')}")
-    if report.closed_sessions:
-        lines.append(f"left alone: {plural(report.closed_sessions, 'session')} that you closed here")
+    if report.continued_sessions:
+        lines.append(
+            f"closed here, so what is new continues it as NAME~2: {plural(report.continued_sessions, 'session')}"
+        )
     if report.gone_sessions:
         lines.append(f"left alone: {plural(report.gone_sessions, 'session')} that you forgot or erased here")
     lines += [f"could not be read: {path}" for path in report.unreadable[:_MOST_NAMED]]

@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 from anyio.lowlevel import checkpoint
 
+from kalito_mcp.capture.conversations import Conversation as Captured
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import NewMessage
 from kalito_mcp.domain.scope import PERSONAL
@@ -48,7 +50,8 @@ class Report:
     notes: int = 0
     present: int = 0
     """Messages that were stored before."""
-    closed_sessions: int = 0
+    continued_sessions: int = 0
+    """Of these sessions, those whose messages belong to one that was closed here, and that they continue."""
     gone_sessions: int = 0
     unreadable: list[str] = field(default_factory=list[str])
     """Files that could not be read, or not to their end."""
@@ -185,7 +188,7 @@ class Importer:
         if stored is None:
             return True
         is_whole = True
-        count = 0
+        new_count = 0
         batch: list[NewMessage] = []
         size = 0
         at = conversation.started_at or file.modified_ms
@@ -201,12 +204,13 @@ class Importer:
             batch.append(message)
             size += len(message.text)
             if len(batch) == MOST_TURNS or size >= _MOST_CHARACTERS:
-                count += await self._record(conversation, batch, stored)
+                new_count += await self._record(conversation, batch, stored)
                 self._progress(self._done + min(reading.read_to, file.size) - reading.start, self.report.messages)
                 batch, size = [], 0
         if batch:
-            count += await self._record(conversation, batch, stored)
-        self.report.sessions += count > 0
+            new_count += await self._record(conversation, batch, stored)
+        self.report.sessions += new_count > 0
+        self.report.continued_sessions += new_count > 0 and stored.is_continued
         return is_whole and not stored.is_refused
 
     async def _stored(self, conversation: Conversation, source: Source) -> Stored | None:
@@ -216,13 +220,25 @@ class Importer:
         session = await self.memory.session(conversation.session_id)
         if session is None:
             return Stored(await self._memory_of(conversation.folder or await self._folder_named(conversation.project)))
-        if session.state is not SessionState.OPEN:
-            self.report.closed_sessions += 1
-            return None
-        if session.message_count and session.hidden_count >= session.message_count:
+        parts = [session]
+        for number in count(2):
+            if parts[-1].state is SessionState.OPEN:
+                break
+            # As what hooks report goes on.
+            conversation.session_id = Captured(session.id, number).session_id
+            if (following := await self.memory.session(conversation.session_id)) is None:
+                break
+            parts.append(following)
+        messages = sum(part.message_count for part in parts)
+        if messages and sum(part.hidden_count for part in parts) >= messages:
             self.report.gone_sessions += 1
             return None
-        return await Stored.of(await self.memory.in_project_of(session.id), session, f"{source.name}:")
+        stored = await Stored.of(await self.memory.in_project_of(session.id), parts, f"{source.name}:")
+        if stored.is_continued and stored.erased_count:
+            # Of what a hook had recorded, nothing is left by which the source's message is recognised as erased.
+            self.report.gone_sessions += 1
+            return None
+        return stored
 
     async def _memory_of(self, folder: str | None) -> Memory:
         """The memory of the project that a folder belongs to; of none if the folder is not one of this machine."""
@@ -283,7 +299,8 @@ class Importer:
         try:
             recorded = await stored.memory.record_messages(conversation.session_id, batch, client="import")
         except SessionFinalized:
-            self.report.closed_sessions += 1  # it was closed meanwhile
+            self.report.skipped["message of a session that was closed meanwhile"] += len(batch)
+            stored.is_refused = True  # the next run continues it
             return 0
         except (InvalidInput, ClientKeyReused):
             if len(batch) == 1:

@@ -114,7 +114,9 @@ def test_messages_before_since_are_left_out_and_may_come_later(invoke: Invoke, h
     assert "imported 4 messages in 2 sessions" in later.out
 
 
-def test_a_closed_session_and_an_erased_one_are_left_alone(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+def test_a_closed_session_goes_on_as_another_and_an_erased_one_is_left_alone(
+    invoke: Invoke, home: Path, tmp_path: Path
+) -> None:
     database = tmp_path / "memory.db"
     invoke("import", "--database", str(database), HOME=str(home))
 
@@ -133,9 +135,12 @@ def test_a_closed_session_and_an_erased_one_are_left_alone(invoke: Invoke, home:
         with path.open("a", encoding="utf-8") as file:
             file.write(told.write(tmp_path).read_text(encoding="utf-8").splitlines(keepends=True)[-1])
     again = invoke("import", "--database", str(database), HOME=str(home))
-    assert "imported 0 messages" in again.out
-    assert "left alone: 1 session that you closed here" in again.out
+    assert "imported 1 message in 1 session" in again.out
+    assert "closed here, so what is new continues it as NAME~2: 1 session" in again.out
     assert "left alone: 1 session that you forgot or erased here" in again.out
+    assert len(stored(database)) == 2
+    assert [turn.text for turn in stored(database, f"{SESSION}~2")] == ["And the tram?"]
+    assert stored(database, f"{OTHER_SESSION}~2") == []
 
 
 def test_what_was_captured_before_is_not_stored_again(invoke: Invoke, home: Path, tmp_path: Path) -> None:
