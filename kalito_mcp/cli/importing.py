@@ -113,7 +113,7 @@ def _found(chosen: "Sequence[Source]", path: Path | None) -> _Files:
     from kalito_mcp.exchange.conversation import Home  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.exchange.importer import found_in  # noqa: PLC0415 - keeps --help quick
 
-    home = Home(Path.home(), dict(os.environ))
+    home = Home.current()
     files: _Files = {}
     for source in chosen:
         if path is None:
