@@ -44,6 +44,8 @@ class Report:
 
     files: int = 0
     unchanged_files: int = 0
+    found: int = 0
+    """What was read in the files, whatever became of it: messages, notes, and beginnings that were read before."""
     sessions: int = 0
     """With new messages."""
     messages: int = 0
@@ -150,6 +152,7 @@ class Importer:
             if file.source.is_appended and before is not None and before.read_to <= file.size:
                 is_same = _fingerprint(file.path, before.read_to) == before.fingerprint
                 reading.start = before.read_to if is_same else 0
+                self.report.found += reading.start > 0
             is_complete = True
             for one in file.source.read(reading):
                 is_whole = await (
@@ -193,6 +196,7 @@ class Importer:
         size = 0
         at = conversation.started_at or file.modified_ms
         for turn in conversation.turns:
+            self.report.found += 1
             at = turn.at if turn.at is not None else at
             if self._since is not None and at < self._since:
                 reading.skipped["older than --since"] += 1
@@ -320,6 +324,7 @@ class Importer:
 
     async def _take_note(self, note: Note, file: Found) -> bool:
         """Keep a text as a document, in place of an earlier one of the same name. False if it is refused here."""
+        self.report.found += 1
         if self.memory is None:
             self.report.notes += 1
             return True

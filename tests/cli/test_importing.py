@@ -17,7 +17,8 @@ from kalito_mcp.domain.imports import StoredTurn
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.exchange.claude_code import ClaudeCode
-from kalito_mcp.exchange.conversation import Conversation, Reading
+from kalito_mcp.exchange.conversation import Conversation, Home, Reading
+from kalito_mcp.exchange.sources import EXPORTS, SOURCES
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Terminal
 from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, lines
@@ -210,8 +211,32 @@ def test_a_file_that_cannot_be_read_is_named(invoke: Invoke, tmp_path: Path) -> 
     path = tmp_path / "export.zip"
     path.write_bytes(b"PK no zip")
     done = invoke("import", "chatgpt", str(path), "--database", str(tmp_path / "memory.db"))
-    assert done.code == 0
     assert f"could not be read: {path}" in done.out
+
+
+def test_a_named_file_of_which_nothing_can_be_read_is_an_error(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = ("--database", str(tmp_path / "memory.db"))
+    for name in ("garbage.bin", "garbage.zip", "empty.jsonl"):
+        path = tmp_path / name
+        path.write_bytes(b"" if name.startswith("empty") else b"PK\0\1")
+        source = "claude-code" if name.endswith(".jsonl") else "chatgpt"
+        done = invoke("import", source, str(path), *database)
+        assert done.code == 1
+        assert f"nothing found in {path} of " in done.out
+    path = next((home / ".claude").rglob(f"{SESSION}.jsonl"))
+    assert invoke("import", "claude-code", str(path), "--since", "2030-01-01", *database).code == 0
+    for _ in range(2):
+        assert invoke("import", "claude-code", str(path), *database).code == 0
+    os.utime(path, (1, 1))
+    assert invoke("import", "claude-code", str(path), *database).code == 0
+
+
+@pytest.mark.parametrize("source", EXPORTS)
+def test_a_source_of_exports_needs_its_file(invoke: Invoke, home: Path, source: str) -> None:
+    done = invoke("import", source, HOME=str(home))
+    assert done.code == 2
+    assert f"name its file: `kalito-mcp import {source} {EXPORTS[source]}`" in done.err
+    assert not list(SOURCES[source].find(Home(home, {})))
 
 
 def test_a_damaged_file_does_not_stop_the_others(invoke: Invoke, tmp_path: Path) -> None:
