@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kalito_mcp.capture.fields import FOLDER, SESSION, first
+from kalito_mcp.text.host_blocks import without_blocks, without_ide_context
 
 
 class EventKind(StrEnum):
@@ -205,8 +206,11 @@ def _in_own_words(host: str, name: str, payload: Mapping[str, Any]) -> tuple[str
 
 def _typed(host: str, prompt: str) -> str:
     """The words of a prompt as its user typed them."""
-    if host == "claude-code" and prompt.lstrip().startswith(HOST_TEXTS):
-        return ""
+    if host == "claude-code":
+        prompt = without_blocks(prompt)
+        return "" if prompt.lstrip().startswith(HOST_TEXTS) else prompt
+    if host == "codex":
+        return without_ide_context(prompt)
     if host == "gemini":
         return _OF_HOOKS.sub("", prompt)
     if host == "opencode" and (quoted := _ONE_ARGUMENT.fullmatch(prompt)):

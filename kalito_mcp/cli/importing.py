@@ -13,7 +13,7 @@ import click
 from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.cli.terminal import tell
 from kalito_mcp.domain.wording import did_you_mean
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.sources import EXPORTS, SOURCES
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
 
@@ -46,13 +46,17 @@ def command(
     """Import the conversations of other programs: of all that are found on this machine, or of SOURCE.
 
     PATH is a file or folder of that source; an export needs one. You can stop it at any time: the next run goes on.
-    Running it again imports what is new. Conversations that were closed, or erased here, are left alone.
+    Running it again imports what is new. A conversation that was closed here goes on as NAME~2; one that was erased
+    here is left alone.
 
     An ARCHIVE, which `kalito-mcp export` wrote, is restored into an empty database.
     """
     if source is not None and source not in SOURCES:
         _restore(database, config, source, has_more=path is not None or since is not None or is_dry_run)
         return
+    if source in EXPORTS and path is None:
+        example = f"kalito-mcp import {source} {EXPORTS[source]}"
+        raise click.UsageError(f"{SOURCES[source].title} is imported from an export; name its file: `{example}`")
     chosen = list(SOURCES.values()) if source is None else [SOURCES[source]]
     settings = settings_of(database, config)
     now_ms = time.time_ns() // 1_000_000
@@ -64,7 +68,7 @@ def command(
 def import_of(names: "Sequence[str]", *, is_dry_run: bool) -> None:
     """Import what these sources have on this machine, as `kalito-mcp import` does. Names of no source are left out.
 
-    Ends the command if it is interrupted.
+    Ends the command with an error if it is interrupted.
     """
     chosen = [SOURCES[name] for name in names if name in SOURCES]
     if chosen:
@@ -79,7 +83,10 @@ def _import(
     *,
     is_dry_run: bool,
 ) -> None:
-    """Import, and tell what was found, what was imported and what was not."""
+    """Import, and tell what was found, what was imported and what was not.
+
+    Ends the command with an error if it is interrupted, and if nothing of a file that was named could be read.
+    """
     files = _found(chosen, path)
     _tell_found(chosen, files, path)
     if not files:
@@ -89,6 +96,9 @@ def _import(
     if not is_over:
         tell(["stopped; run it again to go on"])
         sys.exit(_INTERRUPTED)
+    if path is not None and path.is_file() and not (report.found or report.unchanged_files or report.gone_sessions):
+        _tell_found(chosen, {}, path)
+        sys.exit(1)
 
 
 def _restore(database: Path | None, config: Path | None, named: str, *, has_more: bool) -> None:
@@ -112,7 +122,7 @@ def _found(chosen: "Sequence[Source]", path: Path | None) -> _Files:
     from kalito_mcp.exchange.conversation import Home  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.exchange.importer import found_in  # noqa: PLC0415 - keeps --help quick
 
-    home = Home(Path.home(), dict(os.environ))
+    home = Home.current()
     files: _Files = {}
     for source in chosen:
         if path is None:
@@ -174,8 +184,10 @@ def _report_lines(report: "Report", *, is_dry_run: bool) -> list[str]:
         lines.append(f"already there: {plural(report.present, 'message')}")
     if report.unchanged_files:
         lines.append(f"unchanged since the last import: {plural(report.unchanged_files, 'file')}")
-    if report.closed_sessions:
-        lines.append(f"left alone: {plural(report.closed_sessions, 'session')} that you closed here")
+    if report.continued_sessions:
+        lines.append(
+            f"closed here, so what is new continues it as NAME~2: {plural(report.continued_sessions, 'session')}"
+        )
     if report.gone_sessions:
         lines.append(f"left alone: {plural(report.gone_sessions, 'session')} that you forgot or erased here")
     lines += [f"could not be read: {path}" for path in report.unreadable[:_MOST_NAMED]]

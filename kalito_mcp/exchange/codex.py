@@ -14,6 +14,7 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment
 from kalito_mcp.exchange.json_files import first_line, json_lines
 from kalito_mcp.exchange.texts import count, hash_of, spoken, words_of
+from kalito_mcp.text.host_blocks import without_ide_context
 
 _ID: Final = re.compile(r"[0-9a-zA-Z-]+")
 _FOLDERS: Final = ("sessions", "archived_sessions")
@@ -115,7 +116,7 @@ def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
 
 
 def _typed(text: str) -> str:
-    words = words_of(text)
+    words = without_ide_context(words_of(text))
     return "" if words.startswith(_OF_THE_HOST) else words
 
 

@@ -1,6 +1,7 @@
 """What a reader makes of a file: conversations and their turns."""
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -100,6 +101,11 @@ class Home:
 
     folder: Path
     environment: "dict[str, str]"
+
+    @classmethod
+    def current(cls) -> "Home":
+        """That of the person who runs this process."""
+        return cls(Path.home(), dict(os.environ))
 
     def of(self, variable: str, default: str) -> Path:
         """The folder that a variable names, or else `default` in the home folder."""

@@ -5,30 +5,31 @@ files that only grow, what is new. Stop it anywhere: the next run goes on, becau
 messages are on disk.
 """
 
-import sqlite3
-import zipfile
-import zlib
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 from anyio.lowlevel import checkpoint
 
+from kalito_mcp.capture.conversations import Conversation as Captured
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import NewMessage
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
-from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized
+from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized, StorageError
 from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.stored import Stored
 from kalito_mcp.exchange.texts import hash_of
 from kalito_mcp.memory import Memory
 from kalito_mcp.safety.redaction import checked_handle
 
+_log: Final = logging.getLogger("kalito.import")
 MOST_TURNS: Final = 1_000
 _MOST_CHARACTERS: Final = 4_000_000
 """Of one batch, so that long messages take no more memory."""
@@ -43,13 +44,16 @@ class Report:
 
     files: int = 0
     unchanged_files: int = 0
+    found: int = 0
+    """What was read in the files, whatever became of it: messages, notes, and beginnings that were read before."""
     sessions: int = 0
     """With new messages."""
     messages: int = 0
     notes: int = 0
     present: int = 0
     """Messages that were stored before."""
-    closed_sessions: int = 0
+    continued_sessions: int = 0
+    """Of these sessions, those whose messages belong to one that was closed here, and that they continue."""
     gone_sessions: int = 0
     unreadable: list[str] = field(default_factory=list[str])
     """Files that could not be read, or not to their end."""
@@ -151,6 +155,7 @@ class Importer:
             if file.source.is_appended and before is not None and before.read_to <= file.size:
                 is_same = _fingerprint(file.path, before.read_to) == before.fingerprint
                 reading.start = before.read_to if is_same else 0
+                self.report.found += reading.start > 0
             is_complete = True
             for one in file.source.read(reading):
                 is_whole = await (
@@ -158,7 +163,10 @@ class Importer:
                 )
                 is_complete = is_complete and is_whole
                 self._progress(self._done, self.report.messages)
-        except (OSError, sqlite3.Error, zipfile.BadZipFile, EOFError, ValueError, zlib.error):
+        except StorageError:
+            raise  # it is the memory that fails, and so it would for each file
+        except Exception:  # whatever a file brings, the others are read
+            _log.info("%s could not be read", file.path, exc_info=True)
             self.report.unreadable.append(str(file.path))
             is_complete = False
         self.report.skipped.update(reading.skipped)
@@ -186,11 +194,12 @@ class Importer:
         if stored is None:
             return True
         is_whole = True
-        count = 0
+        new_count = 0
         batch: list[NewMessage] = []
         size = 0
         at = conversation.started_at or file.modified_ms
         for turn in conversation.turns:
+            self.report.found += 1
             at = turn.at if turn.at is not None else at
             if self._since is not None and at < self._since:
                 reading.skipped["older than --since"] += 1
@@ -202,12 +211,13 @@ class Importer:
             batch.append(message)
             size += len(message.text)
             if len(batch) == MOST_TURNS or size >= _MOST_CHARACTERS:
-                count += await self._record(conversation, batch, stored)
+                new_count += await self._record(conversation, batch, stored)
                 self._progress(self._done + min(reading.read_to, file.size) - reading.start, self.report.messages)
                 batch, size = [], 0
         if batch:
-            count += await self._record(conversation, batch, stored)
-        self.report.sessions += count > 0
+            new_count += await self._record(conversation, batch, stored)
+        self.report.sessions += new_count > 0
+        self.report.continued_sessions += new_count > 0 and stored.is_continued
         return is_whole and not stored.is_refused
 
     async def _stored(self, conversation: Conversation, source: Source) -> Stored | None:
@@ -217,13 +227,25 @@ class Importer:
         session = await self.memory.session(conversation.session_id)
         if session is None:
             return Stored(await self._memory_of(conversation.folder or await self._folder_named(conversation.project)))
-        if session.state is not SessionState.OPEN:
-            self.report.closed_sessions += 1
-            return None
-        if session.message_count and session.hidden_count >= session.message_count:
+        parts = [session]
+        for number in count(2):
+            if parts[-1].state is SessionState.OPEN:
+                break
+            # As what hooks report goes on.
+            conversation.session_id = Captured(session.id, number).session_id
+            if (following := await self.memory.session(conversation.session_id)) is None:
+                break
+            parts.append(following)
+        messages = sum(part.message_count for part in parts)
+        if messages and sum(part.hidden_count for part in parts) >= messages:
             self.report.gone_sessions += 1
             return None
-        return await Stored.of(await self.memory.in_project_of(session.id), session, f"{source.name}:")
+        stored = await Stored.of(await self.memory.in_project_of(session.id), parts, f"{source.name}:")
+        if stored.is_continued and stored.erased_count:
+            # Of what a hook had recorded, nothing is left by which the source's message is recognised as erased.
+            self.report.gone_sessions += 1
+            return None
+        return stored
 
     async def _memory_of(self, folder: str | None) -> Memory:
         """The memory of the project that a folder belongs to; of none if the folder is not one of this machine."""
@@ -284,7 +306,8 @@ class Importer:
         try:
             recorded = await stored.memory.record_messages(conversation.session_id, batch, client="import")
         except SessionFinalized:
-            self.report.closed_sessions += 1  # it was closed meanwhile
+            self.report.skipped["message of a session that was closed meanwhile"] += len(batch)
+            stored.is_refused = True  # the next run continues it
             return 0
         except (InvalidInput, ClientKeyReused):
             if len(batch) == 1:
@@ -304,6 +327,7 @@ class Importer:
 
     async def _take_note(self, note: Note, file: Found) -> bool:
         """Keep a text as a document, in place of an earlier one of the same name. False if it is refused here."""
+        self.report.found += 1
         if self.memory is None:
             self.report.notes += 1
             return True

@@ -35,13 +35,8 @@ class Instructions:
     is_appended: Final = False
 
     def find(self, home: Home) -> Iterable[Path]:
-        claude = home.of("CLAUDE_CONFIG_DIR", ".claude")
-        own = (
-            claude / "CLAUDE.md",
-            home.of("CODEX_HOME", ".codex") / "AGENTS.md",
-            home.folder / ".gemini" / "GEMINI.md",
-        )
-        return [*(path for path in own if path.is_file()), *sorted(claude.glob("projects/*/memory/*.md"))]
+        noted = home.of("CLAUDE_CONFIG_DIR", ".claude").glob("projects/*/memory/*.md")
+        return [*(path for path in _of_person(home) if path.is_file()), *sorted(noted)]
 
     def within(self, folder: Path) -> Iterable[Path]:
         named = (folder / name for name in _NAMES)
@@ -71,6 +66,15 @@ class BasicMemory:
         yield from _note(reading, None, Origin.IMPORT)
 
 
+def _of_person(home: Home) -> tuple[Path, ...]:
+    """The files that assistants are given in each project."""
+    return (
+        home.of("CLAUDE_CONFIG_DIR", ".claude") / "CLAUDE.md",
+        home.of("CODEX_HOME", ".codex") / "AGENTS.md",
+        home.folder / ".gemini" / "GEMINI.md",
+    )
+
+
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
@@ -98,7 +102,10 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _folder_of(path: Path) -> str | None:
-    """The folder of the project that a file is about. Claude Code's own notes lie beside transcripts that say it."""
+    """The folder of the project that a file is about; None if it is about the person. Claude Code's own notes lie
+    beside transcripts that say it."""
+    if path.resolve() in (one.resolve() for one in _of_person(Home.current())):
+        return None
     if path.parent.name != "memory" or path.parent.parent.parent.name != "projects":
         return str(path.parent.absolute())
     for transcript in sorted(path.parent.parent.glob("*.jsonl")):

@@ -40,3 +40,11 @@ _ALL: Final[tuple[Source, ...]] = (
     Mem0("openmemory", "OpenMemory"),
 )
 SOURCES: Final = {source.name: source for source in _ALL}
+EXPORTS: Final = {
+    "chatgpt": "export.zip",
+    "claude-ai": "export.zip",
+    "mem0": "memories.json",
+    "openmemory": "memories_export.zip",
+}
+"""The sources that have no place of their own on a machine, so that their file is named, each with how it may be
+called."""

@@ -6,11 +6,12 @@ source has after it, and the rest is stored.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from kalito_mcp.domain.records import Role
-from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.exchange.conversation import Turn
 from kalito_mcp.exchange.stored_answers import Answer, StoredAnswers
 from kalito_mcp.memory import Memory
@@ -22,6 +23,10 @@ class Stored:
     """Where a conversation goes, and what of it is stored. Ask for its turns in order: the last prompt counts."""
 
     memory: Memory | None
+    is_continued: bool = False
+    """Whether the session was closed, so that what is new goes into one that continues it."""
+    erased_count: int = 0
+    """How many of its messages were erased for good."""
     is_refused: bool = False
     _keys: set[str] = field(default_factory=set[str])
     """The client keys of this source."""
@@ -35,13 +40,16 @@ class Stored:
     _prompt: bytes = b""
 
     @classmethod
-    async def of(cls, memory: Memory, session: Session, prefix: str) -> "Stored":
-        """What is stored of a session. The client keys of the source begin with `prefix`."""
-        stored = cls(memory)
-        async for turns in memory.stored_turns(session):
-            for turn in turns:
-                is_of_source = turn.client_key is not None and turn.client_key.startswith(prefix)
-                stored.add(turn.role, turn.text, turn.client_key if is_of_source else None)
+    async def of(cls, memory: Memory, parts: Sequence[Session], prefix: str) -> "Stored":
+        """What is stored of a conversation in its sessions: the first, and those that continue one that was closed. The
+        client keys of the source begin with `prefix`."""
+        stored = cls(memory, is_continued=parts[0].state is not SessionState.OPEN)
+        for session in parts:
+            async for turns in memory.stored_turns(session):
+                stored.erased_count += sum(not turn.text for turn in turns)
+                for turn in turns:
+                    is_of_source = turn.client_key is not None and turn.client_key.startswith(prefix)
+                    stored.add(turn.role, turn.text, turn.client_key if is_of_source else None)
         return stored
 
     def add(self, role: Role, text: str, key: str | None = None) -> None:

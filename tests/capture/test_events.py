@@ -20,6 +20,20 @@ BASE: dict[str, Any] = {"session_id": "s1", "cwd": "/home/ann/shop", "transcript
         ("claude-code", "SessionStart", BASE | {"source": "startup"}, EventKind.STARTED, ""),
         ("codex", "UserPromptSubmit", BASE | {"prompt": "Hi"}, EventKind.PROMPT, "Hi"),
         (
+            "codex",
+            "UserPromptSubmit",
+            BASE | {"prompt": "# Context from my IDE setup:\n\n## Open tabs:\n- a\n\n## My request for Codex:\nHi"},
+            EventKind.PROMPT,
+            "Hi",
+        ),
+        (
+            "claude-code",
+            "UserPromptSubmit",
+            BASE | {"prompt": "<ide_opened_file>The user opened a.py</ide_opened_file>Hi"},
+            EventKind.PROMPT,
+            "Hi",
+        ),
+        (
             "cursor",
             "beforeSubmitPrompt",
             {"conversation_id": "s1", "workspace_roots": ["/home/ann/shop"], "prompt": "Hi", "generation_id": "g"},

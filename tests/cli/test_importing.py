@@ -1,8 +1,11 @@
 """`kalito-mcp import`: what it finds, says and stores, once."""
 
 import json
+import lzma
 import os
 import shutil
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -12,9 +15,11 @@ from kalito_mcp.cli.importing import ProgressLine
 from kalito_mcp.domain.finalizing import FinalizeOptions
 from kalito_mcp.domain.imports import StoredTurn
 from kalito_mcp.domain.records import NewMessage, Role
-from kalito_mcp.errors import Conflict
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.exchange.claude_code import ClaudeCode
+from kalito_mcp.exchange.conversation import Conversation, Home, Reading
 from kalito_mcp.exchange.importer import Importer, found_in
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.sources import EXPORTS, SOURCES
 from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Terminal
@@ -112,7 +117,9 @@ def test_messages_before_since_are_left_out_and_may_come_later(invoke: Invoke, h
     assert "imported 4 messages in 2 sessions" in later.out
 
 
-def test_a_closed_session_and_an_erased_one_are_left_alone(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+def test_a_closed_session_goes_on_as_another_and_an_erased_one_is_left_alone(
+    invoke: Invoke, home: Path, tmp_path: Path
+) -> None:
     database = tmp_path / "memory.db"
     invoke("import", "--database", str(database), HOME=str(home))
 
@@ -131,9 +138,12 @@ def test_a_closed_session_and_an_erased_one_are_left_alone(invoke: Invoke, home:
         with path.open("a", encoding="utf-8") as file:
             file.write(told.write(tmp_path).read_text(encoding="utf-8").splitlines(keepends=True)[-1])
     again = invoke("import", "--database", str(database), HOME=str(home))
-    assert "imported 0 messages" in again.out
-    assert "left alone: 1 session that you closed here" in again.out
+    assert "imported 1 message in 1 session" in again.out
+    assert "closed here, so what is new continues it as NAME~2: 1 session" in again.out
     assert "left alone: 1 session that you forgot or erased here" in again.out
+    assert len(stored(database)) == 2
+    assert [turn.text for turn in stored(database, f"{SESSION}~2")] == ["And the tram?"]
+    assert stored(database, f"{OTHER_SESSION}~2") == []
 
 
 def test_what_was_captured_before_is_not_stored_again(invoke: Invoke, home: Path, tmp_path: Path) -> None:
@@ -233,8 +243,62 @@ def test_a_file_that_cannot_be_read_is_named(invoke: Invoke, tmp_path: Path) -> 
     path = tmp_path / "export.zip"
     path.write_bytes(b"PK no zip")
     done = invoke("import", "chatgpt", str(path), "--database", str(tmp_path / "memory.db"))
-    assert done.code == 0
     assert f"could not be read: {path}" in done.out
+
+
+def test_a_named_file_of_which_nothing_can_be_read_is_an_error(invoke: Invoke, home: Path, tmp_path: Path) -> None:
+    database = ("--database", str(tmp_path / "memory.db"))
+    for name in ("garbage.bin", "garbage.zip", "empty.jsonl"):
+        path = tmp_path / name
+        path.write_bytes(b"" if name.startswith("empty") else b"PK\0\1")
+        source = "claude-code" if name.endswith(".jsonl") else "chatgpt"
+        done = invoke("import", source, str(path), *database)
+        assert done.code == 1
+        assert f"nothing found in {path} of " in done.out
+    path = next((home / ".claude").rglob(f"{SESSION}.jsonl"))
+    assert invoke("import", "claude-code", str(path), "--since", "2030-01-01", *database).code == 0
+    for _ in range(2):
+        assert invoke("import", "claude-code", str(path), *database).code == 0
+    os.utime(path, (1, 1))
+    assert invoke("import", "claude-code", str(path), *database).code == 0
+
+
+@pytest.mark.parametrize("source", EXPORTS)
+def test_a_source_of_exports_needs_its_file(invoke: Invoke, home: Path, source: str) -> None:
+    done = invoke("import", source, HOME=str(home))
+    assert done.code == 2
+    assert f"name its file: `kalito-mcp import {source} {EXPORTS[source]}`" in done.err
+    assert not list(SOURCES[source].find(Home(home, {})))
+
+
+def test_a_damaged_file_does_not_stop_the_others(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("conversations.json", json.dumps([{"mapping": {}, "title": "ferry"}] * 50))
+    whole = path.read_bytes()
+    begin = whole.index(b"conversations.json") + len("conversations.json") + 12
+    path.write_bytes(whole[:begin] + bytes(byte ^ 0xFF for byte in whole[begin : begin + 40]) + whole[begin + 40 :])
+    (tmp_path / "conversations.json").write_text("[]")
+    done = invoke("import", "chatgpt", str(tmp_path), "--database", str(tmp_path / "memory.db"))
+    assert f"could not be read: {path}" in done.out
+    assert "imported 0 messages" in done.out
+
+
+@pytest.mark.parametrize("error", [RecursionError(), MemoryError(), lzma.LZMAError(), KeyError("a"), InvalidInput("a")])
+def test_a_file_whose_reader_fails_does_not_stop_the_others(
+    invoke: Invoke, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    read = ClaudeCode.read
+
+    def failing(self: ClaudeCode, reading: Reading) -> Iterator[Conversation]:
+        if reading.path.stem == SESSION:
+            raise error
+        return read(self, reading)
+
+    monkeypatch.setattr(ClaudeCode, "read", failing)
+    done = invoke("import", "claude-code", "--database", str(tmp_path / "memory.db"), HOME=str(home))
+    assert "imported 2 messages in 1 session" in done.out
+    assert f"{SESSION}.jsonl" in done.out
 
 
 def test_what_was_erased_or_forgotten_does_not_come_back(invoke: Invoke, home: Path, tmp_path: Path) -> None:

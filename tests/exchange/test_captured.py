@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.capture.capturer import Capture
-from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.exchange import stored_answers
 from kalito_mcp.exchange.conversation import Turn
 from kalito_mcp.exchange.importer import Importer, found_in
@@ -52,8 +52,8 @@ async def imported(memory: Memory, path: Path, source: str = "claude-code") -> t
     return report.messages, report.present
 
 
-async def said(memory: Memory) -> list[tuple[str, str]]:
-    session = await memory.session(SESSION)
+async def said(memory: Memory, session_id: str = SESSION) -> list[tuple[str, str]]:
+    session = await memory.session(session_id)
     assert session is not None
     return [(str(turn.role), turn.text) async for turns in memory.stored_turns(session) for turn in turns]
 
@@ -87,6 +87,62 @@ async def test_a_reply_that_ends_a_grown_transcript_is_stored_once(tmp_path: Pat
         told.write(tmp_path)
         assert await imported(memory, path) == (1, 0)
         assert await said(memory) == [("user", ASKED), ("assistant", ANSWERED), ("assistant", LOOKING)]
+
+
+async def test_what_hooks_missed_of_a_session_that_ended_continues_it(tmp_path: Path) -> None:
+    told = Transcript()
+    for asked, answer in ((ASKED, ANSWERED), ("And the tram?", "At pier 5."), ("And the bus?", "At pier 6.")):
+        told.user(asked)
+        told.assistant(answer)
+    path = told.write(tmp_path)
+    ended = ("SessionEnd", {"reason": "other"})
+    async with open_memory(tmp_path / "memory.db") as memory:
+        resumed = ("UserPromptSubmit", {"prompt": "And the tram?", "prompt_id": "p2"})
+        await capture(memory, prompt(ASKED), ended, resumed, ("SessionEnd", {"reason": "exit"}))
+        assert await said(memory) == [("user", ASKED)]
+        assert [text for _, text in await said(memory, f"{SESSION}~2")] == ["And the tram?"]
+        assert await imported(memory, path) == (4, 2)
+        missing = [ANSWERED, "At pier 5.", "And the bus?", "At pier 6."]
+        assert [text for _, text in await said(memory, f"{SESSION}~3")] == missing
+        # Elsewhere, and after it was closed again, nothing comes twice.
+        await memory.finalize_session(f"{SESSION}~3")
+        (tmp_path / "moved").mkdir()
+        assert await imported(memory, told.write(tmp_path / "moved")) == (0, 6)
+        assert await memory.session(f"{SESSION}~4") is None
+
+
+async def test_a_message_that_was_erased_of_a_session_that_ended_does_not_come_back(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user(ASKED)
+    told.assistant(ANSWERED)
+    path = told.write(tmp_path)
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await capture(memory, prompt(ASKED), stop(ANSWERED), ("SessionEnd", {"reason": "other"}))
+        await memory.purge([(await memory.record("msg_1")).id])
+        assert await imported(memory, path) == (0, 0)
+        assert await memory.session(f"{SESSION}~2") is None
+
+
+async def test_a_session_that_is_closed_meanwhile_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Transcript()
+    told.user(ASKED)
+    path = told.write(tmp_path)
+    of = Stored.of
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages(SESSION, [NewMessage(Role.USER, "Hello")])
+
+        async def closing(*given: Any) -> Stored:
+            found = await of(*given)
+            await memory.finalize_session(SESSION)
+            return found
+
+        monkeypatch.setattr(Stored, "of", closing)
+        assert await imported(memory, path) == (0, 0)
+        monkeypatch.setattr(Stored, "of", of)
+        assert await imported(memory, path) == (1, 0)
+        assert await said(memory, f"{SESSION}~2") == [("user", ASKED)]
 
 
 async def test_messages_that_a_hook_reported_as_one_are_stored_once(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """Transcripts of Claude Code: branches, blocks, side chains, and what hosts put between the words."""
 
 import json
+import time
 from pathlib import Path
 
-from kalito_mcp.exchange.claude_code import ClaudeCode
+from kalito_mcp.exchange.claude_code import ClaudeCode, typed
 from kalito_mcp.exchange.conversation import Conversation, Reading
 from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, read, said
 
@@ -96,12 +97,19 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
     told.user("<command-name>/compact</command-name><command-args></command-args>")
     told.user(
         "<command-message>review</command-message><command-name>/review</command-name>"
-        "<command-args>pier 4</command-args>"
+        "<command-args>\n pier 4 </command-args>"
     )
     told.user("<local-command-stdout>ok</local-command-stdout>")
     told.user("Caveat: only for you", isMeta=True)
     told.user("<system-reminder>alone</system-reminder>")
     told.user("<system-reminder> is not closed")
+    told.user(
+        [
+            {"type": "text", "text": "<ide_opened_file>The user opened ferry.py</ide_opened_file>"},
+            {"type": "text", "text": "<ide_selection>pier = 4</ide_selection>\nWhy four?"},
+        ]
+    )
+    told.user("<user-memory-input>The ferry is at pier 4</user-memory-input>")
     told.records.append(
         {
             "type": "attachment",
@@ -115,8 +123,23 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
         "And when?",
         "/review pier 4",
         "<system-reminder> is not closed",
+        "Why four?",
+        "The ferry is at pier 4",
         "and quickly",
     ]
+
+
+def test_a_command_is_read_in_little_time_and_its_arguments_may_have_brackets() -> None:
+    began_at = time.process_time()
+    for text in (
+        "<command-name>" + " " * 100_000 + "x",
+        "<command-name>" * 20_000,
+        "<command-name>a</command-name>" * 9,
+    ):
+        assert not typed(text, {})
+    assert time.process_time() - began_at < 1
+    text = "<command-name>/check</command-name>\n<command-args>is a < b?</command-args>"
+    assert typed(text, {}) == "/check is a < b?"
 
 
 def test_sub_agents_and_copies_of_other_sessions_are_left_out(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.search import SearchRequest
+from kalito_mcp.exchange.conversation import Home
 from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.sources import SOURCES
 from kalito_mcp.memory import Memory
@@ -139,3 +141,21 @@ def test_what_another_memory_program_kept_is_an_import_and_a_file_is_a_document(
     found = [*notes(SOURCES["instructions"], path), *notes(SOURCES["basic-memory"], path)]
     found += notes(SOURCES["mem0"], mem0(tmp_path, {"id": "1", "memory": "Likes tea"}))
     assert [str(note.origin) for note in found] == ["document", "import", "import"]
+
+
+async def test_instructions_for_all_projects_are_of_the_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    own = [tmp_path / place for place in (".claude/CLAUDE.md", "codex/AGENTS.md", ".gemini/GEMINI.md")]
+    of_project = tmp_path / "harbour" / "CLAUDE.md"
+    for path in (*own, of_project):
+        path.parent.mkdir()
+        path.write_text("Sail on Fridays.")
+    source = SOURCES["instructions"]
+    assert list(source.find(Home.current())) == own
+    async with open_memory(tmp_path / "memory.db") as memory:
+        for path in (*own, of_project):
+            await imported(memory, "instructions", path)
+        projects = [await memory.project_of_document(str(path)) for path in (*own, of_project)]
+        assert projects == [PERSONAL, PERSONAL, PERSONAL, str(of_project.parent)]

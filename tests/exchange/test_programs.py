@@ -10,7 +10,7 @@ import pytest
 
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
 from kalito_mcp.exchange.sources import SOURCES
-from tests.exchange.files import lines, read
+from tests.exchange.files import lines, read, said
 
 ASKED, ANSWERED = "Where is the ferry?", "At pier 4."
 AT = "2026-03-01T10:00:00Z"
@@ -101,6 +101,12 @@ def test_codex_leaves_out_sub_agents(tmp_path: Path) -> None:
     found, reading = read(SOURCES["codex"], rollout(tmp_path, item("user", ASKED), source={"subagent": "review"}))
     assert found == {}
     assert reading.skipped["sub-agent"] == 1
+
+
+def test_codex_in_an_ide_leaves_out_what_is_open_there(tmp_path: Path) -> None:
+    context = "# Context from my IDE setup:\n\n## Open tabs:\n- ferry.py: /home/ann/ferry.py\n\n"
+    path = rollout(tmp_path, item("user", f"{context}## My request for Codex:\n{ASKED}\n"))
+    assert said(SOURCES["codex"], path) == [("user", ASKED)]
 
 
 def test_codex_of_the_first_releases_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""What hosts put into prompts is taken out, and each word of the user stays."""
+
+import time
+
+import pytest
+
+from kalito_mcp.text.host_blocks import without_blocks, without_ide_context
+
+OPENED = "<ide_opened_file>The user opened the file /home/ann/ferry.py in the IDE.</ide_opened_file>"
+CONTEXT = (
+    "# Context from my IDE setup:\n\n## Active file: ferry.py\n\n## Open tabs:\n- ferry.py: /home/ann/ferry.py\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "typed"),
+    [
+        (f"{OPENED}\nWhere is it?", "\nWhere is it?"),
+        (f"Where{OPENED} is <new-diagnostics>line 3</new-diagnostics>it?", "Where is it?"),
+        ("<ide_selection>a <system-reminder> b</ide_selection>Why?<system-reminder>c</system-reminder>", "Why?"),
+        ("<user-prompt-submit-hook>a</user-prompt-submit-hook>Why?", "Why?"),
+        ("What is <ide_selection> good for?", "What is <ide_selection> good for?"),
+        ("<ide_selection>Why<ide_diagnostics>[]</ide_diagnostics>?", "<ide_selection>Why?"),
+        ("a < b", "a < b"),
+    ],
+)
+def test_blocks_of_claude_code_are_taken_out_of_a_prompt(prompt: str, typed: str) -> None:
+    assert without_blocks(prompt) == typed
+
+
+def test_of_a_prompt_of_codex_in_an_ide_the_request_is_kept() -> None:
+    asked = "Where is it?\n## My request for Codex:\nis a heading."
+    assert without_ide_context(f"{CONTEXT}## My request for Codex:\n{asked}\n") == f"{asked}\n"
+    for other in ("Where is it?", f"{CONTEXT}Where is it?", f"Look:\n{CONTEXT}## My request for Codex:\nWhere?"):
+        assert without_ide_context(other) == other
+
+
+def test_many_blocks_that_are_not_closed_take_little_time() -> None:
+    text = "<ide_selection><ide_opened_file>" * 50_000
+    began_at = time.process_time()
+    assert without_blocks(text) == text
+    assert time.process_time() - began_at < 1
