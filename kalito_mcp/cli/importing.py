@@ -180,6 +180,8 @@ def _report_lines(report: "Report", *, is_dry_run: bool) -> list[str]:
     lines = [f"{verb} {plural(report.messages, 'message')} in {plural(report.sessions, 'session')}"]
     if report.notes:
         lines.append(f"{verb} {plural(report.notes, 'note')}")
+    if report.documents:
+        lines.append(f"{verb} {plural(report.documents, 'document')}")
     if report.present:
         lines.append(f"already there: {plural(report.present, 'message')}")
     if report.unchanged_files:

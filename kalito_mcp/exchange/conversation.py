@@ -44,7 +44,8 @@ class Conversation:
 
 @dataclass(slots=True)
 class Note:
-    """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes. `at` is
+    """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes; that of a
+    note, and of no other document, begins with `note:`. `at` is
     when it was last written, in milliseconds since 1970, if the source says so. `origin` is `IMPORT` for what another
     memory program kept. `folder` and `project` are as of a conversation."""
 
@@ -55,6 +56,11 @@ class Note:
     at: int | None = None
     origin: Origin = Origin.DOCUMENT
     project: str | None = None
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is no note, so that lists of notes leave it out."""
+        return not self.name.startswith("note:")
 
 
 @dataclass(slots=True)

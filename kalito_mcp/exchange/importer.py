@@ -50,6 +50,7 @@ class Report:
     """With new messages."""
     messages: int = 0
     notes: int = 0
+    documents: int = 0
     present: int = 0
     """Messages that were stored before."""
     continued_sessions: int = 0
@@ -329,7 +330,7 @@ class Importer:
         """Keep a text as a document, in place of an earlier one of the same name. False if it is refused here."""
         self.report.found += 1
         if self.memory is None:
-            self.report.notes += 1
+            self._count(note)
             return True
         if not note.text.strip():
             return True
@@ -344,8 +345,14 @@ class Importer:
             self.report.skipped["text that was erased or is ignored here"] += 1
             return False
         else:
-            self.report.notes += 1
+            self._count(note)
         return True
+
+    def _count(self, note: Note) -> None:
+        if note.is_document:
+            self.report.documents += 1
+        else:
+            self.report.notes += 1
 
 
 def _usable(session_id: str, source: Source) -> str:

@@ -173,15 +173,16 @@ def test_an_edited_message_stays_edited(invoke: Invoke, home: Path, tmp_path: Pa
     ]
 
 
-def test_notes_are_kept_once_and_follow_their_file(invoke: Invoke, tmp_path: Path) -> None:
+def test_documents_are_kept_once_and_follow_their_file(invoke: Invoke, tmp_path: Path) -> None:
     database, path = tmp_path / "memory.db", tmp_path / "harbour" / "AGENTS.md"
     path.parent.mkdir()
     for text in ("Run make test in the harbour.", "Run make check in the harbour."):
         path.write_text(text)
         done = invoke("import", "instructions", str(path.parent), "--database", str(database))
-        assert "imported 1 note" in done.out
+        assert "imported 1 document" in done.out
     found = invoke("search", "harbour", "--database", str(database))
     assert "make check" in found.out
+    assert invoke("list", "notes", "--database", str(database)).out == "no notes\n"
     assert "make test" not in found.out
 
 
@@ -351,6 +352,7 @@ def test_a_note_that_was_erased_stays_erased(invoke: Invoke, tmp_path: Path) -> 
     path.write_text('[{"id": "1", "memory": "Ann likes oolong tea"}, {"id": "2", "memory": ""}]')
     first = invoke("import", "mem0", str(path), "--database", str(database))
     assert "imported 1 note" in first.out
+    assert "oolong" in invoke("list", "notes", "--database", str(database)).out
     found = invoke("search", "oolong", "--json", "--database", str(database))
     invoke("purge", json.loads(found.out.splitlines()[0])["record_id"], "--yes", "--database", str(database))
     os.utime(path, (1, 1))
@@ -383,7 +385,7 @@ def test_links_that_lead_out_of_the_folder_are_not_followed(invoke: Invoke, tmp_
     (repository / ".cursor" / "rules").symlink_to(secrets)
     (repository / "AGENTS.md").symlink_to(repository / "docs" / "agents.md")
     done = invoke("import", "instructions", str(repository), "--database", str(database))
-    assert "imported 1 note" in done.out
+    assert "imported 1 document" in done.out
     assert "2  link that leads out of the folder" in done.out
 
 
@@ -396,5 +398,5 @@ def test_at_home_a_linked_folder_is_followed_and_a_file_that_leads_out_is_not(in
     (home / ".claude").symlink_to(elsewhere)
     (home / ".codex" / "AGENTS.md").symlink_to(elsewhere / "CLAUDE.md")
     done = invoke("import", "instructions", "--database", str(tmp_path / "memory.db"), HOME=str(home))
-    assert "imported 1 note" in done.out
+    assert "imported 1 document" in done.out
     assert "1  link that leads out of the folder" in done.out
