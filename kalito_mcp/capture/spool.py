@@ -47,9 +47,9 @@ class Spool:
                 new.unlink(missing_ok=True)
             raise
 
-    def is_empty(self) -> bool:
-        """Whether no event waits to be taken."""
-        return not any(name.endswith(_NEW) for name in self._names())
+    def count(self) -> int:
+        """How many events wait to be taken."""
+        return sum(name.endswith(_NEW) for name in self._names())
 
     def reopen(self, *, is_start: bool = False) -> None:
         """Let those be taken again that a server took which is no longer there; at the start of this one, also those

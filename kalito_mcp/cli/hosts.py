@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from kalito_mcp.capture.spool import Spool
 from kalito_mcp.cli.switching import paused_line
 from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.default_places import default_database
@@ -24,7 +25,8 @@ from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.sources import read_sources
-from kalito_mcp.switch import read_switch, trace_file
+from kalito_mcp.switch import hooks_folder, read_switch, trace_file
+from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
     from kalito_mcp.hosts.facts import Host
@@ -71,11 +73,13 @@ def install(
         if not is_agreed:
             ask("Write these changes?", undone="nothing was written")
         write_scripts(found)
-        _make(planned.changes, planned, places)
-        for host in planned.hosts:
+        failed = _make(planned.changes, planned, places)
+        written = [host for host in planned.hosts if failed.isdisjoint(planned.paths[host.key])]
+        for host in written:
             hints = host.confirm + (() if has_no_hooks or found.launcher.hook is None else host.confirm_hooks)
             tell([f"{host.name}: {hint}" for hint in hints])
-        tell([f"to undo: kalito-mcp uninstall {' '.join(host.key for host in planned.hosts)}"])
+        if written:
+            tell([f"to undo: kalito-mcp uninstall {' '.join(host.key for host in written)}"])
     if is_imported:
         from kalito_mcp.cli.importing import import_of  # noqa: PLC0415 - imports every reader
 
@@ -148,6 +152,8 @@ class _Planned:
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.hosts: list[Host] = []
+        self.paths: dict[str, frozenset[PurePath]] = {}
+        """The files that change of each host."""
         self.faults = 0
 
     def end(self) -> None:
@@ -171,6 +177,7 @@ def _planned(
             continue
         if changes:
             planned.hosts.append(host)
+            planned.paths[host.key] = frozenset(change.path for change in changes)
             planned.changes += changes
             tell([host.name])
             for change in changes:
@@ -201,19 +208,23 @@ def _scripts_to_delete() -> list[Change]:
     return [Change(path, read(path), None) for path in written_scripts(default_database().parent)]
 
 
-def _make(changes: Sequence[Change], planned: _Planned, places: Places) -> None:
-    """Make the changes, and say what became of each. Those that fail are faults of what is planned."""
+def _make(changes: Sequence[Change], planned: _Planned, places: Places) -> set[PurePath]:
+    """Make the changes, and say what became of each. Those that fail are faults of what is planned; their files are
+    returned."""
+    failed: set[PurePath] = set()
     for change in changes:
         try:
             change.make()
         except ConfigurationError as refusal:
             planned.faults += 1
+            failed.add(change.path)
             click.echo(f"{refusal}", err=True)
             continue
         backup = backup_of(change.path)
         told = "restored" if change.is_restored else "deleted" if change.after is None else "wrote"
         kept = f"; as it was before: {places.shown(backup)}" if backup.exists() else ""
         tell([f"{told} {places.shown(change.path)}{kept}"])
+    return failed
 
 
 def _chosen(names: tuple[str, ...], places: Places) -> Sequence["Host"]:
@@ -228,12 +239,15 @@ def _chosen(names: tuple[str, ...], places: Places) -> Sequence["Host"]:
 
 
 def _switch_lines() -> tuple[list[str], bool]:
-    """When and where nothing is remembered, in lines, and whether that can be read."""
+    """What waits for a server, and when and where nothing is remembered, in lines; and whether that can be read."""
     try:
-        switch = read_switch(read_sources(os.environ).checked_database())
+        database = read_sources(os.environ).checked_database()
+        switch = read_switch(database)
     except ConfigurationError as error:
         return [str(error)], False
     lines: list[str] = []
+    if waiting := Spool(hooks_folder(database) / "spool").count():
+        lines.append(f"{plural(waiting, 'event')} of hooks {'waits' if waiting == 1 else 'wait'} for the next server")
     if switch.is_paused(time.time_ns() // 1_000_000):
         lines.append(paused_line(switch))
     lines += [f"nothing is remembered in {folder}: it is excluded" for folder in switch.excluded]

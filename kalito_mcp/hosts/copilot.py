@@ -41,7 +41,7 @@ def _entry(launcher: Launcher) -> dict[str, object]:
 HOST: Final = Host(
     key=_KEY,
     name="Copilot CLI",
-    signs=(_servers, _folder),
+    signs=(_servers,),  # the folder may have come with hooks for VS Code
     programs=("copilot",),
     entry=EntryFile(_servers, jsonc, ("mcpServers",), _entry),
     hooks=HookFile(_hook_file, jsonc, ("hooks",), hooks, header=HEADER),

@@ -11,17 +11,17 @@ from kalito_mcp.capture.spool import Spool
 
 def test_events_are_taken_oldest_first_and_once(tmp_path: Path) -> None:
     spool, other = Spool(tmp_path / "spool"), Spool(tmp_path / "spool")
-    assert spool.is_empty()
+    assert spool.count() == 0
     for at_ms, name in ((2_000, "b"), (1_000, "a"), (10_000, "c")):
         spool.put({"n": name}, at_ms=at_ms, event_id=name)
-    assert not spool.is_empty()
+    assert spool.count() == 3
     taking = spool.take()
     first, file = next(taking)
     assert first == {"n": "a"}
     assert [event["n"] for event, _ in other.take()] == ["b", "c"]
     assert list(taking) == []
     file.unlink()
-    assert spool.is_empty()
+    assert spool.count() == 0
 
 
 def test_what_could_not_be_recorded_is_taken_again(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_what_a_dead_server_took_is_taken_again(tmp_path: Path, process: int) ->
     spool.put({"n": 1}, at_ms=1, event_id="x")
     [(_, file)] = spool.take()
     spool.reopen()
-    assert spool.is_empty(), "this process still has it"
+    assert spool.count() == 0, "this process still has it"
     file.rename(file.with_name(file.name.replace(f"-{os.getpid()}", f"-{process}")))
     spool.reopen()
     assert [event for event, _ in spool.take()] == [{"n": 1}]

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.capture.spool import Spool
 from kalito_mcp.hosts.known import hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import hook_path
-from kalito_mcp.switch import switch_file, trace_file
+from kalito_mcp.switch import hooks_folder, switch_file, trace_file
 from tests.cli.conftest import Invoke, Outcome, Terminal
 
 UNSET = dict.fromkeys(
@@ -277,6 +278,8 @@ def test_a_file_that_changes_while_the_person_is_asked_is_not_overwritten(
     assert outcome.code == 1
     assert "settings.json was changed by another program just now; run the command again" in outcome.err
     assert home.settings.read_text() == "{}"
+    assert "to undo" not in outcome.out
+    assert "start a new conversation" not in outcome.out
 
 
 def test_from_a_cache_the_small_programs_are_named_and_written(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,6 +330,19 @@ def test_an_entry_without_a_whole_path_is_shown_as_not_checked(home: Home) -> No
     outcome = home.run("status")
     assert "starts: not checked: kalito-mcp is not a whole path" in outcome.out
     assert "hooks: none: kalito-mcp install claude-code" in outcome.out
+
+
+def test_the_status_says_how_many_events_wait_for_a_server(home: Home) -> None:
+    spool = Spool(hooks_folder(home.path / ".local" / "share" / "kalito" / "memory.db") / "spool")
+    for number in range(2):
+        spool.put({"host": "codex", "event": "Stop"}, at_ms=number, event_id=str(number))
+    assert home.run("status").out.startswith("2 events of hooks wait for the next server\n")
+
+
+def test_installing_hooks_for_vscode_does_not_make_copilot_found(home: Home) -> None:
+    home.run("install", "--yes", "vscode")
+    assert (home.path / ".copilot" / "hooks").is_dir()
+    assert "Copilot CLI" not in home.run("install", "--dry-run").out
 
 
 def test_the_status_begins_with_a_pause_and_excluded_folders(home: Home) -> None:
