@@ -185,7 +185,7 @@ class Day:
         return {
             "new": report.messages,
             "present": report.present,
-            "closed_sessions": report.closed_sessions,
+            "continued_sessions": report.continued_sessions,
             "skipped": report.skipped.total() + len(report.unreadable),
         }
 
