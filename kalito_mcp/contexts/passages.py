@@ -24,6 +24,8 @@ _ELLIPSIS: Final = "…"
 _SLICE: Final = 96
 _STEP: Final = 48
 _RUN: Final = re.compile(r"\S+")
+_FEW: Final = 16
+"""Characters of a text for one place in it."""
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _BORDER: Final = re.compile(r"[.!?…][\"'”’»)\]]?\s|[。！？]|\n")
 
@@ -131,10 +133,11 @@ def _runs(text: str, written: Sequence[str]) -> Iterator[tuple[int, int]]:
     letters, and those that are not ASCII, whose words are folded."""
     lowered = text.lower()
     places = [found.start() for found in _NOT_ASCII.finditer(text)]
-    if len(lowered) != len(text):  # a letter became two, so places in one are not places in the other
-        places += [run.start() for run in _RUN.finditer(text)]
-    else:
-        places += [place for word in written for place in _places_of(word, lowered)]
+    places += [place for word in written for place in _places_of(word, lowered)]
+    # A letter that became two shifts the places; and where there are many, each run has one.
+    if len(lowered) != len(text) or len(places) > len(text) // _FEW:
+        yield from (run.span() for run in _RUN.finditer(text))
+        return
     end = 0
     for place in sorted(places):
         if place >= end and (run := _RUN.match(text, _beginning_of_run(text, end, place))) is not None:
