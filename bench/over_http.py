@@ -57,7 +57,7 @@ class HttpClient:
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[int, int]]:
     """The port and the process id of a server of the memory in this folder, which may be new."""
-    command = [*memory_command(folder / "memory.db"), "--transport", "http", "--port", "0"]
+    command = [*memory_command(folder / "memory.db"), "--transport", "http", "--port", "0", "--without-login"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(folder), cwd=ROOT, text=True)
     assert server.stderr is not None
     try:

@@ -14,6 +14,7 @@
     │   ├── RevisionConflict    the record was edited since it was read
     │   ├── SummaryRangeConflict
     │   └── GraphFull           everything in the graph is protected from eviction
+    ├── AccessDenied            the caller's token does not allow it; nothing was read or written
     ├── ConfigurationError      a setting, an environment variable or a missing extra
     ├── StorageError            a problem with the database file
     │   ├── StorageFull
@@ -152,6 +153,12 @@ class GraphFull(Conflict):
     """A graph is full, and everything in it is protected from eviction."""
 
     code = "graph_full"
+
+
+class AccessDenied(KalitoError):
+    """The caller is known, but may not do this. The message says which permission it needs."""
+
+    code = "forbidden"
 
 
 class ConfigurationError(KalitoError):

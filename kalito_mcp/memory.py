@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Sequence, Set
 from typing import Any
 
+from kalito_mcp.access.tokens import Tokens
+from kalito_mcp.access_verbs import AccessVerbs
 from kalito_mcp.archive_verbs import ArchiveVerbs
 from kalito_mcp.contexts.injector import Injection, Injector
 from kalito_mcp.contexts.manager import MemoryManager
@@ -17,7 +19,7 @@ from kalito_mcp.domain.records import (
     NewMessage,
     SemanticPin,
 )
-from kalito_mcp.domain.scope import LOCAL_OWNER
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS
 from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
@@ -45,7 +47,7 @@ from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 
 
-class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
+class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
     """An opened memory of one owner. Get one from `open_memory`.
 
     Whatever brings new words raises `Conflict` while the memory is paused, and where nothing is remembered.
@@ -100,6 +102,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
         self._files = files
         self._forgetter = Forgetter(store, editor, eraser, clock)
         self._historian = historian
+        self._tokens = Tokens(store, clock)
         self._usage = usage
         self._vectors = vectors
         self._ids = ids
@@ -109,6 +112,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs):
         self.max_text_bytes = recorder.limits.max_text_bytes
         """What hooks may put into prompts."""
         self._owner = owner
+        self._limits = NO_LIMITS
         self._project: str | None = None
 
     def new_session_id(self) -> str:

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
-from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.errors import Conflict, InvalidInput
@@ -26,12 +26,21 @@ class ProjectVerbs:
 
     manager: MemoryManager
     _editor: RecordEditor
+    _limits: Limits
     _owner: str
     _project: str | None
     _projects: ProjectPolicy
     _store: Store
     _switch: Callable[[], Switch]
     clock: Clock
+
+    def of_owner(self, owner: str, limits: Limits = NO_LIMITS) -> Self:
+        """The memory of another owner of the same database, or the part of it within the limits. It is narrowed to the
+        limits' project if they name one, else as this one is."""
+        theirs = copy(self)
+        theirs._owner, theirs._limits, theirs._project = owner, limits, limits.project or self._project
+        theirs.manager = self.manager.of_owner(owner, limits)
+        return theirs
 
     async def in_project(self, project: str | None) -> Self:
         """The same memory for one project: it reads what is of the project and what is personal, and writes into it.
@@ -142,4 +151,4 @@ class ProjectVerbs:
             )
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
-        return Scope(owner=self._owner, agent=agent_id, session=session_id, project=self._project)
+        return Scope(self._owner, agent_id, session_id, self._project, self._limits)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.contexts.packer import ContextPolicy
@@ -76,6 +77,7 @@ class Settings:
     vectors: VectorPolicy = VectorPolicy()
     projects: ProjectPolicy = ProjectPolicy()
     time: TimePolicy = TimePolicy()
+    http: HttpPolicy = HttpPolicy()
     servers: tuple[Mapping[str, Any], ...] = ()
 
 

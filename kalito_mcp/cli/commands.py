@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Name, place (the module's `command` unless another is named), and the line that --help shows without importing it.
 _COMMANDS: Final = {
     "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
+    "token": ("kalito_mcp.cli.token", "Make, list and revoke the tokens of programs that connect over HTTP."),
     "install": ("kalito_mcp.cli.hosts:install", "Write kalito into the configuration of assistants."),
     "uninstall": ("kalito_mcp.cli.hosts:uninstall", "Take it out of them again."),
     "status": ("kalito_mcp.cli.hosts:status", "Show which assistants have it, and whether they can start it."),

@@ -43,7 +43,14 @@ _LAST_SECONDS: Final = 3.0
     show_default=True,
     help="stdio for a host that starts it; http (at /mcp) or sse (at /sse, deprecated by MCP) on this machine.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Loopback only.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address to listen on. 0.0.0.0: other machines, too."
+)
+@click.option(
+    "--without-login",
+    is_flag=True,
+    help="Over HTTP: let every program on this machine call without a token. Only on a loopback address.",
+)
 @click.option(
     "--project",
     help="The folder or name of the project that the host works in. Default: $KALITO_PROJECT, or the folder that the "
@@ -57,6 +64,7 @@ def command(
     config: Path | None,
     transport: Literal["stdio", "http", "sse"],
     host: str,
+    without_login: bool,
     project: str | None,
     port: int,
 ) -> None:
@@ -67,7 +75,7 @@ def command(
     if transport != "stdio":
         from kalito_mcp.server.http import check_address  # noqa: PLC0415 - a host over stdio needs none of it
 
-        check_address(host)
+        check_address(host, has_login=not without_login)
     _configure_logging(os.environ.get("KALITO_LOG", ""))
     # The environment names the session of the host that started us. Over HTTP, other hosts connect too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
@@ -85,10 +93,15 @@ def command(
 
                 await serve_stdio(server, begun)
             else:
-                from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
+                from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - as above
+                from kalito_mcp.server.http import http_app, serve_http  # noqa: PLC0415 - as above
 
-                await server.opened.memory()
-                await serve_http(server, transport, host=host, port=port, announce=_announce)
+                settings = settings_of(database, config)
+                owner = settings.owner if without_login else None
+                app = http_app(server, transport, settings.http, owner=owner)
+                first = None if without_login else await _first_token(await server.opened.memory())
+                path = "/mcp" if transport == "http" else "/sse"
+                await serve_http(app, path, host=host, port=port, announce=lambda url: _announce(url, first))
 
     try:
         anyio.run(run)
@@ -142,8 +155,19 @@ def _end_for_certain() -> None:
         watchdog.start()
 
 
-def _announce(url: str) -> None:
+async def _first_token(memory: "Memory") -> str | None:
+    """Make a token if there is none yet: nobody could connect. Its text."""
+    from kalito_mcp.domain.access import Permission  # noqa: PLC0415 - only HTTP needs it
+
+    if await memory.tokens():
+        return None
+    return (await memory.create_token(Permission.ADMIN, name="first")).text
+
+
+def _announce(url: str, first_token: str | None) -> None:
     click.echo(f"kalito-mcp: serving at {url}", err=True)
+    if first_token is not None:
+        click.echo(f"kalito-mcp: the first token, shown this once: {first_token}", err=True)
 
 
 def _configure_logging(name: str) -> None:

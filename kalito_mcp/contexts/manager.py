@@ -26,7 +26,7 @@ from kalito_mcp.domain.records import (
     SemanticPin,
     message_record_id,
 )
-from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.validation import LimitsPolicy, message_number
@@ -87,6 +87,7 @@ class MemoryManager:
         self._importance = importance
         self._fence_secret = fence_secret
         self._owner = owner
+        self._limits = NO_LIMITS
         self._project: str | None = None
 
     async def build_context(
@@ -107,7 +108,7 @@ class MemoryManager:
             raise InvalidInput(
                 f"max_tokens={budget} is outside 1 to {MOST_TOKENS:,}; the default is {self._context.token_limit}"
             )
-        scope = Scope(self._owner, agent_id, session_id, self._project)
+        scope = Scope(self._owner, agent_id, session_id, self._project, self._limits)
         asked = Asked(scope, frozenset(include), query, seen_messages, is_pending=pending_input)
         gathered = await self._gatherer.gather(asked)
         session, view, _, withheld = gathered.of_session
@@ -146,6 +147,12 @@ class MemoryManager:
         narrowed = copy(self)
         narrowed._project = project
         return narrowed
+
+    def of_owner(self, owner: str, limits: Limits) -> "MemoryManager":
+        """The same for another owner, within limits; see `Memory.of_owner`."""
+        theirs = copy(self)
+        theirs._owner, theirs._limits, theirs._project = owner, limits, limits.project or self._project
+        return theirs
 
     async def needs_summarization(self, session_id: str) -> bool:
         """Whether a full window of messages has no summary: `threshold` of them, or `dense_threshold` dense ones."""
@@ -239,7 +246,7 @@ class MemoryManager:
             return await find_session(view, self._scope(session_id))
 
     def _scope(self, session_id: str | None) -> Scope:
-        return Scope(owner=self._owner, session=session_id, project=self._project)
+        return Scope(self._owner, None, session_id, self._project, self._limits)
 
     def _fence(self, session: Session) -> str:
         """Return a marker that no remembered text can predict: it depends on a secret of the database. It never

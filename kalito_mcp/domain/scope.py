@@ -19,6 +19,20 @@ NO_PROJECT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What of an owner's memory a principal reaches: one agent's, and one project with what is personal; None: all.
+
+    Beyond them nothing exists: what is named by its id is not found there.
+    """
+
+    agent: str | None = None
+    project: str | None = None
+
+
+NO_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """(owner, agent, project, session): the first parameter of every port method that touches user data.
 
@@ -27,12 +41,16 @@ class Scope:
     the agent's. `project` is the repository or folder that it is about: reads find what is of that project and what is
     personal, with `PERSONAL` only the latter, and with `None` all projects. What is written with `None` is personal,
     or of its session's project.
+
+    `project` narrows what a call looks for; `limits` is all that the caller may reach, also by the id of a session or a
+    record.
     """
 
     owner: str = LOCAL_OWNER
     agent: str | None = None
     session: str | None = None
     project: str | None = None
+    limits: Limits = NO_LIMITS
 
     def of_session(self, session_id: str) -> "Scope":
         """The same owner, narrowed to one session."""

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
+from kalito_mcp.ports.access import AccessReader, AccessWriter
 from kalito_mcp.ports.archive import ArchiveReader, ArchiveWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
 from kalito_mcp.ports.facts import FactReader
@@ -38,6 +39,8 @@ class ReadView(Protocol):
     def archive(self) -> ArchiveReader: ...
     @property
     def imports(self) -> ImportReader: ...
+    @property
+    def access(self) -> AccessReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -59,6 +62,8 @@ class WriteTransaction(Protocol):
     def archive(self) -> ArchiveWriter: ...
     @property
     def imports(self) -> ImportWriter: ...
+    @property
+    def access(self) -> AccessWriter: ...
 
 
 class Store(Protocol):

@@ -14,6 +14,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
+from kalito_mcp.server.gate import Gate
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
@@ -86,6 +87,7 @@ class KalitoServer(MCPServer[None]):
             lifespan=opened.lifespan,
             subscriptions=subscriptions.bus,
             log_level="WARNING",
+            middleware=[Gate()],
             cache_hints={
                 method: CacheHint(ttl_ms=_AN_HOUR_MS, scope="public")
                 for method in ("server/discover", "tools/list", "prompts/list", "resources/templates/list")

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, and over the older HTTP with server-sent events. Loopback only: there is no login."""
+"""MCP over streamable HTTP, and over the older HTTP with server-sent events, behind one guard."""
 
 import asyncio
 import os
@@ -6,53 +6,75 @@ import socket
 from collections.abc import Callable
 from typing import Final, Literal
 
-from kalito_mcp.errors import ConfigurationError
-from kalito_mcp.server.build import KalitoServer
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.domain.scope import LOCAL_OWNER
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.server.arrival import IDLE_S, TimelyConnection, WholeRequests
+from kalito_mcp.server.build import KalitoServer
+from kalito_mcp.server.gate import http_denial
+from kalito_mcp.web.guard import LOOPBACK, Guard, Needs
+from kalito_mcp.web.health import health_routes
+
 _GRACE_S: Final = 2
 """How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
 _MOST_CONNECTIONS: Final = 512
 """Requests beyond are refused with status 503. Many systems give a process 1,024 files at most."""
 
 
-def check_address(host: str) -> None:
-    """Refuse every address except this machine's own.
+def check_address(host: str, *, has_login: bool) -> None:
+    """Refuse an address that other machines reach while everybody may call.
 
     Raises:
-        ConfigurationError: other machines could reach the address, and there is no login yet.
+        ConfigurationError: it is not one of this machine's own addresses, and no token is needed.
     """
-    if host not in LOOPBACK:
+    if not has_login and host not in LOOPBACK:
         raise ConfigurationError(
-            f"--host {host} would let other machines read and write this memory, and there is no login yet; "
-            f"use one of {', '.join(LOOPBACK)}"
+            f"--host {host} would let other machines read and write this memory without a token; leave out "
+            f"--without-login, or use one of {', '.join(LOOPBACK)}"
         )
 
 
-async def serve_http(
-    server: KalitoServer,
-    transport: Literal["http", "sse"],
-    *,
-    host: str,
-    port: int,
-    announce: Callable[[str], None],
-) -> None:
-    """Serve until interrupted. `announce` gets the URL as soon as it can be connected to; port 0 takes a free one.
+def http_app(
+    server: KalitoServer, transport: Literal["http", "sse"], policy: HttpPolicy, *, owner: str | None
+) -> ASGIApp:
+    """All that is served over HTTP: MCP, and what `web` has.
 
-    The SDK checks the Host and Origin of every request against the loopback names, which keeps web pages from
-    reaching it through DNS rebinding. What does not arrive in time is closed (see `arrival`).
+    Every request needs a token, unless `owner` says whose memory everybody may use.
+    """
+    # The guard checks the names that the SDK would check, on every route.
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    if transport == "http":
+        mcp = server.streamable_http_app(transport_security=unchecked)
+    else:
+        mcp = server.sse_app(transport_security=unchecked)
+
+    async def authenticate(token: str) -> Principal | None:
+        return await (await server.opened.memory()).principal_of(token)
+
+    app = Starlette(routes=[*mcp.routes, *health_routes(server.opened.memory)], lifespan=mcp.router.lifespan_context)
+    return Guard(
+        WholeRequests(Needs(app, http_denial)),
+        policy,
+        authenticate=authenticate if owner is None else None,
+        anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
+    )
+
+
+async def serve_http(app: ASGIApp, path: str, *, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until interrupted. `announce` gets the URL of `path` as soon as it can be connected to; port 0 takes a free
+    one. What does not arrive in time is closed (see `arrival`).
 
     Raises:
-        ConfigurationError: the address is not loopback, or the port is taken.
+        ConfigurationError: the port is taken.
     """
-    import uvicorn  # noqa: PLC0415 - stdio does not need it
-
-    from kalito_mcp.server.arrival import IDLE_S, TimelyConnection, WholeRequests  # noqa: PLC0415 - as above
-
-    check_address(host)
-    app = server.streamable_http_app(host=host) if transport == "http" else server.sse_app(host=host)
     config = uvicorn.Config(
-        WholeRequests(app),
+        app,
         http=TimelyConnection,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=IDLE_S,
@@ -62,7 +84,7 @@ async def serve_http(
     )
     with _listen(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
-        url = f"http://{shown}:{listening.getsockname()[1]}/{'mcp' if transport == 'http' else 'sse'}"
+        url = f"http://{shown}:{listening.getsockname()[1]}{path}"
         # Once the server handles Ctrl-C, which it does before it first waits: earlier, Ctrl-C would end in a traceback.
         asyncio.get_running_loop().call_soon(announce, url)
         await uvicorn.Server(config).serve(sockets=[listening])

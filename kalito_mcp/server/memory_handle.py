@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import anyio
 
+from kalito_mcp.acting import acting
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, KalitoError
 
@@ -64,7 +65,7 @@ class MemoryHandle:
             raise self._failure
 
     async def memory(self) -> "Memory":
-        """Return the memory, as soon as it is open.
+        """Return the memory of the owner on whose behalf this call works, as soon as it is open.
 
         Raises:
             KalitoError: the memory could not be opened. Every call raises it: hosts show the answer of a call to the
@@ -76,7 +77,8 @@ class MemoryHandle:
         if self._failure is not None:
             raise self._failure
         assert self._memory is not None  # noqa: S101 - set before `ready`, and unset after every call has ended
-        return self._memory
+        called = acting()
+        return self._memory.of_owner(called.principal.owner, called.principal.limits) if called else self._memory
 
     async def memory_for(self, project: str | None) -> "Memory":
         """Return the memory for the project that a call names (`*`: all of them), or else for the host's.

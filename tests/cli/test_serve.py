@@ -28,15 +28,16 @@ def serve(*options: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", "", "127.0.0.1.example.com"])  # noqa: S104
-def test_every_address_but_loopback_is_refused_in_words(
+def test_without_login_every_address_but_loopback_is_refused_in_words(
     invoke: Invoke, tmp_path: Path, transport: str, host: str
 ) -> None:
     database = tmp_path / "memory.db"
-    outcome = invoke("serve", "--transport", transport, "--host", host, "--port", "0", "--database", str(database))
+    options = ["--transport", transport, "--without-login", "--host", host, "--port", "0", "--database", str(database)]
+    outcome = invoke("serve", *options)
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err == (
-        f"kalito-mcp: --host {host} would let other machines read and write this memory, and there is no login yet; "
-        "use one of 127.0.0.1, localhost, ::1\n"
+        f"kalito-mcp: --host {host} would let other machines read and write this memory without a token; leave out "
+        "--without-login, or use one of 127.0.0.1, localhost, ::1\n"
     )
     assert not database.exists()
 

@@ -93,7 +93,7 @@ def test_what_a_pipe_cannot_take_is_shown_by_its_number(database: Path, encoding
 
 def test_ctrl_c_ends_a_command_without_a_traceback(database: Path) -> None:
     with subprocess.Popen(
-        [*START, "serve", "--transport", "http", "--port", "0"],
+        [*START, "serve", "--transport", "http", "--port", "0", "--without-login"],
         env=environment(database),
         stderr=subprocess.PIPE,
         text=True,

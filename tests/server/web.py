@@ -21,11 +21,22 @@ class Web:
 
 
 @contextmanager
-def web(transport: str, database: Path, *options: str, **environment: str) -> Iterator[Web]:
-    """Start a server. It listens until the block ends."""
+def web(transport: str, database: Path, *options: str, login: bool = False, **environment: str) -> Iterator[Web]:
+    """Start a server. It listens until the block ends. Without `login` it needs no token."""
     with database.with_suffix(".stdout").open("wb") as stdout:
         process = subprocess.Popen(
-            [sys.executable, "-m", "kalito_mcp", "serve", "--transport", transport, "--port", "0", *options],
+            [
+                sys.executable,
+                "-m",
+                "kalito_mcp",
+                "serve",
+                "--transport",
+                transport,
+                "--port",
+                "0",
+                *([] if login else ["--without-login"]),
+                *options,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,

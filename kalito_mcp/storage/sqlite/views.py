@@ -2,6 +2,7 @@
 
 import aiosqlite
 
+from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.sqlite.facts import FactQueries, FactStatements
@@ -32,6 +33,7 @@ class ReadViewOfSqlite:
         self.imports = ImportQueries(connection)
         self.vectors = VectorQueries(connection, vectors)
         self.archive = ArchiveQueries(connection)
+        self.access = AccessQueries(connection)
         self.connection = connection
 
 
@@ -50,3 +52,4 @@ class WriteTransactionOfSqlite:
         self.imports = ImportStatements(connection)
         self.vectors = VectorStatements(connection)
         self.archive = ArchiveStatements(connection)
+        self.access = AccessStatements(connection)

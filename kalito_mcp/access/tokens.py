@@ -1,0 +1,131 @@
+"""Tokens: made, checked, listed and revoked. Whoever has the text of one may call on its owner's behalf."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from kalito_mcp.domain.access import Permission, Token, TokenKind
+from kalito_mcp.domain.scope import NO_LIMITS, Limits
+from kalito_mcp.domain.validation import checked_name
+from kalito_mcp.errors import InvalidInput, NotFound
+from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.store import Store
+
+PREFIX: Final = "kal_"
+"""What the text of every token begins with, so that secret scanners know it."""
+_SHOWN_CHARS: Final = 10
+_ID_BYTES: Final = 6
+_NOTED_EVERY_MS: Final = 60_000
+"""The last use is written at most this often."""
+_MOST_LISTED: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token that was just made. Its text is shown once, here: only a hash of it is stored."""
+
+    text: str
+    token: Token
+
+
+def hash_of(text: str) -> bytes:
+    """What is stored of a token's text. The text has 256 random bits, so a fast hash is enough."""
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def new_token(
+    owner: str,
+    permission: Permission,
+    *,
+    now_ms: int,
+    name: str = "",
+    limits: Limits = NO_LIMITS,
+    lifetime_ms: int | None = None,
+    kind: TokenKind = TokenKind.STATIC,
+    client: str | None = None,
+    grant: str | None = None,
+    resource: str | None = None,
+) -> NewToken:
+    """A random token, not stored yet."""
+    text = PREFIX + secrets.token_urlsafe(32)
+    token = Token(
+        id=f"tok_{secrets.token_hex(_ID_BYTES)}",
+        prefix=text[:_SHOWN_CHARS],
+        name=name,
+        owner=owner,
+        permission=permission,
+        limits=limits,
+        created_at=now_ms,
+        kind=kind,
+        expires_at=None if lifetime_ms is None else now_ms + lifetime_ms,
+        client=client,
+        grant=grant,
+        resource=resource,
+    )
+    return NewToken(text, token)
+
+
+class Tokens:
+    """The tokens of all owners of a database."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def create(
+        self,
+        owner: str,
+        permission: Permission,
+        *,
+        name: str = "",
+        limits: Limits = NO_LIMITS,
+        lifetime_ms: int | None = None,
+    ) -> NewToken:
+        """Make and store a token for a program.
+
+        Raises:
+            InvalidInput: the owner, a limit or the name is not acceptable, or it would never be valid.
+        """
+        checked_name(owner, "owner")
+        for field, value in (("agent", limits.agent), ("project", limits.project), ("name", name or None)):
+            if value is not None:
+                checked_name(value, field)
+        if lifetime_ms is not None and lifetime_ms <= 0:
+            raise InvalidInput("the token would expire at once; give it a longer life")
+        made = new_token(
+            owner, permission, now_ms=self._clock.now_ms(), name=name, limits=limits, lifetime_ms=lifetime_ms
+        )
+        async with self._store.write() as transaction:
+            await transaction.access.add_token(made.token, hash_of(made.text))
+        return made
+
+    async def valid(self, text: str) -> Token | None:
+        """The token with this text; None if there is none, or it is expired, revoked, or only for renewing."""
+        text_hash = hash_of(text)
+        found = await self._store.trip(lambda view: view.access.token(text_hash))
+        now_ms = self._clock.now_ms()
+        if found is None or found.kind is TokenKind.REFRESH or not found.is_valid(now_ms):
+            return None
+        if found.last_used_at is None or now_ms - found.last_used_at >= _NOTED_EVERY_MS:
+            async with self._store.write() as transaction:
+                await transaction.access.used_token(found.id, now_ms=now_ms)
+        return found
+
+    async def all(self, owner: str | None = None) -> Sequence[Token]:
+        """The newest thousand tokens of an owner, or of all owners."""
+        async with self._store.read() as view:
+            return await view.access.tokens(owner, limit=_MOST_LISTED)
+
+    async def revoke(self, named: str, owner: str | None = None) -> Sequence[str]:
+        """Revoke a token by its id, or all tokens of a consent. The ids of those that were valid until now.
+
+        Raises:
+            NotFound: the owner has no such token that is still valid.
+        """
+        async with self._store.write() as transaction:
+            revoked = await transaction.access.revoke_tokens(named, owner=owner, now_ms=self._clock.now_ms())
+        if not revoked:
+            raise NotFound(f"no valid token {named!r}; `kalito-mcp token list` shows them")
+        return revoked

@@ -1,0 +1,35 @@
+"""On whose behalf this task works. Whoever takes a call sets it; the memory and its audit log read it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from kalito_mcp.domain.access import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """A principal and what they do: the name of a tool or of a route, such as `forget` or `PATCH /api/records/{id}`."""
+
+    principal: Principal
+    action: str
+
+
+_ACTING: Final[ContextVar[Acting | None]] = ContextVar("acting", default=None)
+
+
+@contextmanager
+def acting_as(principal: Principal, action: str) -> Iterator[None]:
+    """What this task does in the block, it does for the principal."""
+    before = _ACTING.set(Acting(principal, action))
+    try:
+        yield
+    finally:
+        _ACTING.reset(before)
+
+
+def acting() -> Acting | None:
+    """For whom this task works; None on stdio, on the command line and in background work."""
+    return _ACTING.get()

@@ -1,0 +1,99 @@
+"""`kalito-mcp token`: who may connect over HTTP."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kalito_mcp.cli.options import settings_of, settings_of_existing, with_settings
+from kalito_mcp.cli.running import with_memory
+from kalito_mcp.cli.terminal import tell
+from kalito_mcp.domain.access import Permission, Token
+from kalito_mcp.domain.scope import Limits
+from kalito_mcp.domain.time import to_iso
+
+if TYPE_CHECKING:
+    from kalito_mcp.access.tokens import NewToken
+    from kalito_mcp.memory import Memory
+
+_DAY_MS: Final = 86_400_000
+
+
+@click.group(name="token")
+def command() -> None:
+    """Make, list and revoke the tokens of programs that connect over HTTP.
+
+    A program sends its token as `Authorization: Bearer kal_...` with every request.
+    """
+
+
+@command.command()
+@click.argument("name")
+@click.option(
+    "--permission",
+    type=click.Choice([*map(str, Permission)]),
+    default=str(Permission.WRITE),
+    show_default=True,
+    help="read: find and show. write: also record, correct and forget. admin: also erase, export and manage tokens.",
+)
+@click.option("--owner", help="Whose memory. Default: the setting `owner`.")
+@click.option("--agent", help="Only this agent's.")
+@click.option("--project", help="Only what is of this project, and what is personal.")
+@click.option("--days", type=click.IntRange(1, 36_500), help="How long it may be used. Default: until it is revoked.")
+@with_settings
+def create(
+    database: Path | None,
+    config: Path | None,
+    name: str,
+    permission: str,
+    owner: str | None,
+    agent: str | None,
+    project: str | None,
+    days: int | None,
+) -> None:
+    """Make a token for the program NAME, and show it. It is not shown again."""
+
+    async def made(memory: "Memory") -> "NewToken":
+        return await memory.create_token(
+            Permission(permission),
+            owner=owner,
+            name=name,
+            limits=Limits(agent, project),
+            lifetime_ms=None if days is None else days * _DAY_MS,
+        )
+
+    found = with_memory(settings_of(database, config), made)
+    click.echo(found.text)
+    click.echo(f"{found.token.id}: keep it like a password; it is not shown again", err=True)
+
+
+@command.command(name="list")
+@with_settings
+def list_all(database: Path | None, config: Path | None) -> None:
+    """List the tokens, the newest first."""
+    found = with_memory(settings_of_existing(database, config), lambda memory: memory.tokens())
+    tell(_line(token) for token in found)
+    if not found:
+        tell(["no tokens; `kalito-mcp token create NAME` makes one"])
+
+
+@command.command()
+@click.argument("token_id", metavar="ID")
+@with_settings
+def revoke(database: Path | None, config: Path | None, token_id: str) -> None:
+    """Revoke the token ID, or all tokens that an OAuth client got by the same consent. It counts at once."""
+    revoked: Sequence[str] = with_memory(
+        settings_of_existing(database, config), lambda memory: memory.revoke_token(token_id)
+    )
+    tell([f"revoked {', '.join(revoked)}"])
+
+
+def _line(token: Token) -> str:
+    limits = [
+        f"{name} {value}" for name, value in (("agent", token.limits.agent), ("project", token.limits.project)) if value
+    ]
+    state = "revoked" if token.revoked_at else f"until {to_iso(token.expires_at)}" if token.expires_at else "valid"
+    used = f"used {to_iso(token.last_used_at)}" if token.last_used_at else "never used"
+    about = ", ".join([token.permission, f"owner {token.owner}", *limits, state, used])
+    return f"{token.id}  {token.prefix}...  {token.name}  {about}"

@@ -1,0 +1,84 @@
+"""Who calls, and what they may: principals, permissions and limits. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Limits
+
+
+class Permission(StrEnum):
+    """What a principal may do. Each one includes those before it.
+
+    `read` finds and shows, `write` records and changes, `admin` erases for good, exports all and manages tokens.
+    """
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, other: "Permission") -> bool:
+        """Whether who has this one may do what needs the other."""
+        order = list(Permission)
+        return order.index(self) >= order.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who makes a call. `id` is what the audit log names: `host` for the program that started the server over stdio,
+    else a token's id or an OpenID subject. `client` is the OAuth client through which they came, if any."""
+
+    id: str
+    owner: str = LOCAL_OWNER
+    permission: Permission = Permission.READ
+    limits: Limits = NO_LIMITS
+    client: str | None = None
+
+    def may(self, needed: Permission) -> bool:
+        """Whether the principal may do what needs this permission."""
+        return self.permission.includes(needed)
+
+
+HOST: Final = Principal("host", permission=Permission.ADMIN)
+"""The program that started the server: it may do everything."""
+
+
+class TokenKind(StrEnum):
+    """How a token came about: made on the command line, or given to an OAuth client to call with or to renew with."""
+
+    STATIC = "static"
+    ACCESS = "access"
+    REFRESH = "refresh"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is stored, without its text. `prefix` is the beginning of the text, to tell tokens apart.
+
+    `grant` names the consent that OAuth tokens come from: revoking one of them revokes them all. `resource` is the URL
+    that an OAuth token was made for. Moments are milliseconds since 1970.
+    """
+
+    id: str
+    prefix: str
+    name: str
+    owner: str
+    permission: Permission
+    limits: Limits
+    created_at: int
+    kind: TokenKind = TokenKind.STATIC
+    expires_at: int | None = None
+    last_used_at: int | None = None
+    revoked_at: int | None = None
+    client: str | None = None
+    grant: str | None = None
+    resource: str | None = None
+
+    def is_valid(self, now_ms: int) -> bool:
+        """Whether it may be used now."""
+        return self.revoked_at is None and (self.expires_at is None or now_ms < self.expires_at)
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf a call with this token works."""
+        return Principal(self.id, self.owner, self.permission, self.limits, self.client)

@@ -1,0 +1,30 @@
+"""The tokens with which programs connect. Their texts are not stored, only hashes of them."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kalito_mcp.domain.access import Token
+
+
+class AccessReader(Protocol):
+    """Reads of one consistent view."""
+
+    async def token(self, text_hash: bytes) -> Token | None:
+        """The token whose text has this hash, also if it is expired or revoked."""
+
+    async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
+        """The tokens of an owner, or of all, the newest first."""
+
+
+class AccessWriter(AccessReader, Protocol):
+    """Writes of one transaction."""
+
+    async def add_token(self, token: Token, text_hash: bytes) -> None:
+        """Store a new token."""
+
+    async def used_token(self, token_id: str, *, now_ms: int) -> None:
+        """Note that a token was used."""
+
+    async def revoke_tokens(self, named: str, *, owner: str | None, now_ms: int) -> Sequence[str]:
+        """Revoke the token of this id, or those of this grant, of an owner or of all. The ids of those that were valid
+        until now."""

@@ -1,0 +1,69 @@
+"""Who may call what over MCP: one check in front of every message, whatever transport brought it.
+
+The guard in front of HTTP leaves the principal in the request. Over stdio there is no request: the program that started
+the server may do everything.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_REQUEST
+
+from kalito_mcp.acting import acting_as
+from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.web.guard import PRINCIPAL_KEY
+
+READS: Final = frozenset({"build_context", "search_memory", "memory_history", "list_tasks"})
+"""The tools that change nothing. A test compares them with the hints that the tools carry."""
+
+
+def permission_of(method: str, params: Mapping[str, Any] | None) -> Permission:
+    """The permission that a message needs. Every tool that is not known to only read may write."""
+    if method != "tools/call":
+        return Permission.READ
+    given = params or {}
+    if given.get("name") in READS:
+        return Permission.READ
+    arguments = given.get("arguments")
+    # Whatever is not plainly false may be read as true by the tool's parser.
+    purges = isinstance(arguments, Mapping) and arguments.get("purge", False) not in (False, None)
+    return Permission.ADMIN if purges else Permission.WRITE
+
+
+def action_of(method: str, params: Mapping[str, Any] | None) -> str:
+    """What the audit log calls a message: the tool's name, or else the method."""
+    name = (params or {}).get("name")
+    return name if method == "tools/call" and isinstance(name, str) else method
+
+
+def denial(principal: Principal, needed: Permission) -> str:
+    """Why the call was refused, and what to do."""
+    return f"this needs the permission {needed}, and the token has only {principal.permission}; use another token"
+
+
+def http_denial(principal: Principal, message: Any) -> tuple[str, str] | None:
+    """The permission that the JSON-RPC message of a request needs and its principal lacks, and what to say of it."""
+    if not isinstance(message, Mapping):
+        return None
+    params = message.get("params")
+    needed = permission_of(str(message.get("method")), params if isinstance(params, Mapping) else None)
+    return None if principal.may(needed) else (needed, denial(principal, needed))
+
+
+class Gate:
+    """The SDK's middleware that lets a message pass on behalf of its principal, if they may send it."""
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Raises MCPError if the principal may not."""
+        if ctx.request is None:
+            return await call_next(ctx)
+        principal = ctx.request.scope.get(PRINCIPAL_KEY)
+        if not isinstance(principal, Principal):
+            raise MCPError(code=INVALID_REQUEST, message="forbidden: the request has no principal")
+        needed = permission_of(ctx.method, ctx.params)
+        if not principal.may(needed):
+            raise MCPError(code=INVALID_REQUEST, message=f"forbidden: {denial(principal, needed)}")
+        with acting_as(principal, action_of(ctx.method, ctx.params)):
+            return await call_next(ctx)

@@ -1,0 +1,90 @@
+"""The tokens with which programs connect."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.access import Permission, Token, TokenKind
+from kalito_mcp.domain.scope import Limits
+from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.queries import Queries
+
+_COLUMNS: Final = """
+    id, prefix, name, owner, permission, agent, project, created_at, kind, expires_at, last_used_at, revoked_at, client,
+    grant_id, resource
+"""
+SELECT_TOKEN: Final = f"SELECT {_COLUMNS} FROM access_tokens WHERE text_hash = :text_hash"
+SELECT_TOKENS: Final = f"""
+SELECT {_COLUMNS} FROM access_tokens WHERE :owner IS NULL OR owner = :owner ORDER BY key DESC LIMIT :limit
+"""
+INSERT_ACCESS: Final = """
+INSERT INTO access_tokens (
+    id, text_hash, prefix, name, kind, owner, permission, agent, project, client, grant_id, resource, created_at,
+    expires_at
+) VALUES (
+    :id, :text_hash, :prefix, :name, :kind, :owner, :permission, :agent, :project, :client, :grant, :resource,
+    :created_at, :expires_at
+)
+"""
+UPDATE_USED: Final = "UPDATE access_tokens SET last_used_at = :now_ms WHERE id = :id"
+UPDATE_REVOKED: Final = """
+UPDATE access_tokens SET revoked_at = :now_ms
+WHERE revoked_at IS NULL AND (id = :named OR grant_id = :named) AND (:owner IS NULL OR owner = :owner)
+RETURNING id, expires_at
+"""
+
+
+class AccessQueries(Queries):
+    """`ports.access.AccessReader`."""
+
+    async def token(self, text_hash: bytes) -> Token | None:
+        found = await self._all(SELECT_TOKEN, text_hash=text_hash)
+        return _token(found[0]) if found else None
+
+    async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
+        return [_token(row) for row in await self._all(SELECT_TOKENS, owner=owner, limit=limit)]
+
+
+class AccessStatements(AccessQueries):
+    """`ports.access.AccessWriter`."""
+
+    async def add_token(self, token: Token, text_hash: bytes) -> None:
+        await self._all(
+            INSERT_ACCESS,
+            id=token.id,
+            text_hash=text_hash,
+            prefix=token.prefix,
+            name=token.name,
+            kind=token.kind,
+            owner=token.owner,
+            permission=token.permission,
+            agent=token.limits.agent,
+            project=token.limits.project,
+            client=token.client,
+            grant=token.grant,
+            resource=token.resource,
+            created_at=token.created_at,
+            expires_at=token.expires_at,
+        )
+
+    async def used_token(self, token_id: str, *, now_ms: int) -> None:
+        await self._all(UPDATE_USED, id=token_id, now_ms=now_ms)
+
+    async def revoke_tokens(self, named: str, *, owner: str | None, now_ms: int) -> Sequence[str]:
+        revoked = await self._all(UPDATE_REVOKED, named=named, owner=owner, now_ms=now_ms)
+        return [token_id for token_id, expires_at in revoked if expires_at is None or now_ms < expires_at]
+
+
+def _token(row: Any) -> Token:
+    token_id, prefix, name, owner, permission, agent, project, created_at, kind, *rest = row
+    with intact_rows():
+        return Token(
+            token_id,
+            prefix,
+            name,
+            owner,
+            Permission(permission),
+            Limits(agent, project),
+            created_at,
+            TokenKind(kind),
+            *rest,
+        )

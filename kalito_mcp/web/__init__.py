@@ -1,0 +1,1 @@
+"""What is served over HTTP besides MCP, and who may reach it."""

@@ -1,0 +1,139 @@
+"""What every request passes before anything reads it: the names of Host and Origin, and who sends it.
+
+It stands in front of all routes, so that a route cannot be forgotten. Only the paths in `OPEN` need no token: they are
+how one gets a token, or say nothing.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.domain.access import Principal
+
+PRINCIPAL_KEY: Final = "kalito.principal"
+"""Where the ASGI scope of a request has its principal."""
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+OPEN: Final = frozenset({"/health/live", "/health/ready"})
+Authenticate = Callable[[str], Awaitable[Principal | None]]
+
+
+class Guard:
+    """Passes requests on that name this server and come from somebody it knows; the principal goes along in the scope.
+
+    `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`. `metadata_url` is where clients
+    read how to get a token.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        policy: HttpPolicy,
+        *,
+        authenticate: Authenticate | None,
+        anyone: Principal,
+        open_paths: Collection[str] = OPEN,
+        metadata_url: str | None = None,
+    ) -> None:
+        self._app = app
+        self._authenticate = authenticate
+        self._anyone = anyone
+        self._open = open_paths
+        self._challenge = "Bearer" + (f' resource_metadata="{metadata_url}"' if metadata_url else "")
+        public = urlsplit(policy.public_url)
+        self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, public.hostname or "") if name}
+        self._origins = {*policy.origins, *([f"{public.scheme}://{public.netloc}"] if public.netloc else [])}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refusal = self._wrong_name(headers)
+        if refusal is None and scope["path"] not in self._open:
+            principal = await self._principal(headers.getlist("authorization"))
+            if principal is None:
+                refusal = _refusal(401, "invalid_token", "send a valid token as `Authorization: Bearer kal_...`")
+                refusal.headers["www-authenticate"] = self._challenge
+            else:
+                scope[PRINCIPAL_KEY] = principal
+        await (refusal or self._app)(scope, receive, send)
+
+    def _wrong_name(self, headers: Headers) -> JSONResponse | None:
+        """The refusal of a request that a web page sent by a name of its own, or on behalf of another page."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:
+            return _refusal(421, "unknown_host", "this server has another name; add it to the setting http.hosts")
+        for origin in headers.getlist("origin"):
+            if origin not in self._origins and not _is_loopback(origin):
+                return _refusal(403, "unknown_origin", "this page may not call; add it to the setting http.origins")
+        return None
+
+    async def _principal(self, authorization: Sequence[str]) -> Principal | None:
+        if self._authenticate is None:
+            return self._anyone
+        if len(authorization) != 1:
+            return None
+        scheme, _, token = authorization[0].partition(" ")
+        return await self._authenticate(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header, without the port."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_loopback(origin: str) -> bool:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.hostname in LOOPBACK
+
+
+def _refusal(status: int, error: str, description: str) -> JSONResponse:
+    content: dict[str, Any] = {"error": error, "error_description": description}
+    return JSONResponse(content, status, {"cache-control": "no-store"})
+
+
+class Needs:
+    """Refuses MCP messages that the principal may not send with status 403, before the SDK answers them in its own way.
+
+    `denial` says of the body of a request why it is refused; None if it is not.
+    """
+
+    def __init__(self, app: ASGIApp, denial: Callable[[Principal, Any], tuple[str, str] | None]) -> None:
+        self._app = app
+        self._denial = denial
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        principal = scope.get(PRINCIPAL_KEY)
+        if scope["type"] != "http" or scope["method"] != "POST" or not isinstance(principal, Principal):
+            await self._app(scope, receive, send)
+            return
+        first = await receive()
+        try:
+            message = json.loads(first.get("body", b""))
+        except (ValueError, RecursionError):
+            message = None
+        denied = self._denial(principal, message)
+        if denied is not None:
+            needed, said = denied
+            answer = _refusal(403, "insufficient_scope", said)
+            answer.headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{needed}"'
+            await answer(scope, receive, send)
+            return
+        kept = [first]
+
+        async def again() -> Any:
+            return kept.pop() if kept else await receive()
+
+        await self._app(scope, again, send)
