@@ -3,6 +3,7 @@
 from typing import Final
 
 BACK_TO_9: Final = """
+DROP TABLE access_tokens;
 DROP TABLE imports;
 DROP TABLE forgotten_values;
 DROP TABLE facts; DROP TABLE superseded_records; DROP TABLE facts_state;

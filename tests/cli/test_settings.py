@@ -131,6 +131,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "injection.known_tokens": (0, 10_000_000),
     "graph.past_answers": (0, 100),
     "sleep.min_cluster_size": (2, MOST),
+    "http.calls_per_minute": (1, MOST),
     "storage.busy_timeout_s": (0, 86_400),
     "vectors.batch": (1, 256),
 }

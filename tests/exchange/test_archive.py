@@ -39,6 +39,7 @@ ALL = Selection()
 LEFT_OUT = {
     "migrations": "the schema's own",
     "imports": "what the files of this machine had; another machine has others",
+    "access_tokens": "who may connect to this server; another one has its own",
     "record_shapes": "derived",
     "record_changes": "for the caches of running processes",
     "text_rebuild": "derived",

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 from mcp import Client
 
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.archive import ArchiveRow
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.imports import FileRead
@@ -116,6 +117,12 @@ async def test_each_tool_refuses_new_words_or_keeps_none(tmp_path: Path, folder:
 
 
 Verb = Callable[[Memory], Awaitable[object]]
+
+
+async def _revoked(memory: Memory) -> object:
+    return await memory.revoke_token((await memory.tokens())[0].id)
+
+
 REFUSED: Final[Mapping[str, Verb]] = {
     "record_messages": lambda memory: memory.record_messages("s", [NewMessage(Role.USER, TEXT)]),
     "create_pin": lambda memory: memory.create_pin(CreatePinRequest("s", TEXT)),
@@ -142,12 +149,15 @@ GOES_ON_TOO: Final[Mapping[str, Verb]] = {
     "purge_previewed": lambda memory: _previewed(memory, is_purge=True),
     "purge": lambda memory: memory.purge(["msg_2"]),
     "settled": lambda memory: memory.settled(),
+    "create_token": lambda memory: memory.create_token(Permission.READ, name="later"),
+    "principal_of": lambda memory: memory.principal_of("kal_unknown"),
+    "revoke_token": _revoked,
 }
 READS: Final = frozenset(
     "agents build_context derived_from diff files_read graph_overview history in_project in_project_of inject "
     "inject_known list_records list_sessions look_at_files past_answers preview_forgetting profile "
     "project_named project_of_document projects record record_as_of records search_memory session "
-    "session_stats tasks transcript version".split()
+    "session_stats tasks tokens transcript version".split()
 )
 MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})
 

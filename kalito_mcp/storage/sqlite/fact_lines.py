@@ -10,7 +10,7 @@ from kalito_mcp.facts.attributes import is_multiple
 from kalito_mcp.facts.lines import is_ambiguous, names, relation
 from kalito_mcp.facts.statements import HERE
 from kalito_mcp.facts.vocabulary import stems
-from kalito_mcp.storage.sqlite.fact_rows import Source
+from kalito_mcp.storage.sqlite.fact_rows import Source, polarity_of
 from kalito_mcp.storage.sqlite.records import message_key
 from kalito_mcp.text.analysis import fold
 
@@ -216,7 +216,7 @@ def _end_earlier(
     if row["is_echo"]:
         return
     for value, polarity in standing:
-        meant = relation(row["attribute"], (value, Polarity(polarity)), newer, is_change=bool(row["is_change"]))
+        meant = relation(row["attribute"], (value, polarity_of(polarity)), newer, is_change=bool(row["is_change"]))
         old = {**row, "old_value": value, "old_polarity": polarity}
         if meant is Relation.SUPERSEDES:
             connection.execute(UPDATE_SUPERSEDED, old)
@@ -233,7 +233,7 @@ def _end_by_later(connection: sqlite3.Connection, row: Mapping[str, Any]) -> Non
     older = row["value"], Polarity(row["polarity"])
     key = {"record_key": row["record_key"], "place": row["place"]}
     for by_key, _, value, polarity, is_change, at in connection.execute(SELECT_LATER, row):
-        meant = relation(row["attribute"], older, (value, Polarity(polarity)), is_change=bool(is_change))
+        meant = relation(row["attribute"], older, (value, polarity_of(polarity)), is_change=bool(is_change))
         if meant is Relation.SUPERSEDES and by_key != row["record_key"]:
             connection.execute(UPDATE_SUPERSEDED_ONE, {**key, "by_key": by_key, "at": at})
             return

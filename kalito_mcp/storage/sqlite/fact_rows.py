@@ -9,6 +9,7 @@ from kalito_mcp.domain.facts import ANY, Polarity, StatedFact, Statement
 from kalito_mcp.domain.records import Origin, RecordType, Role, message_record_id
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.facts.statements import HERE, statements
+from kalito_mcp.storage.sqlite.failures import intact_rows
 
 SUPERSEDES: Final = "supersedes"
 """The field of a record that names the records which it makes outdated."""
@@ -161,6 +162,12 @@ def _superseded_ids(source: Source) -> list[str]:
     return list(json.loads(source.attributes).get(SUPERSEDES) or ())
 
 
+def polarity_of(stored: str) -> Polarity:
+    """The polarity of a row. Raises UnreadableRow if it is none."""
+    with intact_rows():
+        return Polarity(stored)
+
+
 def fact(row: Sequence[Any]) -> StatedFact:
     """A row of STATED_COLUMNS."""
     key, record_id, subject, attribute, value, polarity, first, last, ordered_at, known_from, *ended = row
@@ -171,7 +178,7 @@ def fact(row: Sequence[Any]) -> StatedFact:
         subject=subject,
         attribute=attribute,
         value=value,
-        polarity=Polarity(polarity),
+        polarity=polarity_of(polarity),
         start=first,
         end=last,
         valid_from=ordered_at,

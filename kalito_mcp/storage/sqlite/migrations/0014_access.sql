@@ -18,4 +18,3 @@ CREATE TABLE access_tokens (
     last_used_at INTEGER,
     revoked_at INTEGER
 ) STRICT;
-CREATE INDEX access_tokens_by_grant ON access_tokens (grant_id) WHERE grant_id IS NOT NULL;
