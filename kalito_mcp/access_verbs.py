@@ -30,7 +30,7 @@ class AccessVerbs(ProjectVerbs):
         """
         with no_new_words():
             return await self._tokens.create(
-                owner or self._owner, permission, name=name, limits=limits, lifetime_ms=lifetime_ms
+                self._owner if owner is None else owner, permission, name=name, limits=limits, lifetime_ms=lifetime_ms
             )
 
     async def principal_of(self, token: str) -> Principal | None:

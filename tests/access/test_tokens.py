@@ -1,0 +1,114 @@
+"""Tokens: made, used, expired and revoked, in a real database."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.access.tokens import PREFIX
+from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.domain.scope import Limits
+from kalito_mcp.errors import InvalidInput, NotFound
+from kalito_mcp.memory import Memory
+from kalito_mcp.wiring import open_memory
+from tests.empty_database import lay_empty_database
+from tests.scripted import START_MS, ScriptedClock
+
+pytestmark = pytest.mark.anyio
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def clock() -> ScriptedClock:
+    return ScriptedClock()
+
+
+@pytest.fixture
+async def memory(tmp_path: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
+    async with open_memory(lay_empty_database(tmp_path / "memory.db"), clock=clock) as opened:
+        yield opened
+
+
+async def test_a_token_calls_on_behalf_of_its_owner_within_its_limits(memory: Memory) -> None:
+    limits = Limits("coder", "shop")
+    made = await memory.create_token(Permission.WRITE, owner="ann", name="laptop", limits=limits)
+    assert await memory.principal_of(made.text) == Principal(made.token.id, "ann", Permission.WRITE, limits)
+    assert await memory.principal_of(f"{made.text}x") is None
+    assert await memory.principal_of("") is None
+
+
+async def test_the_text_of_a_token_is_nowhere_on_disk(memory: Memory, tmp_path: Path) -> None:
+    made = await memory.create_token(Permission.ADMIN, name="laptop")
+    assert made.text.startswith(PREFIX)
+    assert made.text.startswith(made.token.prefix)
+    assert len(made.token.prefix) < len(made.text) / 3
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or made.text.encode() not in file.read_bytes()
+
+
+async def test_an_expired_token_is_unknown_from_that_moment_on(memory: Memory, clock: ScriptedClock) -> None:
+    made = await memory.create_token(Permission.READ, lifetime_ms=HOUR_MS)
+    clock.wall_ms = START_MS + HOUR_MS - 1
+    assert await memory.principal_of(made.text) is not None
+    clock.wall_ms = START_MS + HOUR_MS
+    assert await memory.principal_of(made.text) is None
+    with pytest.raises(NotFound, match="token list"):
+        await memory.revoke_token(made.token.id)
+
+
+async def test_a_revoked_token_is_unknown_at_once_and_still_listed(memory: Memory) -> None:
+    kept, lost = await memory.create_token(Permission.READ), await memory.create_token(Permission.READ)
+    assert await memory.revoke_token(lost.token.id) == [lost.token.id]
+    assert await memory.principal_of(lost.text) is None
+    assert await memory.principal_of(kept.text) is not None
+    assert [(one.id, one.revoked_at) for one in await memory.tokens()] == [
+        (lost.token.id, START_MS),
+        (kept.token.id, None),
+    ]
+
+
+async def test_another_owners_token_is_not_revoked(memory: Memory) -> None:
+    made = await memory.create_token(Permission.READ, owner="ann")
+    with pytest.raises(NotFound):
+        await memory.revoke_token(made.token.id, "ben")
+    assert await memory.tokens("ben") == []
+    assert await memory.principal_of(made.text) is not None
+
+
+async def test_the_last_use_is_noted_once_a_minute(memory: Memory, clock: ScriptedClock) -> None:
+    made = await memory.create_token(Permission.READ)
+    uses = []
+    for _ in range(3):
+        await memory.principal_of(made.text)
+        uses += [one.last_used_at for one in await memory.tokens()]
+        clock.advance(40)
+    assert uses == [START_MS, START_MS, START_MS + 80_000]
+
+
+@pytest.mark.parametrize(
+    ("owner", "limits", "lifetime_ms"),
+    [
+        ("", Limits(), None),
+        (" ", Limits(), None),
+        ("a\x00b", Limits(), None),
+        ("ann", Limits(agent=""), None),
+        ("ann", Limits(project="x" * 201), None),
+        ("ann", Limits(), 0),
+        ("ann", Limits(), -1),
+    ],
+)
+async def test_what_could_never_be_used_is_refused(
+    memory: Memory, owner: str, limits: Limits, lifetime_ms: int | None
+) -> None:
+    with pytest.raises(InvalidInput):
+        await memory.create_token(Permission.READ, owner=owner, limits=limits, lifetime_ms=lifetime_ms)
+    assert await memory.tokens() == []
+
+
+def test_each_permission_includes_those_before_it() -> None:
+    may = {one: [other for other in Permission if Principal("x", permission=one).may(other)] for one in Permission}
+    assert may == {
+        Permission.READ: [Permission.READ],
+        Permission.WRITE: [Permission.READ, Permission.WRITE],
+        Permission.ADMIN: [Permission.READ, Permission.WRITE, Permission.ADMIN],
+    }
