@@ -40,6 +40,7 @@ BENCHMARKS: Final = (
     "redaction",
     "hostile_texts",
     "clients",
+    "http_overhead",
     "instructions",
     "token_counters",
 )

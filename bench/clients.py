@@ -20,7 +20,7 @@ import anyio
 
 from bench.corpus import Corpus
 from bench.filler import Filler
-from bench.over_http import HttpClient, served
+from bench.over_http import HttpClient, Served, served
 from bench.process_tree import cpu_s
 from bench.report import emit, latency, options, progress, rss_mb
 from kalito_mcp.wiring import open_memory
@@ -39,10 +39,10 @@ Times = defaultdict[str, list[float]]
 class Talker:
     """One client. It keeps what each call took, in seconds, and what failed."""
 
-    def __init__(self, port: int, number: int) -> None:
+    def __init__(self, server: Served, number: int) -> None:
         self.times: Times = defaultdict(list)
         self.failed: list[str] = []
-        self._client = HttpClient(port)
+        self._client = HttpClient(server)
         self._corpus = Corpus(seed=number)
         self._chosen = random.Random(number)
         self._session = f"client-{number}"
@@ -70,9 +70,9 @@ class Talker:
         self.times[tool].append(time.perf_counter() - started)
 
 
-def pings_until(port: int, over: threading.Event) -> list[float]:
+def pings_until(server: Served, over: threading.Event) -> list[float]:
     """What pings take until the event."""
-    client, took = HttpClient(port), list[float]()
+    client, took = HttpClient(server), list[float]()
     while not over.wait(_PING_S):
         started = time.perf_counter()
         client.request("ping", {})
@@ -80,20 +80,20 @@ def pings_until(port: int, over: threading.Event) -> list[float]:
     return took
 
 
-def talk(port: int, process_id: int, clients: int, seconds: float) -> dict[str, Any]:
+def talk(server: Served, clients: int, seconds: float) -> dict[str, Any]:
     """The figures of so many clients at once."""
-    talkers = [Talker(port, number) for number in range(clients)]
+    talkers = [Talker(server, number) for number in range(clients)]
     for talker in talkers:
         talker.round_of_one()
     times: Times = defaultdict(list)
     over = threading.Event()
     threads = [threading.Thread(target=talker.talk_until, args=(over,)) for talker in talkers]
-    threads.append(threading.Thread(target=lambda: times["ping"].extend(pings_until(port, over))))
-    started, cpu = time.perf_counter(), cpu_s(process_id)
+    threads.append(threading.Thread(target=lambda: times["ping"].extend(pings_until(server, over))))
+    started, cpu = time.perf_counter(), cpu_s(server.process_id)
     for thread in threads:
         thread.start()
     time.sleep(seconds)
-    took, used = time.perf_counter() - started, cpu_s(process_id)
+    took, used = time.perf_counter() - started, cpu_s(server.process_id)
     over.set()
     for thread in threads:
         thread.join()
@@ -104,7 +104,7 @@ def talk(port: int, process_id: int, clients: int, seconds: float) -> dict[str, 
         **{name: latency(found) for name, found in sorted(times.items())},
         "failed": [one for talker in talkers for one in talker.failed][:10],
         "busy": None if cpu is None or used is None else (used - cpu) / took,
-        "rss_mb": rss_mb(process_id),
+        "rss_mb": rss_mb(server.process_id),
     }
 
 
@@ -127,10 +127,10 @@ def main() -> int:
         anyio.run(settle, filler.database)
         text_bytes, disk = filler.text_bytes, (folder / "memory.db").stat().st_size
         progress(f"clients: {filler.records:,} records")
-        with served(folder) as (port, process_id):
-            idle = rss_mb(process_id)
-            quiet = talk(port, process_id, 1, _QUICK_SECONDS if given.quick else _QUIET_ROUNDS * _THINKING_S)
-            busy = talk(port, process_id, given.clients, _QUICK_SECONDS if given.quick else _SECONDS)
+        with served(folder) as server:
+            idle = rss_mb(server.process_id)
+            quiet = talk(server, 1, _QUICK_SECONDS if given.quick else _QUIET_ROUNDS * _THINKING_S)
+            busy = talk(server, given.clients, _QUICK_SECONDS if given.quick else _SECONDS)
     emit(
         "clients",
         {

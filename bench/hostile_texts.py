@@ -119,8 +119,8 @@ def waits(families: Mapping[str, str]) -> dict[str, Any]:
         "search_memory": {"query": "where do I live", "session_id": "small"},
         "build_context": {"session_id": "small"},
     }
-    with tempfile.TemporaryDirectory() as name, served(Path(name)) as (port, _):
-        sends, asks = HttpClient(port).call, HttpClient(port).call
+    with tempfile.TemporaryDirectory() as name, served(Path(name)) as server:
+        sends, asks = HttpClient(server).call, HttpClient(server).call
         said = [{"role": "user", "text": text} for text in ("I live in Porto.", "My account is ABC-123-45 there.")]
         ids = asks("record_messages", {"session_id": "small", "messages": said})["message_ids"]
         asks("forget", {"record_ids": ids[1:]})  # from now on, every text is compared with what was forgotten
