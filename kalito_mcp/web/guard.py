@@ -14,20 +14,22 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.access.policy import HttpPolicy
-from kalito_mcp.domain.access import Principal
+from kalito_mcp.domain.access import Permission, Principal
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
+_USUAL_SCOPES: Final = f"{Permission.READ} {Permission.WRITE}"
+"""What a client should ask for. It can ask for more when it was refused something."""
 Authenticate = Callable[[str], Awaitable[Principal | None]]
 
 
 class Guard:
     """Passes requests on that name this server and come from somebody it knows; the principal goes along in the scope.
 
-    `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`. `metadata_url` is where clients
-    read how to get a token.
+    `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`. `metadata_url` says where clients
+    read how to get a token, by the Host that they called.
     """
 
     def __init__(
@@ -38,13 +40,13 @@ class Guard:
         authenticate: Authenticate | None,
         anyone: Principal,
         open_paths: Collection[str] = OPEN,
-        metadata_url: str | None = None,
+        metadata_url: Callable[[str], str] | None = None,
     ) -> None:
         self._app = app
         self._authenticate = authenticate
         self._anyone = anyone
         self._open = open_paths
-        self._challenge = "Bearer" + (f' resource_metadata="{metadata_url}"' if metadata_url else "")
+        self._metadata_url = metadata_url
         public = urlsplit(policy.public_url)
         self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, public.hostname or "") if name}
         self._origins = {*policy.origins, *([f"{public.scheme}://{public.netloc}"] if public.netloc else [])}
@@ -59,7 +61,7 @@ class Guard:
             principal = await self._principal(headers.getlist("authorization"))
             if principal is None:
                 refusal = _refusal(401, "invalid_token", "send a valid token as `Authorization: Bearer kal_...`")
-                refusal.headers["www-authenticate"] = self._challenge
+                refusal.headers["www-authenticate"] = self._challenge(headers)
             else:
                 scope[PRINCIPAL_KEY] = principal
         await (refusal or self._app)(scope, receive, send)
@@ -73,6 +75,13 @@ class Guard:
             if origin not in self._origins and not _is_loopback(origin):
                 return _refusal(403, "unknown_origin", "this page may not call; add it to the setting http.origins")
         return None
+
+    def _challenge(self, headers: Headers) -> str:
+        """How the client can get a token (RFC 9728, 5.1). Only who sent one is told that it is not valid."""
+        parts = ['error="invalid_token"'] if "authorization" in headers else []
+        if self._metadata_url is not None:
+            parts += [f'resource_metadata="{self._metadata_url(headers["host"])}"', f'scope="{_USUAL_SCOPES}"']
+        return "Bearer" + (f" {', '.join(parts)}" if parts else "")
 
     async def _principal(self, authorization: Sequence[str]) -> Principal | None:
         if self._authenticate is None:
