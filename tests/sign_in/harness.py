@@ -20,6 +20,7 @@ from mcp import Client
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.types import CallToolResult
 from pydantic import AnyUrl
 
 from kalito_mcp.access.policy import HttpPolicy
@@ -73,9 +74,7 @@ async def home(
             memory = await server.opened.memory()
             if passphrase is not None and not await memory.sign_in.passphrases.any():
                 await memory.sign_in.passphrases.set("local", passphrase)
-            app = http_app(
-                server, "http", policy or HttpPolicy(), owner=None, port=port, documents=documents, **parts
-            )
+            app = http_app(server, "http", policy or HttpPolicy(), owner=None, port=port, documents=documents, **parts)
             serving = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
             tasks.start_soon(serving.serve, [listening])
             try:
@@ -140,6 +139,18 @@ class Program:
     tokens: OAuthToken | None = None
     info: OAuthClientInformationFull | None = None
     links: list[str] = field(default_factory=list)
+    auth: OAuthClientProvider = field(init=False)
+
+    def __post_init__(self) -> None:
+        metadata = OAuthClientMetadata(client_name="Kite", redirect_uris=[AnyUrl(REDIRECT)], scope=self.scope)
+        self.auth = OAuthClientProvider(
+            self.url,
+            metadata,
+            self,
+            redirect_handler=self._follow,
+            callback_handler=self._callback,
+            client_metadata_url=self.document,
+        )
 
     async def get_tokens(self) -> OAuthToken | None:
         return self.tokens
@@ -153,23 +164,21 @@ class Program:
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self.info = client_info
 
-    def provider(self) -> OAuthClientProvider:
-        metadata = OAuthClientMetadata(client_name="Kite", redirect_uris=[AnyUrl(REDIRECT)], scope=self.scope)
-        return OAuthClientProvider(
-            self.url,
-            metadata,
-            self,
-            redirect_handler=self._follow,
-            callback_handler=self._callback,
-            client_metadata_url=self.document,
-        )
-
     @asynccontextmanager
     async def connected(self, mode: str = "auto") -> AsyncIterator[Client]:
         """A connection of this program."""
-        async with httpx2.AsyncClient(auth=self.provider(), timeout=30) as http:
-            async with Client(streamable_http_client(self.url, http_client=http), mode=mode) as client:
-                yield client
+        async with (
+            httpx2.AsyncClient(auth=self.auth, timeout=30) as http,
+            Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
+        ):
+            yield client
+
+    async def calls(self, tool: str = "list_tasks", **arguments: Any) -> CallToolResult:
+        """Call a tool over a connection of its own."""
+        async with self.connected() as client:
+            result = await client.call_tool(tool, arguments)
+            assert isinstance(result, CallToolResult)
+            return result
 
     async def _follow(self, link: str) -> None:
         self.links.append(link)
