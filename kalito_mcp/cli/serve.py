@@ -102,7 +102,7 @@ def command(
                 owner = settings.owner if without_login else None
 
                 def app_on(taken: int) -> "ASGIApp":
-                    return http_app(server, transport, settings.http, owner=owner, port=taken)
+                    return http_app(server, transport, settings.http, owner=owner, port=taken, oidc=settings.oidc)
 
                 first = None if without_login else await _first_token(await server.opened.memory())
                 path = "/mcp" if transport == "http" else "/sse"

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 import uvicorn
@@ -12,7 +12,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.access.policy import HttpPolicy, OidcPolicy
+from kalito_mcp.access.tokens import PREFIX
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import ConfigurationError
@@ -23,7 +24,8 @@ from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.guard import LOOPBACK, OPEN, Guard, Needs
 from kalito_mcp.web.health import health_routes
 from kalito_mcp.web.oauth import oauth_routes
-from kalito_mcp.web.oauth_metadata import resource_metadata_routes
+from kalito_mcp.web.oauth_metadata import USUAL_SCOPES, resource_metadata_routes
+from kalito_mcp.web.oidc import OidcVerifier
 from kalito_mcp.web.site import Site
 
 _GRACE_S: Final = 2
@@ -52,15 +54,16 @@ def http_app(
     *,
     owner: str | None,
     port: int,
+    oidc: OidcPolicy | None = None,
     documents: ClientDocuments | None = None,
 ) -> ASGIApp:
     """All that is served over HTTP on this port: MCP, and what `web` has.
 
-    Every request needs a token, unless `owner` says whose memory everybody may use. `documents` reads how OAuth clients
-    describe themselves.
+    Every request needs a token, unless `owner` says whose memory everybody may use. With an OpenID provider, tokens of
+    people come from there, and else from the sign-in page. `documents` reads how OAuth clients describe themselves.
 
     Raises:
-        ConfigurationError: the public URL cannot be one.
+        ConfigurationError: the public URL or the provider's cannot be one.
     """
     site = Site.of(policy.public_url, port=port, path=f"/{transport}".replace("http", "mcp"))
     # The guard checks the names that the SDK would check, on every route.
@@ -70,12 +73,22 @@ def http_app(
     else:
         mcp = server.sse_app(transport_security=unchecked)
 
+    provider = OidcVerifier(oidc, sorted(site.resources)) if oidc is not None and oidc.issuer else None
+
     async def authenticate(token: str) -> Principal | None:
+        if provider is not None and not token.startswith(PREFIX):
+            return await provider.principal(token)
         return await (await server.opened.memory()).principal_of(token, site.resources)
 
     login: list[Route] = []
-    if owner is None and policy.sign_in:
-        login = [*resource_metadata_routes(site, None), *oauth_routes(server.opened.memory, site, documents)]
+    scopes: Sequence[str] = USUAL_SCOPES
+    if oidc is not None and provider is not None:
+        scopes = [*oidc.read_scopes[:1], *oidc.write_scopes[:1]] if oidc.scope_claim in ("scope", "scp") else ()
+        login = resource_metadata_routes(site, oidc.issuer, scopes)
+    elif policy.sign_in:
+        login = [*resource_metadata_routes(site, None, scopes), *oauth_routes(server.opened.memory, site, documents)]
+    if owner is not None:
+        login = []
     app = Starlette(
         routes=[*mcp.routes, *health_routes(server.opened.memory), *login], lifespan=mcp.router.lifespan_context
     )
@@ -86,6 +99,7 @@ def http_app(
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
         open_paths=OPEN | {route.path for route in login},
         metadata_url=site.metadata_url if login else None,
+        scopes=scopes,
     )
 
 

@@ -14,14 +14,12 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.access.policy import HttpPolicy
-from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.domain.access import Principal
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
-_USUAL_SCOPES: Final = f"{Permission.READ} {Permission.WRITE}"
-"""What a client should ask for. It can ask for more when it was refused something."""
 Authenticate = Callable[[str], Awaitable[Principal | None]]
 
 
@@ -29,7 +27,7 @@ class Guard:
     """Passes requests on that name this server and come from somebody it knows; the principal goes along in the scope.
 
     `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`. `metadata_url` says where clients
-    read how to get a token, by the Host that they called.
+    read how to get a token, by the Host that they called, and `scopes` what they should ask for.
     """
 
     def __init__(
@@ -41,12 +39,14 @@ class Guard:
         anyone: Principal,
         open_paths: Collection[str] = OPEN,
         metadata_url: Callable[[str], str] | None = None,
+        scopes: Sequence[str] = (),
     ) -> None:
         self._app = app
         self._authenticate = authenticate
         self._anyone = anyone
         self._open = open_paths
         self._metadata_url = metadata_url
+        self._scopes = " ".join(scopes)
         public = urlsplit(policy.public_url)
         self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, public.hostname or "") if name}
         self._origins = {*policy.origins, *([f"{public.scheme}://{public.netloc}"] if public.netloc else [])}
@@ -80,7 +80,8 @@ class Guard:
         """How the client can get a token (RFC 9728, 5.1). Only who sent one is told that it is not valid."""
         parts = ['error="invalid_token"'] if "authorization" in headers else []
         if self._metadata_url is not None:
-            parts += [f'resource_metadata="{self._metadata_url(headers["host"])}"', f'scope="{_USUAL_SCOPES}"']
+            parts.append(f'resource_metadata="{self._metadata_url(headers["host"])}"')
+            parts += [f'scope="{self._scopes}"'] if self._scopes else []
         return "Bearer" + (f" {', '.join(parts)}" if parts else "")
 
     async def _principal(self, authorization: Sequence[str]) -> Principal | None:

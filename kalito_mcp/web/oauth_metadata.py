@@ -1,6 +1,6 @@
 """The documents by which clients find out how to get a token: RFC 9728 of this server, RFC 8414 of its sign-in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -10,12 +10,12 @@ from starlette.routing import Route
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.web.site import RESOURCE_METADATA, SERVER_METADATA, Site
 
-USUAL_SCOPES: Final = (Permission.READ, Permission.WRITE)
+USUAL_SCOPES: Final = (str(Permission.READ), str(Permission.WRITE))
 """What a client should ask for, unless it is for administration."""
 _KEPT: Final = {"cache-control": "public, max-age=3600"}
 
 
-def resource_metadata_routes(site: Site, issuer: str | None, scopes: tuple[str, ...] = USUAL_SCOPES) -> list[Route]:
+def resource_metadata_routes(site: Site, issuer: str | None, scopes: Sequence[str]) -> list[Route]:
     """The RFC 9728 document, for the path of MCP and for the whole host. `issuer` gives the tokens; without it, this
     server does."""
 
@@ -23,7 +23,7 @@ def resource_metadata_routes(site: Site, issuer: str | None, scopes: tuple[str, 
         return {
             "resource": base + site.path,
             "authorization_servers": [issuer or base],
-            "scopes_supported": list(scopes),
+            **({"scopes_supported": list(scopes)} if scopes else {}),
             "bearer_methods_supported": ["header"],
             "resource_name": "kalito memory",
         }
