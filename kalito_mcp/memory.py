@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence, Set
 from typing import Any
 
+from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.access.tokens import Tokens
 from kalito_mcp.access_verbs import AccessVerbs
 from kalito_mcp.archive_verbs import ArchiveVerbs
@@ -77,6 +78,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
         usage: UsageCounter,
         clock: Clock,
         ids: IdSource,
+        sign_in: SignIn,
         vectors: VectorWorker | None = None,
         projects: ProjectPolicy | None = None,
         switch: Callable[[], Switch] = Switch,
@@ -102,6 +104,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
         self._files = files
         self._forgetter = Forgetter(store, editor, eraser, clock)
         self._historian = historian
+        self.sign_in = sign_in
         self._tokens = Tokens(store, clock)
         self._usage = usage
         self._vectors = vectors

@@ -1,6 +1,7 @@
-"""The settings of what is served over HTTP."""
+"""The settings of what is served over HTTP, and of who is let in."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kalito_mcp.domain.validation import Policy, bounded
 
@@ -9,9 +10,34 @@ from kalito_mcp.domain.validation import Policy, bounded
 class HttpPolicy(Policy):
     """`hosts` are names by which clients reach the server besides loopback ones and that of `public_url`, such as
     `memory.example.org`; `origins` are web pages whose scripts may call it. `public_url` is what clients call the
-    server behind a proxy, such as `https://memory.example.org`. `calls_per_minute` are those of one token."""
+    server behind a proxy, such as `https://memory.example.org`. `sign_in` says whether people can let programs in on a
+    page of this server. `calls_per_minute` are those of one token."""
 
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     public_url: str = ""
+    sign_in: bool = True
     calls_per_minute: int = bounded(1_200, least=1)
+
+
+@dataclass(frozen=True, slots=True)
+class OidcPolicy(Policy):
+    """An OpenID provider whose access tokens are accepted; none without `issuer`, which is written as the provider does.
+
+    A token must be made for `audience`, or else for the URL of this server. The claim `owner_claim` says who came, and
+    `owners` whose memory each of them gets: nobody else comes in. If it is empty, everybody gets a memory of their own.
+    Its owner is the issuer and the claim, or with `prefix_owners = false` the claim alone.
+
+    `scope_claim` has what they may do, as a list or with spaces between; `realm_access.roles` is inside an object.
+    The others say which of its values give which permission.
+    """
+
+    issuer: str = ""
+    audience: str = ""
+    owner_claim: str = "sub"
+    owners: Mapping[str, str] = field(default_factory=dict[str, str])
+    prefix_owners: bool = True
+    scope_claim: str = "scope"
+    read_scopes: tuple[str, ...] = ("read",)
+    write_scopes: tuple[str, ...] = ("write",)
+    admin_scopes: tuple[str, ...] = ("admin",)

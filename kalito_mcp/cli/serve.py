@@ -23,6 +23,8 @@ from kalito_mcp.server.first_answers import switches
 from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from kalito_mcp.memory import Memory
     from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
@@ -98,10 +100,13 @@ def command(
 
                 settings = settings_of(database, config)
                 owner = settings.owner if without_login else None
-                app = http_app(server, transport, settings.http, owner=owner)
+
+                def app_on(taken: int) -> "ASGIApp":
+                    return http_app(server, transport, settings.http, owner=owner, port=taken, oidc=settings.oidc)
+
                 first = None if without_login else await _first_token(await server.opened.memory())
                 path = "/mcp" if transport == "http" else "/sse"
-                await serve_http(app, path, host=host, port=port, announce=lambda url: _announce(url, first))
+                await serve_http(app_on, path, host=host, port=port, announce=lambda url: _announce(url, first))
 
     try:
         anyio.run(run)

@@ -13,6 +13,7 @@ from kalito_mcp.ports.imports import ImportReader, ImportWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter, Swept
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
+from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 T = TypeVar("T")
@@ -41,6 +42,8 @@ class ReadView(Protocol):
     def imports(self) -> ImportReader: ...
     @property
     def access(self) -> AccessReader: ...
+    @property
+    def sign_in(self) -> SignInReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -64,6 +67,8 @@ class WriteTransaction(Protocol):
     def imports(self) -> ImportWriter: ...
     @property
     def access(self) -> AccessWriter: ...
+    @property
+    def sign_in(self) -> SignInWriter: ...
 
 
 class Store(Protocol):

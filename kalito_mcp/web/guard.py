@@ -26,8 +26,8 @@ Authenticate = Callable[[str], Awaitable[Principal | None]]
 class Guard:
     """Passes requests on that name this server and come from somebody it knows; the principal goes along in the scope.
 
-    `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`. `metadata_url` is where clients
-    read how to get a token.
+    `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`. `metadata_url` says where clients
+    read how to get a token, by the Host that they called, and `scopes` what they should ask for.
     """
 
     def __init__(
@@ -38,13 +38,15 @@ class Guard:
         authenticate: Authenticate | None,
         anyone: Principal,
         open_paths: Collection[str] = OPEN,
-        metadata_url: str | None = None,
+        metadata_url: Callable[[str], str] | None = None,
+        scopes: Sequence[str] = (),
     ) -> None:
         self._app = app
         self._authenticate = authenticate
         self._anyone = anyone
         self._open = open_paths
-        self._challenge = "Bearer" + (f' resource_metadata="{metadata_url}"' if metadata_url else "")
+        self._metadata_url = metadata_url
+        self._scopes = " ".join(scopes)
         public = urlsplit(policy.public_url)
         self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, public.hostname or "") if name}
         self._origins = {*policy.origins, *([f"{public.scheme}://{public.netloc}"] if public.netloc else [])}
@@ -59,7 +61,7 @@ class Guard:
             principal = await self._principal(headers.getlist("authorization"))
             if principal is None:
                 refusal = _refusal(401, "invalid_token", "send a valid token as `Authorization: Bearer kal_...`")
-                refusal.headers["www-authenticate"] = self._challenge
+                refusal.headers["www-authenticate"] = self._challenge(headers)
             else:
                 scope[PRINCIPAL_KEY] = principal
         await (refusal or self._app)(scope, receive, send)
@@ -73,6 +75,14 @@ class Guard:
             if origin not in self._origins and not _is_loopback(origin):
                 return _refusal(403, "unknown_origin", "this page may not call; add it to the setting http.origins")
         return None
+
+    def _challenge(self, headers: Headers) -> str:
+        """How the client can get a token (RFC 9728, 5.1). Only who sent one is told that it is not valid."""
+        parts = ['error="invalid_token"'] if "authorization" in headers else []
+        if self._metadata_url is not None:
+            parts.append(f'resource_metadata="{self._metadata_url(headers["host"])}"')
+            parts += [f'scope="{self._scopes}"'] if self._scopes else []
+        return "Bearer" + (f" {', '.join(parts)}" if parts else "")
 
     async def _principal(self, authorization: Sequence[str]) -> Principal | None:
         if self._authenticate is None:

@@ -13,6 +13,7 @@ from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.session_changes import SessionStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
+from kalito_mcp.storage.sqlite.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
@@ -34,6 +35,7 @@ class ReadViewOfSqlite:
         self.vectors = VectorQueries(connection, vectors)
         self.archive = ArchiveQueries(connection)
         self.access = AccessQueries(connection)
+        self.sign_in = SignInQueries(connection)
         self.connection = connection
 
 
@@ -53,3 +55,4 @@ class WriteTransactionOfSqlite:
         self.vectors = VectorStatements(connection)
         self.archive = ArchiveStatements(connection)
         self.access = AccessStatements(connection)
+        self.sign_in = SignInStatements(connection)
