@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from kalito_mcp.ports.access import AccessReader, AccessWriter
 from kalito_mcp.ports.archive import ArchiveReader, ArchiveWriter
+from kalito_mcp.ports.audit import AuditReader, AuditWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
 from kalito_mcp.ports.facts import FactReader
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
@@ -41,6 +42,8 @@ class ReadView(Protocol):
     def imports(self) -> ImportReader: ...
     @property
     def access(self) -> AccessReader: ...
+    @property
+    def audit(self) -> AuditReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -64,6 +67,8 @@ class WriteTransaction(Protocol):
     def imports(self) -> ImportWriter: ...
     @property
     def access(self) -> AccessWriter: ...
+    @property
+    def audit(self) -> AuditWriter: ...
 
 
 class Store(Protocol):

@@ -4,6 +4,7 @@ import aiosqlite
 
 from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
+from kalito_mcp.storage.sqlite.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.sqlite.facts import FactQueries, FactStatements
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
@@ -34,6 +35,7 @@ class ReadViewOfSqlite:
         self.vectors = VectorQueries(connection, vectors)
         self.archive = ArchiveQueries(connection)
         self.access = AccessQueries(connection)
+        self.audit = AuditQueries(connection)
         self.connection = connection
 
 
@@ -53,3 +55,4 @@ class WriteTransactionOfSqlite:
         self.vectors = VectorStatements(connection)
         self.archive = ArchiveStatements(connection)
         self.access = AccessStatements(connection)
+        self.audit = AuditStatements(connection)
