@@ -17,14 +17,17 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.server.arrival import IDLE_S, TimelyConnection, WholeRequests
 from kalito_mcp.server.build import KalitoServer
-from kalito_mcp.server.gate import http_denial
+from kalito_mcp.server.gate import http_denial, is_write
 from kalito_mcp.web.guard import LOOPBACK, Guard, Needs
 from kalito_mcp.web.health import health_routes
+from kalito_mcp.web.limits import RateLimits
 
 _GRACE_S: Final = 2
 """How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
 _MOST_CONNECTIONS: Final = 512
 """Requests beyond are refused with status 503. Many systems give a process 1,024 files at most."""
+_LONGEST_HEAD_BYTES: Final = 32_768
+"""Of a request: its line and all its headers."""
 
 
 def check_address(host: str, *, has_login: bool) -> None:
@@ -58,9 +61,13 @@ def http_app(
         return await (await server.opened.memory()).principal_of(token)
 
     app = Starlette(routes=[*mcp.routes, *health_routes(server.opened.memory)], lifespan=mcp.router.lifespan_context)
+    # Without login every program of this machine may do everything, as often as it likes.
+    limits = RateLimits(policy)
+    needs = Needs(app, http_denial, is_write=is_write, limits=limits if owner is None else None)
     return Guard(
-        WholeRequests(Needs(app, http_denial)),
+        WholeRequests(needs),
         policy,
+        limits=limits,
         authenticate=authenticate if owner is None else None,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
     )
@@ -76,6 +83,11 @@ async def serve_http(app: ASGIApp, path: str, *, host: str, port: int, announce:
     config = uvicorn.Config(
         app,
         http=TimelyConnection,
+        ws="none",
+        h11_max_incomplete_event_size=_LONGEST_HEAD_BYTES,
+        server_header=False,
+        # The limits know which proxies to believe.
+        proxy_headers=False,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=IDLE_S,
         log_config=None,

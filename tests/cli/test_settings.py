@@ -132,6 +132,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "graph.past_answers": (0, 100),
     "sleep.min_cluster_size": (2, MOST),
     "http.calls_per_minute": (1, MOST),
+    "http.writes_per_minute": (1, MOST),
+    "http.refusals_per_minute": (1, MOST),
     "storage.busy_timeout_s": (0, 86_400),
     "vectors.batch": (1, 256),
 }
