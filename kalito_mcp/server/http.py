@@ -3,8 +3,9 @@
 import asyncio
 import os
 import socket
-from collections.abc import Callable
-from typing import Final, Literal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Literal
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -21,6 +22,8 @@ from kalito_mcp.server.gate import http_denial, is_write
 from kalito_mcp.web.guard import LOOPBACK, Guard, Needs
 from kalito_mcp.web.health import health_routes
 from kalito_mcp.web.limits import RateLimits
+from kalito_mcp.web.metrics import Measured, metrics_routes
+from kalito_mcp.web.refusal_log import RefusalLog
 
 _GRACE_S: Final = 2
 """How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
@@ -60,17 +63,26 @@ def http_app(
     async def authenticate(token: str) -> Principal | None:
         return await (await server.opened.memory()).principal_of(token)
 
-    app = Starlette(routes=[*mcp.routes, *health_routes(server.opened.memory)], lifespan=mcp.router.lifespan_context)
+    refusals = RefusalLog(server.opened.memory)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[Any]:
+        async with server.metrics.watching(), refusals.writing(), mcp.router.lifespan_context(app) as state:
+            yield state
+
+    shown = metrics_routes(server.metrics, server.opened.memory, server.subscribers.open_count)
+    app = Starlette(routes=[*mcp.routes, *health_routes(server.opened.memory), *shown], lifespan=lifespan)
     # Without login every program of this machine may do everything, as often as it likes.
     limits = RateLimits(policy)
     needs = Needs(app, http_denial, is_write=is_write, limits=limits if owner is None else None)
-    return Guard(
+    guard = Guard(
         WholeRequests(needs),
         policy,
         limits=limits,
         authenticate=authenticate if owner is None else None,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
     )
+    return Measured(refusals.around(guard), server.metrics)
 
 
 async def serve_http(app: ASGIApp, path: str, *, host: str, port: int, announce: Callable[[str], None]) -> None:
