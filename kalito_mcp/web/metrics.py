@@ -201,7 +201,8 @@ def _value(name: str, about: str, kind: str, value: float) -> Sequence[str]:
 
 def _line(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
     shown = ",".join(f'{label}="{_escaped(one)}"' for label, one in labels)
-    return f"{name}{{{shown}}} {value:g}" if shown else f"{name} {value:g}"
+    number = str(int(value)) if value == int(value) else repr(value)
+    return f"{name}{{{shown}}} {number}" if shown else f"{name} {number}"
 
 
 def _escaped(value: str) -> str:
