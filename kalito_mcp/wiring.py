@@ -114,7 +114,7 @@ async def open_memory(
         registry = _registry(settings, clock)
         embedder = registry.embedder(settings.vectors)
         switch = partial(read_switch, path)
-        store = WatchedStore(opened, check=lambda: switch().check_not_paused(clock.now_ms()))
+        store = WatchedStore(opened, lambda: switch().check_not_paused(clock.now_ms()), clock.now_ms)
         vectors = None
         if embedder is not None and not opened.is_read_only:
             vectors = VectorWorker(opened, embedder, settings.vectors)

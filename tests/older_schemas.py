@@ -3,6 +3,7 @@
 from typing import Final
 
 BACK_TO_9: Final = """
+DROP TABLE audit_log; DROP TABLE audit_head;
 DROP TABLE access_tokens;
 DROP TABLE imports;
 DROP TABLE forgotten_values;

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from kalito_mcp.acting import acting_as_host
 from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.validation import checked_name
@@ -97,8 +98,9 @@ class Tokens:
         made = new_token(
             owner, permission, now_ms=self._clock.now_ms(), name=name, limits=limits, lifetime_ms=lifetime_ms
         )
-        async with self._store.write() as transaction:
-            await transaction.access.add_token(made.token, hash_of(made.text))
+        with acting_as_host("create_token"):
+            async with self._store.write() as transaction:
+                await transaction.access.add_token(made.token, hash_of(made.text))
         return made
 
     async def valid(self, text: str, resources: Collection[str] | None = None) -> Token | None:
@@ -129,8 +131,9 @@ class Tokens:
         Raises:
             NotFound: the owner has no such token that is still valid.
         """
-        async with self._store.write() as transaction:
-            revoked = await transaction.access.revoke_tokens(named, owner=owner, now_ms=self._clock.now_ms())
+        with acting_as_host("revoke_token"):
+            async with self._store.write() as transaction:
+                revoked = await transaction.access.revoke_tokens(named, owner=owner, now_ms=self._clock.now_ms())
         if not revoked:
             raise NotFound(f"no valid token or consent {named!r}; `kalito-mcp token list` shows them")
         return revoked

@@ -96,7 +96,8 @@ def command(
                 await serve_stdio(server, begun)
             else:
                 from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - as above
-                from kalito_mcp.server.http import http_app, serve_http  # noqa: PLC0415 - as above
+                from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
+                from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
 
                 settings = settings_of(database, config)
                 owner = settings.owner if without_login else None

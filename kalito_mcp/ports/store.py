@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from kalito_mcp.ports.access import AccessReader, AccessWriter
 from kalito_mcp.ports.archive import ArchiveReader, ArchiveWriter
+from kalito_mcp.ports.audit import AuditReader, AuditWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
 from kalito_mcp.ports.facts import FactReader
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
@@ -44,6 +45,8 @@ class ReadView(Protocol):
     def access(self) -> AccessReader: ...
     @property
     def sign_in(self) -> SignInReader: ...
+    @property
+    def audit(self) -> AuditReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -69,6 +72,8 @@ class WriteTransaction(Protocol):
     def access(self) -> AccessWriter: ...
     @property
     def sign_in(self) -> SignInWriter: ...
+    @property
+    def audit(self) -> AuditWriter: ...
 
 
 class Store(Protocol):

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.server.gate import Gate
+from kalito_mcp.server.measuring import Measuring
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
@@ -29,6 +30,7 @@ from kalito_mcp.server.tools.pins import PinTools
 from kalito_mcp.server.tools.records import RecordTools
 from kalito_mcp.server.tools.search import SearchTools
 from kalito_mcp.version import __version__
+from kalito_mcp.web.metrics import Metrics
 
 INSTRUCTIONS: Final = """\
 kalito is the long-term memory of this assistant. It keeps the conversation on the user's own machine.
@@ -78,6 +80,9 @@ class KalitoServer(MCPServer[None]):
     argument. A failure of ours is logged with an incident id."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions, tools: list[Tool], capture: Capture) -> None:
+        self._tools_by_name = {tool.name: tool for tool in tools}
+        self.metrics = Metrics()
+        self.subscribers = subscriptions
         super().__init__(
             name="kalito-mcp",
             title="Kalito memory",
@@ -87,7 +92,7 @@ class KalitoServer(MCPServer[None]):
             lifespan=opened.lifespan,
             subscriptions=subscriptions.bus,
             log_level="WARNING",
-            middleware=[Gate()],
+            middleware=[Gate(), Measuring(self.metrics, self._tools_by_name)],
             cache_hints={
                 method: CacheHint(ttl_ms=_AN_HOUR_MS, scope="public")
                 for method in ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
@@ -95,7 +100,6 @@ class KalitoServer(MCPServer[None]):
         )
         self.opened = opened
         self.capture = capture
-        self._tools_by_name = {tool.name: tool for tool in tools}
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None

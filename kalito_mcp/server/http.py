@@ -1,37 +1,24 @@
-"""MCP over streamable HTTP, and over the older HTTP with server-sent events, behind one guard."""
+"""Listens for HTTP on a port, and keeps what does not arrive in time from staying."""
 
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from collections.abc import Callable
+from typing import Final
 
 import uvicorn
-from mcp.server.transport_security import TransportSecuritySettings
-from starlette.applications import Starlette
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from kalito_mcp.access.policy import HttpPolicy, OidcPolicy
-from kalito_mcp.access.tokens import PREFIX
-from kalito_mcp.domain.access import Permission, Principal
-from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import ConfigurationError
-from kalito_mcp.server.arrival import IDLE_S, TimelyConnection, WholeRequests
-from kalito_mcp.server.build import KalitoServer
-from kalito_mcp.server.gate import http_denial
-from kalito_mcp.web.client_documents import ClientDocuments
-from kalito_mcp.web.guard import LOOPBACK, OPEN, Guard, Needs
-from kalito_mcp.web.health import health_routes
-from kalito_mcp.web.oauth import oauth_routes
-from kalito_mcp.web.oauth_metadata import USUAL_SCOPES, resource_metadata_routes
-from kalito_mcp.web.oidc import OidcVerifier
-from kalito_mcp.web.site import Site
+from kalito_mcp.server.arrival import IDLE_S, TimelyConnection
+from kalito_mcp.web.guard import LOOPBACK
 
 _GRACE_S: Final = 2
 """How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
 _MOST_CONNECTIONS: Final = 512
 """Requests beyond are refused with status 503. Many systems give a process 1,024 files at most."""
+_LONGEST_HEAD_BYTES: Final = 32_768
+"""Of a request: its line and all its headers."""
 
 
 def check_address(host: str, *, has_login: bool) -> None:
@@ -45,62 +32,6 @@ def check_address(host: str, *, has_login: bool) -> None:
             f"--host {host} would let other machines read and write this memory without a token; leave out "
             f"--without-login, or use one of {', '.join(LOOPBACK)}"
         )
-
-
-def http_app(
-    server: KalitoServer,
-    transport: Literal["http", "sse"],
-    policy: HttpPolicy,
-    *,
-    owner: str | None,
-    port: int,
-    oidc: OidcPolicy | None = None,
-    documents: ClientDocuments | None = None,
-) -> ASGIApp:
-    """All that is served over HTTP on this port: MCP, and what `web` has.
-
-    Every request needs a token, unless `owner` says whose memory everybody may use. With an OpenID provider, tokens of
-    people come from there, and else from the sign-in page. `documents` reads how OAuth clients describe themselves.
-
-    Raises:
-        ConfigurationError: the public URL or the provider's cannot be one.
-    """
-    site = Site.of(policy.public_url, port=port, path=f"/{transport}".replace("http", "mcp"))
-    # The guard checks the names that the SDK would check, on every route.
-    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    if transport == "http":
-        mcp = server.streamable_http_app(transport_security=unchecked)
-    else:
-        mcp = server.sse_app(transport_security=unchecked)
-
-    provider = OidcVerifier(oidc, sorted(site.resources)) if oidc is not None and oidc.issuer else None
-
-    async def authenticate(token: str) -> Principal | None:
-        if provider is not None and not token.startswith(PREFIX):
-            return await provider.principal(token)
-        return await (await server.opened.memory()).principal_of(token, site.resources)
-
-    login: list[Route] = []
-    scopes: Sequence[str] = USUAL_SCOPES
-    if oidc is not None and provider is not None:
-        scopes = [*oidc.read_scopes[:1], *oidc.write_scopes[:1]] if oidc.scope_claim in ("scope", "scp") else ()
-        login = resource_metadata_routes(site, oidc.issuer, scopes)
-    elif policy.sign_in:
-        login = [*resource_metadata_routes(site, None, scopes), *oauth_routes(server.opened.memory, site, documents)]
-    if owner is not None:
-        login = []
-    app = Starlette(
-        routes=[*mcp.routes, *health_routes(server.opened.memory), *login], lifespan=mcp.router.lifespan_context
-    )
-    return Guard(
-        WholeRequests(Needs(app, http_denial)),
-        policy,
-        authenticate=authenticate if owner is None else None,
-        anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
-        open_paths=OPEN | {route.path for route in login},
-        metadata_url=site.metadata_url if login else None,
-        scopes=scopes,
-    )
 
 
 async def serve_http(
@@ -117,6 +48,11 @@ async def serve_http(
         config = uvicorn.Config(
             app_on(listening.getsockname()[1]),
             http=TimelyConnection,
+            ws="none",
+            h11_max_incomplete_event_size=_LONGEST_HEAD_BYTES,
+            server_header=False,
+            # The limits know which proxies to believe.
+            proxy_headers=False,
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=IDLE_S,
             log_config=None,

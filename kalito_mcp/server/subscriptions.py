@@ -39,6 +39,10 @@ class Subscriptions:
         self.bus = InMemorySubscriptionBus()
         self._connections: WeakKeyDictionary[Connection, set[str]] = WeakKeyDictionary()
 
+    def open_count(self) -> int:
+        """How many hosts are subscribed to something, of both protocols."""
+        return len(self._connections) + len(self.bus._listeners)
+
     def serve_older_hosts(self, server: MCPServer[Any]) -> None:
         """Answer resources/subscribe and resources/unsubscribe."""
         core = server._lowlevel_server  # MCPServer has no public way to add these two methods

@@ -38,6 +38,8 @@ ROOT = Path(__file__).parents[2]
 ALL = Selection()
 LEFT_OUT = {
     "migrations": "the schema's own",
+    "audit_log": "who did what in this database; in another one it would prove nothing",
+    "audit_head": "the same",
     "imports": "what the files of this machine had; another machine has others",
     "access_tokens": "who may connect to this server; another one has its own",
     "record_shapes": "derived",

@@ -26,7 +26,7 @@ from pydantic import AnyUrl
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.server.build import build_server
-from kalito_mcp.server.http import http_app
+from kalito_mcp.server.web_app import http_app
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database

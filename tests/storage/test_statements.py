@@ -13,6 +13,7 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import (
+    audit,
     fact_lines,
     facts,
     forgotten_values,
@@ -166,6 +167,8 @@ HOT = {
     "removal of an edge": DELETE_EDGE,
     "removal of a node": DELETE_NODE,
     "removal of all nodes": DELETE_NODES,
+    "audit log": audit.SELECT_ENTRIES,
+    "chain of the audit log": audit.SELECT_CHAIN,
 }
 
 
@@ -192,6 +195,8 @@ def connection(copy: Path) -> Iterator[sqlite3.Connection]:
         opened.execute(text_index_check._CREATE_TERMS)
         opened.execute(CREATE_NEW_TERMS)
         opened.execute(CREATE_NEW_SHAPES)
+        opened.execute(audit.CREATE_NOTICED)
+        opened.execute(audit.CREATE_NAMED)
         yield opened
 
 
@@ -210,6 +215,9 @@ def test_the_package_has_its_statements_in_upper_case_constants() -> None:
 def test_every_statement_can_be_prepared(connection: sqlite3.Connection, name: str, statement: str) -> None:
     for table in ("terms_of", "terms"):
         if f"temp.{table} USING" in statement:
+            connection.execute(f"DROP TABLE temp.{table}")
+    for table in ("audit_noticed", "audit_named"):
+        if f"CREATE TEMP TABLE {table} " in statement:
             connection.execute(f"DROP TABLE temp.{table}")
     # Made in a file of its own, or during a rebuild.
     for table in ("record_shapes", "new_record_shapes", "new_records_text"):

@@ -10,7 +10,7 @@ from kalito_mcp.web.guard import OPEN, PRINCIPAL_KEY, Guard
 pytestmark = pytest.mark.anyio
 ANN = Principal("tok_1", "ann")
 ANYONE = Principal("anyone", "local", Permission.ADMIN)
-TOKEN = "kal_secret"  # noqa: S105 - a made-up one
+TOKEN = "kal_secret"
 POLICY = HttpPolicy(
     hosts=("memory.lan",), origins=("https://app.example.org",), public_url="https://memory.example.org/"
 )

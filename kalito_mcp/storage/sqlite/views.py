@@ -4,6 +4,7 @@ import aiosqlite
 
 from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
+from kalito_mcp.storage.sqlite.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.sqlite.facts import FactQueries, FactStatements
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
@@ -36,6 +37,7 @@ class ReadViewOfSqlite:
         self.archive = ArchiveQueries(connection)
         self.access = AccessQueries(connection)
         self.sign_in = SignInQueries(connection)
+        self.audit = AuditQueries(connection)
         self.connection = connection
 
 
@@ -56,3 +58,4 @@ class WriteTransactionOfSqlite:
         self.archive = ArchiveStatements(connection)
         self.access = AccessStatements(connection)
         self.sign_in = SignInStatements(connection)
+        self.audit = AuditStatements(connection)
