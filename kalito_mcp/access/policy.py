@@ -43,7 +43,7 @@ class HttpPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class OidcPolicy(Policy):
-    """An OpenID provider whose access tokens are accepted; none without `issuer`, written as the provider does.
+    """An OpenID provider whose access tokens are accepted; none without `issuer`, which is as the provider writes it.
 
     A token must be made for `audience`, or else for the URL of this server. The claim `owner_claim` says who came, and
     `owners` whose memory each of them gets: nobody else comes in. If it is empty, everybody gets a memory of their own.

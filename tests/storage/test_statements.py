@@ -14,6 +14,7 @@ import pytest
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import (
     audit,
+    access,
     fact_lines,
     facts,
     forgotten_values,
@@ -21,6 +22,7 @@ from kalito_mcp.storage.sqlite import (
     record_changes,
     record_rows,
     records,
+    sign_in,
     text_index_check,
     tombstones,
 )
@@ -169,6 +171,13 @@ HOT = {
     "removal of all nodes": DELETE_NODES,
     "audit log": audit.SELECT_ENTRIES,
     "chain of the audit log": audit.SELECT_CHAIN,
+    "token": access.SELECT_TOKEN,
+    "use of a token": access.UPDATE_USED,
+    "end of a consent": access.UPDATE_REVOKED,
+    "client": sign_in.SELECT_CLIENT,
+    "request": sign_in.SELECT_REQUEST,
+    "code": sign_in.SELECT_CODE,
+    "attempts": sign_in.SELECT_ATTEMPTS,
 }
 
 
@@ -247,6 +256,7 @@ def test_what_a_removed_row_takes_along_is_found_by_an_index(connection: sqlite3
         ("graph_edges", "from_key"),
         ("graph_edges", "to_key"),
         ("memory_edits", "record_key"),
+        ("oauth_codes", "grant_id"),
         ("record_usage", "record_key"),
     }
     for table, column in cascades(connection):

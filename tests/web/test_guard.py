@@ -41,10 +41,10 @@ async def passed(
         POLICY,
         authenticate=authenticate if has_login else None,
         anyone=ANYONE,
-        metadata_url="https://memory.example.org/.well-known/oauth-protected-resource",
+        metadata_url=lambda _host: "https://memory.example.org/.well-known/oauth-protected-resource",
     )
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
-    scope = {"type": "http", "method": method, "path": path, "headers": raw}
+    scope = {"type": "http", "method": method, "path": path, "headers": raw, "client": ("192.0.2.1", 50_000)}
     await guard(scope, receive, send)
     answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], told[0] if told else None, answered
@@ -131,7 +131,10 @@ async def test_without_one_valid_token_every_path_but_the_open_ones_is_refused(
 ) -> None:
     status, told, answered = await passed(HOST, *(("Authorization", one) for one in authorization), path=path)
     assert (status, told) == (401, None)
-    assert answered["www-authenticate"].startswith('Bearer resource_metadata="https://memory.example.org/')
+    challenge = answered["www-authenticate"]
+    assert challenge.startswith("Bearer ")
+    assert 'resource_metadata="https://memory.example.org/' in challenge
+    assert ('error="invalid_token"' in challenge) == bool(authorization)
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer "])

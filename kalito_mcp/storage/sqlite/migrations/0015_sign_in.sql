@@ -41,7 +41,7 @@ CREATE TABLE oauth_grants (
     last_used_at INTEGER,
     revoked_at INTEGER
 ) STRICT;
-CREATE INDEX oauth_grants_by_client ON oauth_grants (client);
+CREATE INDEX access_tokens_by_grant ON access_tokens (grant_id);
 CREATE TABLE oauth_codes (
     code_hash BLOB PRIMARY KEY,
     grant_id TEXT NOT NULL REFERENCES oauth_grants (id) ON DELETE CASCADE,
