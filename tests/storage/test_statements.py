@@ -13,8 +13,8 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import (
-    audit,
     access,
+    audit,
     fact_lines,
     facts,
     forgotten_values,
