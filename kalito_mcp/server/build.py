@@ -28,6 +28,7 @@ from kalito_mcp.server.tools.hooks import HookTools
 from kalito_mcp.server.tools.pins import PinTools
 from kalito_mcp.server.tools.records import RecordTools
 from kalito_mcp.server.tools.search import SearchTools
+from kalito_mcp.server.watcher import Watcher
 from kalito_mcp.version import __version__
 
 INSTRUCTIONS: Final = """\
@@ -85,9 +86,9 @@ class KalitoServer(MCPServer[None]):
             version=__version__,
             tools=tools,
             lifespan=opened.lifespan,
-            subscriptions=subscriptions.bus,
+            subscriptions=subscriptions,
             log_level="WARNING",
-            middleware=[Gate()],
+            middleware=[Gate(), subscriptions.after_calls],
             cache_hints={
                 method: CacheHint(ttl_ms=_AN_HOUR_MS, scope="public")
                 for method in ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
@@ -151,23 +152,23 @@ def build_server(
     opened = MemoryHandle(opener, default_session)
     subscriptions = Subscriptions()
     capture = Capture(opened.memory)
-    tools = _tools(opened, subscriptions)
+    opened.alongside = Watcher(subscriptions, opened.memory).run
+    tools = _tools(opened)
     if has_memory_tool:
         tools.append(_memory_tool(opened))
     if has_hooks:
         tools.append(_hook_tool(capture))
     server = KalitoServer(opened, subscriptions, tools, capture)
-    subscriptions.serve_older_hosts(server)
+    subscriptions.serve(server)
     register_resources(server, opened)
     register_prompts(server, opened)
     return server
 
 
-def _tools(opened: MemoryHandle, subscriptions: Subscriptions) -> list[Tool]:
-    conversation, pins = ConversationTools(opened, subscriptions), PinTools(opened, subscriptions)
-    search, graph = SearchTools(opened), GraphTools(opened, subscriptions)
-    records = RecordTools(opened, subscriptions)
-    forgetting = ForgettingTools(opened, records)
+def _tools(opened: MemoryHandle) -> list[Tool]:
+    conversation, pins = ConversationTools(opened), PinTools(opened)
+    search, graph = SearchTools(opened), GraphTools(opened)
+    records, forgetting = RecordTools(opened), ForgettingTools(opened)
     writes = {"read_only": False, "destructive": False}
     reads = {"read_only": True, "destructive": False}
     destroys = {"read_only": False, "destructive": True}

@@ -12,15 +12,20 @@ from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, SessionNotFound
 from kalito_mcp.safety.escaping import json_text
+from kalito_mcp.server.addresses import (
+    AGENT_URI,
+    GRAPH_URI,
+    HISTORY_URI,
+    PROFILE_URI,
+    RECORD_URI,
+    SESSIONS_URI,
+    SNAPSHOT_URI,
+    SNAPSHOTS_URI,
+    STATS_URI,
+)
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.refusals import protocol_errors
-from kalito_mcp.server.subscriptions import AGENT_URI, PROFILE_URI, SESSIONS_URI, SNAPSHOTS_URI
 
-STATS_URI: Final = "memory://sessions/{session_id}/stats"
-GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
-SNAPSHOT_URI: Final = "memory://snapshots/{snapshot_id}"
-RECORD_URI: Final = "memory://records/{record_id}"
-HISTORY_URI: Final = "memory://records/{record_id}/history"
 _MAX_SESSIONS: Final = 100
 _MAX_COMPLETIONS: Final = 100
 
