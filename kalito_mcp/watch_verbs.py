@@ -15,6 +15,7 @@ from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import get_record
 
 _MOST_RECENT: Final = 100
+_MOST_COMPLETED: Final = 200
 
 
 class WatchVerbs(ProjectVerbs):
@@ -58,6 +59,14 @@ class WatchVerbs(ProjectVerbs):
             return await view.sessions.list_begun(scope, before=before, limit=limit)
 
         return await self._store.trip(look)
+
+    async def record_ids(self, prefix: str) -> Sequence[str]:
+        """Those of the newest two hundred thoughts, documents, tasks, pins and summaries whose id starts with the
+        prefix, newest first."""
+        scope = self._scope(None, self._limits.agent)
+        async with self._store.read() as view:
+            found = await view.records.list_records(scope, frozenset(), limit=_MOST_COMPLETED)
+        return [one.id for one in found if one.id.startswith(prefix)]
 
     async def derived_key(self, purpose: str) -> bytes:
         """32 bytes that only who reads the database can know, always the same for a purpose of at most 16 characters.

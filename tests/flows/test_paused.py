@@ -154,9 +154,9 @@ GOES_ON_TOO: Final[Mapping[str, Verb]] = {
     "revoke_token": _revoked,
 }
 READS: Final = frozenset(
-    "agents build_context derived_from derived_key diff files_read graph_overview history in_project in_project_of inject "
-    "inject_known list_records list_sessions look_at_files past_answers preview_forgetting profile "
-    "project_named project_of_document projects record record_as_of records revision search_memory session "
+    "agents build_context derived_from derived_key diff files_read graph_overview history in_project in_project_of "
+    "inject inject_known list_records list_sessions look_at_files past_answers preview_forgetting profile "
+    "project_named project_of_document projects record record_as_of record_ids records revision search_memory session "
     "session_stats sessions_before tasks tokens transcript version versions".split()
 )
 MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})

@@ -1,4 +1,4 @@
-"""Hosts hear of what changed, in both eras of the protocol, whoever changed it, and of nothing that they cannot read."""
+"""Hosts hear of what changed, in both eras of the protocol, whoever changed it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
