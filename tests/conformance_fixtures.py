@@ -8,6 +8,7 @@ import base64
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -430,7 +431,8 @@ async def serve(port: int) -> None:
         register_fixtures(server)
         async with server.opened.open():
             app = http_app(server, "http", HttpPolicy(), owner="local")
-            await serve_http(app, "/mcp", host="127.0.0.1", port=port, announce=lambda url: print(url, flush=True))
+            show = partial(print, flush=True)
+            await serve_http(app, "/mcp", server=server, host="127.0.0.1", port=port, announce=show)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,14 @@ from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
+from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import Gate
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.session_list import refuse_cursors, register_session_list
+from kalito_mcp.server.state_keys import StateKeys
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.conversation import ConversationTools
 from kalito_mcp.server.tools.files import FileTools
@@ -94,6 +96,8 @@ class KalitoServer(MCPServer[None]):
     argument. A failure of ours is logged with an incident id."""
 
     def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions, tools: list[Tool], capture: Capture) -> None:
+        self.draining = Draining()
+        state_keys = StateKeys(opened.memory)
         super().__init__(
             name="kalito-mcp",
             title="Kalito memory",
@@ -103,10 +107,13 @@ class KalitoServer(MCPServer[None]):
             lifespan=opened.lifespan,
             subscriptions=subscriptions,
             log_level="WARNING",
-            middleware=[Gate(), refuse_cursors, subscriptions.after_calls],
+            middleware=[Gate(), self.draining.count_calls, refuse_cursors, subscriptions.after_calls],
+            request_state_security=state_keys.security,
             cache_hints=_CACHE_HINTS,
         )
+        self.middleware.insert(0, state_keys.before_calls)
         self.opened = opened
+        self.subscriptions = subscriptions
         self.capture = capture
         self._tools_by_name = {tool.name: tool for tool in tools}
 
