@@ -47,9 +47,10 @@ from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
+from kalito_mcp.watch_verbs import WatchVerbs
 
 
-class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
+class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
     """An opened memory of one owner. Get one from `open_memory`.
 
     Whatever brings new words raises `Conflict` while the memory is paused, and where nothing is remembered.

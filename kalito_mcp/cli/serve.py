@@ -43,7 +43,8 @@ _LAST_SECONDS: Final = 3.0
     type=click.Choice(["stdio", "http", "sse"]),
     default="stdio",
     show_default=True,
-    help="stdio for a host that starts it; http (at /mcp) or sse (at /sse, deprecated by MCP) on this machine.",
+    help="stdio for a host that starts it; http serves MCP at /mcp. sse, at /sse, is deprecated by MCP: for old hosts "
+    "only.",
 )
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="The address to listen on. 0.0.0.0: other machines, too."
@@ -107,7 +108,8 @@ def command(
 
                 first = None if without_login else await _first_token(await server.opened.memory())
                 path = "/mcp" if transport == "http" else "/sse"
-                await serve_http(app_on, path, host=host, port=port, announce=lambda url: _announce(url, first))
+                announce = partial(_announce, first_token=first, is_deprecated=transport == "sse")
+                await serve_http(app_on, path, server=server, host=host, port=port, announce=announce)
 
     try:
         anyio.run(run)
@@ -170,8 +172,11 @@ async def _first_token(memory: "Memory") -> str | None:
     return (await memory.create_token(Permission.ADMIN, name="first")).text
 
 
-def _announce(url: str, first_token: str | None) -> None:
+def _announce(url: str, *, first_token: str | None, is_deprecated: bool) -> None:
     click.echo(f"kalito-mcp: serving at {url}", err=True)
+    if is_deprecated:
+        said = "MCP has deprecated SSE and may remove it; use --transport http, which does all that this does"
+        click.echo(f"kalito-mcp: {said}", err=True)
     if first_token is not None:
         click.echo(f"kalito-mcp: the first token, shown this once: {first_token}", err=True)
 

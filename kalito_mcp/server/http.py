@@ -11,12 +11,10 @@ from starlette.types import ASGIApp
 
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.server.arrival import IDLE_S, TimelyConnection
+from kalito_mcp.server.build import KalitoServer
+from kalito_mcp.server.http_server import ENDING_S, DrainingServer, most_connections
 from kalito_mcp.web.guard import LOOPBACK
 
-_GRACE_S: Final = 2
-"""How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
-_MOST_CONNECTIONS: Final = 512
-"""Requests beyond are refused with status 503. Many systems give a process 1,024 files at most."""
 _LONGEST_HEAD_BYTES: Final = 32_768
 """Of a request: its line and all its headers."""
 
@@ -35,11 +33,17 @@ def check_address(host: str, *, has_login: bool) -> None:
 
 
 async def serve_http(
-    app_on: Callable[[int], ASGIApp], path: str, *, host: str, port: int, announce: Callable[[str], None]
+    app_on: Callable[[int], ASGIApp],
+    path: str,
+    *,
+    server: KalitoServer,
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
 ) -> None:
-    """Serve until interrupted. `app_on` makes the application for the port that was taken; port 0 takes a free one.
-    `announce` gets the URL of `path` as soon as it can be connected to. What does not arrive in time is closed (see
-    `arrival`).
+    """Serve until interrupted. `app_on` makes the application of the server for the port that was taken; port 0 takes a
+    free one. `announce` gets the URL of `path` as soon as it can be connected to. What does not arrive in time is
+    closed (see `arrival`), and what runs at the end finishes (see `draining`).
 
     Raises:
         ConfigurationError: the port is taken.
@@ -53,17 +57,17 @@ async def serve_http(
             server_header=False,
             # The limits know which proxies to believe.
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            limit_concurrency=most_connections(),
             timeout_keep_alive=IDLE_S,
             log_config=None,
             log_level="warning",
-            timeout_graceful_shutdown=_GRACE_S,
+            timeout_graceful_shutdown=ENDING_S,
         )
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listening.getsockname()[1]}{path}"
         # Once the server handles Ctrl-C, which it does before it first waits: earlier, Ctrl-C would end in a traceback.
         asyncio.get_running_loop().call_soon(announce, url)
-        await uvicorn.Server(config).serve(sockets=[listening])
+        await DrainingServer(config, server.draining, server.subscriptions.end).serve(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

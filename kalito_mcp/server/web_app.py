@@ -17,6 +17,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.server.arrival import WholeRequests
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.gate import http_denial, is_write
+from kalito_mcp.server.sessions import OwnSessions, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs
 from kalito_mcp.web.health import health_routes
@@ -51,10 +52,7 @@ def http_app(
     memory = server.opened.memory
     # The guard checks the names that the SDK would check, on every route.
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    if transport == "http":
-        mcp = server.streamable_http_app(transport_security=unchecked)
-    else:
-        mcp = server.sse_app(transport_security=unchecked)
+    mcp = streamable_http(server, unchecked) if transport == "http" else server.sse_app(transport_security=unchecked)
     login = _Login() if owner is not None else _login(server, site, policy, oidc, documents)
     refusals = RefusalLog(memory)
 
@@ -63,11 +61,12 @@ def http_app(
         async with server.metrics.watching(), refusals.writing(), mcp.router.lifespan_context(app) as state:
             yield state
 
-    numbers = metrics_routes(server.metrics, memory, server.subscribers.open_count)
-    app = Starlette(routes=[*mcp.routes, *health_routes(memory), *numbers, *login.routes], lifespan=lifespan)
+    numbers = metrics_routes(server.metrics, memory, server.subscriptions.open_count)
+    health = health_routes(memory, server.draining.has_begun)
+    app = Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
     limits = RateLimits(policy)
     # Without login every program of this machine may do everything, as often as it likes.
-    needs = Needs(app, http_denial, is_write=is_write, limits=limits if owner is None else None)
+    needs = Needs(OwnSessions(app), http_denial, is_write=is_write, limits=limits if owner is None else None)
     guard = Guard(
         WholeRequests(needs),
         policy,

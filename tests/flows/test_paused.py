@@ -155,10 +155,10 @@ GOES_ON_TOO: Final[Mapping[str, Verb]] = {
     "revoke_token": _revoked,
 }
 READS: Final = frozenset(
-    "agents audit build_context check_audit derived_from diff files_read graph_overview history in_project "
+    "agents audit build_context check_audit derived_from derived_key diff files_read graph_overview history in_project "
     "in_project_of inject inject_known list_records list_sessions look_at_files past_answers preview_forgetting "
-    "profile project_named project_of_document projects record record_as_of records search_memory session "
-    "session_stats tasks tokens transcript version".split()
+    "profile project_named project_of_document projects record record_as_of record_ids records revision search_memory "
+    "session session_stats sessions_before tasks tokens transcript version versions".split()
 )
 MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})
 
