@@ -45,6 +45,7 @@ from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
+from kalito_mcp.upkeep.watched_store import no_new_words
 
 
 class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
@@ -339,6 +340,12 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
     async def session_stats(self, session_id: str) -> MemoryStats:
         """Counts, dates and mean importance of a session. Raises SessionNotFound."""
         return await self.manager.memory_stats(session_id)
+
+    async def score_messages(self, session_id: str) -> int:
+        """Score all visible messages of a session again, by their words and roles; how many scores changed. Raises
+        SessionNotFound."""
+        with no_new_words():
+            return await self.manager.score_session_messages(session_id)
 
     async def list_sessions(
         self, *, prefix: str = "", agent_id: str | None = None, limit: int = 100

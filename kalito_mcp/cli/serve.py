@@ -94,11 +94,12 @@ def command(
                 await serve_stdio(server, begun)
             else:
                 from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - as above
+                from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - as above
                 from kalito_mcp.server.http import http_app, serve_http  # noqa: PLC0415 - as above
 
                 settings = settings_of(database, config)
                 owner = settings.owner if without_login else None
-                app = http_app(server, transport, settings.http, owner=owner)
+                app = http_app(server, transport, settings.http, owner=owner, exporter=archive_pieces)
                 first = None if without_login else await _first_token(await server.opened.memory())
                 path = "/mcp" if transport == "http" else "/sse"
                 await serve_http(app, path, host=host, port=port, announce=lambda url: _announce(url, first))

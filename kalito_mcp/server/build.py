@@ -17,7 +17,7 @@ from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.server.gate import Gate
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
-from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
+from kalito_mcp.server.refusals import refusal, unknown
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.conversation import ConversationTools
@@ -29,6 +29,7 @@ from kalito_mcp.server.tools.pins import PinTools
 from kalito_mcp.server.tools.records import RecordTools
 from kalito_mcp.server.tools.search import SearchTools
 from kalito_mcp.version import __version__
+from kalito_mcp.web.faults import in_words, unknown_arguments
 
 INSTRUCTIONS: Final = """\
 kalito is the long-term memory of this assistant. It keeps the conversation on the user's own machine.

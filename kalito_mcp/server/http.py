@@ -9,6 +9,7 @@ from typing import Final, Literal
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.types import ASGIApp
 
 from kalito_mcp.access.policy import HttpPolicy
@@ -20,6 +21,9 @@ from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.gate import http_denial
 from kalito_mcp.web.guard import LOOPBACK, Guard, Needs
 from kalito_mcp.web.health import health_routes
+from kalito_mcp.web.rest.app import RestApp
+from kalito_mcp.web.rest.endpoint import Exporter
+from kalito_mcp.web.rest.table import TABLE
 
 _GRACE_S: Final = 2
 """How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
@@ -41,9 +45,14 @@ def check_address(host: str, *, has_login: bool) -> None:
 
 
 def http_app(
-    server: KalitoServer, transport: Literal["http", "sse"], policy: HttpPolicy, *, owner: str | None
+    server: KalitoServer,
+    transport: Literal["http", "sse"],
+    policy: HttpPolicy,
+    *,
+    owner: str | None,
+    exporter: Exporter,
 ) -> ASGIApp:
-    """All that is served over HTTP: MCP, and what `web` has.
+    """All that is served over HTTP: MCP, and what `web` has. `exporter` writes the archives that REST sends.
 
     Every request needs a token, unless `owner` says whose memory everybody may use.
     """
@@ -57,7 +66,10 @@ def http_app(
     async def authenticate(token: str) -> Principal | None:
         return await (await server.opened.memory()).principal_of(token)
 
-    app = Starlette(routes=[*mcp.routes, *health_routes(server.opened.memory)], lifespan=mcp.router.lifespan_context)
+    rest = Mount("/api", app=RestApp(TABLE, server.opened.memory, exporter))
+    app = Starlette(
+        routes=[*mcp.routes, *health_routes(server.opened.memory), rest], lifespan=mcp.router.lifespan_context
+    )
     return Guard(
         WholeRequests(Needs(app, http_denial)),
         policy,
