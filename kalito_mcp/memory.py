@@ -21,7 +21,7 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS
 from kalito_mcp.domain.search import SearchPage, SearchRequest
-from kalito_mcp.domain.sessions import MemoryStats, Session
+from kalito_mcp.domain.sessions import MemoryStats, Place, Session
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
@@ -348,11 +348,12 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
             return await self.manager.score_session_messages(session_id)
 
     async def list_sessions(
-        self, *, prefix: str = "", agent_id: str | None = None, limit: int = 100
+        self, *, prefix: str = "", agent_id: str | None = None, limit: int = 100, before: Place | None = None
     ) -> Sequence[Session]:
-        """Sessions whose id starts with the prefix, last written first."""
+        """Sessions whose id starts with the prefix, last written first: those that follow the place `before`."""
         async with self._store.read() as view:
-            return await view.sessions.list_recent(self._scope(None, agent_id), prefix=prefix, limit=limit)
+            scope = self._scope(None, agent_id)
+            return await view.sessions.list_recent(scope, prefix=prefix, limit=limit, before=before)
 
     async def settled(self) -> None:
         """Wait until the background work for this memory's own calls is done: pins, summaries, graph, uses, vectors."""

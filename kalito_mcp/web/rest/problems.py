@@ -28,7 +28,6 @@ _STATUSES: Final[Sequence[tuple[type[KalitoError], int]]] = (
     (TextTooLarge, 413),
     (InvalidInput, 422),
     (NotFound, 404),
-    (RevisionConflict, 412),
     (Conflict, 409),
     (AccessDenied, 403),
     (KalitoError, 503),
@@ -78,6 +77,13 @@ def problems(what: str) -> Iterator[None]:
             error.code,
             "this Idempotency-Key came with another request before; send that request again to repeat it, or a new key "
             "for something new",
+        ) from error
+    except RevisionConflict as error:
+        raise Problem(
+            412,
+            error.code,
+            f"the record is at revision {error.current} by now; read it again, and if your change is still needed, send "
+            f'it with If-Match: "{error.current}"',
         ) from error
     except KalitoError as error:
         status = next(status for kind, status in _STATUSES if isinstance(error, kind))

@@ -2,11 +2,12 @@
 `MemoryContext` and `MemoryStats`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
 from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.web.rest.endpoint import Output
 
 SessionName = Annotated[str, Field(description="The id of a conversation.", min_length=1, max_length=200)]
@@ -44,6 +45,11 @@ class Message(Output):
     importance_score: float
     client_key: str | None = None
     hidden: bool
+
+
+def message_body(message: MessageWithImportance) -> Message:
+    """A message as it is answered."""
+    return Message(**message.to_dict(), seq=message.seq, hidden=message.is_hidden)
 
 
 class Pin(Output):
@@ -104,4 +110,85 @@ def record_body(record: MemoryRecord) -> RecordBody:
     return RecordBody(**record.to_dict() | {"redacted": list(record.redacted) or None})
 
 
-JsonObject = dict[str, Any]
+class AnswerOfHit(Output):
+    """What somebody else said right after a hit that asks."""
+
+    record_id: str
+    role: RoleName | None = None
+    name: str | None = None
+    text: str
+
+
+class Outdated(Output):
+    """A part of a text that is no longer true."""
+
+    text: str
+    until: str
+    superseded_by: str
+
+
+class Hit(Output):
+    """A record that was found. `parts` and `why` explain its score, if that was asked for."""
+
+    record_id: str
+    type: TypeName
+    project: str | None = None
+    session_id: str | None = None
+    role: RoleName | None = None
+    name: str | None = None
+    text: str
+    created_at: str
+    score: float
+    client_key: str | None = None
+    origin: OriginName
+    revision: int
+    status: str | None = None
+    due_date: str | None = None
+    same: list[str] | None = None
+    parts: dict[str, float] | None = None
+    why: str | None = None
+    answer: AnswerOfHit | None = None
+    valid_until: str | None = None
+    superseded_by: str | None = None
+    outdated: list[Outdated] | None = None
+    conflicts_with: str | None = None
+
+
+class Known(Output):
+    """A pin or a note that is known beyond its conversation, or a message that ended one."""
+
+    record_id: str
+    type: TypeName
+    scope: ReachName
+    project: str | None = None
+    session_id: str | None = None
+    text: str
+    importance_score: float
+    created_at: str
+    outdated: list[Outdated] | None = None
+
+
+class GraphNode(Output):
+    """A question or an entity of a graph."""
+
+    id: str
+    text: str
+    rank: float
+    repeat: float
+    feedback: float
+    degree: int
+    pinned: bool
+
+
+class GraphBody(Output):
+    """The overview of a graph: its size, and the questions and entities that rank highest."""
+
+    agent_id: str
+    session_id: str | None = None
+    nodes: int
+    edges: int
+    nodes_by_type: dict[str, int]
+    edges_by_type: dict[str, int]
+    slept_at: str | None = None
+    top_queries: list[GraphNode]
+    top_entities: list[GraphNode]
