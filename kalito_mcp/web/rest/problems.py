@@ -82,7 +82,7 @@ def problems(what: str) -> Iterator[None]:
         raise Problem(
             412,
             error.code,
-            f"the record is at revision {error.current} by now; read it again, and if your change is still needed, send "
+            f"it is at revision {error.current} by now; read it again, and if your change is still needed, send "
             f'it with If-Match: "{error.current}"',
         ) from error
     except KalitoError as error:
