@@ -20,6 +20,7 @@ from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import refusal, unknown
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.subscriptions import Subscriptions
+from kalito_mcp.server.tools.chatgpt import ChatGptTools
 from kalito_mcp.server.tools.conversation import ConversationTools
 from kalito_mcp.server.tools.files import FileTools
 from kalito_mcp.server.tools.forgetting import ForgettingTools
@@ -146,9 +147,12 @@ def build_server(
     default_session: str | None = None,
     has_memory_tool: bool = False,
     has_hooks: bool = False,
+    has_chatgpt: bool = False,
+    public_url: str = "",
 ) -> KalitoServer:
     """Return a server that opens its memory when it starts. `default_session` replaces a missing session_id. With
-    `has_memory_tool` it has Anthropic's memory tool, with `has_hooks` the tool that hooks call."""
+    `has_memory_tool` it has Anthropic's memory tool, with `has_hooks` the tool that hooks call, and with `has_chatgpt`
+    those that ChatGPT calls, whose records have URLs below `public_url`."""
     opened = MemoryHandle(opener, default_session)
     subscriptions = Subscriptions()
     capture = Capture(opened.memory)
@@ -157,6 +161,8 @@ def build_server(
         tools.append(_memory_tool(opened))
     if has_hooks:
         tools.append(_hook_tool(capture))
+    if has_chatgpt:
+        tools += _chatgpt_tools(opened, public_url)
     server = KalitoServer(opened, subscriptions, tools, capture)
     subscriptions.serve_older_hosts(server)
     register_resources(server, opened)
@@ -198,6 +204,12 @@ def _tools(opened: MemoryHandle, subscriptions: Subscriptions) -> list[Tool]:
 def _memory_tool(opened: MemoryHandle) -> Tool:
     function = FileTools(opened).memory
     return _tool(function, "Memory files", None, read_only=False, destructive=True, is_text=True)
+
+
+def _chatgpt_tools(opened: MemoryHandle, public_url: str) -> list[Tool]:
+    tools = ChatGptTools(opened, public_url)
+    reads = {"read_only": True, "destructive": False}
+    return [_tool(tools.search, "Search", None, **reads), _tool(tools.fetch, "Fetch", None, **reads)]
 
 
 def _hook_tool(capture: Capture) -> Tool:

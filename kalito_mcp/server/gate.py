@@ -15,7 +15,7 @@ from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, denial
 from kalito_mcp.web.guard import PRINCIPAL_KEY
 
-READS: Final = frozenset({"build_context", "search_memory", "memory_history", "list_tasks"})
+READS: Final = frozenset({"build_context", "search_memory", "memory_history", "list_tasks", "search", "fetch"})
 """The tools that change nothing. A test compares them with the hints that the tools carry."""
 
 

@@ -9,8 +9,7 @@ from typing import Final, Literal
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
-from starlette.routing import Mount
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Permission, Principal
@@ -66,16 +65,24 @@ def http_app(
     async def authenticate(token: str) -> Principal | None:
         return await (await server.opened.memory()).principal_of(token)
 
-    rest = Mount("/api", app=RestApp(TABLE, server.opened.memory, exporter))
-    app = Starlette(
-        routes=[*mcp.routes, *health_routes(server.opened.memory), rest], lifespan=mcp.router.lifespan_context
-    )
+    app = Starlette(routes=[*mcp.routes, *health_routes(server.opened.memory)], lifespan=mcp.router.lifespan_context)
+    rest = RestApp(TABLE, server.opened.memory, exporter)
     return Guard(
-        WholeRequests(Needs(app, http_denial)),
+        WholeRequests(_below_api(rest, Needs(app, http_denial))),
         policy,
         authenticate=authenticate if owner is None else None,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
     )
+
+
+def _below_api(rest: ASGIApp, other: ASGIApp) -> ASGIApp:
+    """Gives `rest` what is below /api. Starlette's own mounts match no path with a line break in it."""
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        is_rest = scope["type"] == "http" and scope["path"].startswith("/api/")
+        await (rest if is_rest else other)(scope, receive, send)
+
+    return choose
 
 
 async def serve_http(app: ASGIApp, path: str, *, host: str, port: int, announce: Callable[[str], None]) -> None:

@@ -147,8 +147,7 @@ class SummaryKeeper:
                 return replace(before, redacted=redacted)
             messages = await self._read_range(view, session, scope, request)
         _must_be_open(session)
-        due = session.summarized_seq + 1
-        if messages[0].seq != due:
+        if messages[0].seq != (due := session.summarized_seq + 1):
             raise SummaryRangeConflict(
                 f"the next summary of session {session.id!r} begins at message {due}, but this range begins at "
                 f"message {messages[0].seq}; change start_message_id"
@@ -328,7 +327,6 @@ class SummaryKeeper:
 async def _made_before(
     view: ReadView | WriteTransaction, session: Session, request: CreateSummaryRequest
 ) -> ConversationSummary | None:
-    """The summary that the session has under the request's client_key."""
     key = request.client_key
     return None if key is None else await view.conversations.summary_by_client_key(session, key)
 

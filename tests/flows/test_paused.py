@@ -139,6 +139,7 @@ REFUSED: Final[Mapping[str, Verb]] = {
     "keep_file_read": lambda memory: memory.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {
+    "score_messages": lambda memory: memory.score_messages("s"),
     "move_session": lambda memory: memory.move_session("s", None),
     "rename_files": lambda memory: memory.rename_files(lambda _: {FILE: "/memories/trips.md"}),
     "delete_files": lambda memory: memory.delete_files(lambda _: ["/memories/trips.md"]),
@@ -154,10 +155,10 @@ GOES_ON_TOO: Final[Mapping[str, Verb]] = {
     "revoke_token": _revoked,
 }
 READS: Final = frozenset(
-    "agents build_context derived_from diff files_read graph_overview history in_project in_project_of inject "
-    "inject_known list_records list_sessions look_at_files past_answers preview_forgetting profile "
-    "project_named project_of_document projects record record_as_of records search_memory session "
-    "session_stats tasks tokens transcript version".split()
+    "agents build_context conflicts derived_from diff files_read graph_overview history in_project in_project_of "
+    "inject inject_known list_records list_sessions look_at_files messages page_of_records past_answers "
+    "preview_forgetting profile project_named project_of_document projects record record_as_of records "
+    "search_memory session session_stats tasks tokens totals transcript version".split()
 )
 MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})
 

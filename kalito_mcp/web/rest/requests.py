@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from starlette.datastructures import Headers
 
 from kalito_mcp.domain.request_keys import request_key
-from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.domain.wording import camel_case, shown
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.long_texts import read_aside
@@ -106,14 +105,17 @@ async def request_key_of(endpoint: AnyEndpoint, headers: Headers, path: str, que
         InvalidInput: it is too short or too long, or a repetition cannot be made safe here.
     """
     sent = headers.get("idempotency-key")
-    if sent is None or endpoint.is_idempotent:
+    if sent is None or endpoint.method != "POST":
         return None
-    if not endpoint.takes_key:
+    if not endpoint.takes_key and not endpoint.is_idempotent:
         raise InvalidInput(f"{endpoint.name} cannot be repeated safely; leave Idempotency-Key out")
     least, most = KEY_LENGTHS
     if not least <= len(sent) <= most:
         raise InvalidInput(f"Idempotency-Key has {len(sent)} characters; send {least} to {most}, such as a UUID")
-    checked_name(sent, "Idempotency-Key")
+    if not sent.isascii() or not sent.isprintable():
+        raise InvalidInput("Idempotency-Key has other characters than printable ASCII; send a UUID, for one")
+    if not endpoint.takes_key:
+        return None
     # Without secrets, as it is stored: nobody shall find out by a hash what was removed.
     kept, _ = await read_aside(len(raw), lambda: cleaned(_parsed(raw) if raw.strip() else {}))
     asked = json.dumps([endpoint.name, path, query.decode("latin-1"), kept], sort_keys=True)
