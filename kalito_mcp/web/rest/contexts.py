@@ -17,7 +17,7 @@ class BuildContext(Input):
     max_tokens: Annotated[
         int | None, Field(description="Budget of the text. Default: as configured.", ge=1, le=MOST_TOKENS)
     ] = None
-    query: Annotated[str | None, Field(description="What the user asks now.", min_length=1, max_length=100_000)] = None
+    query: Annotated[str | None, Field(description="What the user asks now.", min_length=1)] = None
     agent_id: AgentName = None
     seen_messages: Annotated[int, Field(description="So many of the newest are left out.", ge=0, le=1_000_000)] = 0
     pending_input: Annotated[bool, Field(description="Leave out the newest message if it is the user's.")] = False

@@ -26,9 +26,7 @@ from kalito_mcp.web.rest.shapes import (
     TypeName,
 )
 
-Words = Annotated[
-    str, Field(description="What to look for, in any words.", min_length=1, max_length=100_000, pattern=r"\S")
-]
+Words = Annotated[str, Field(description="What to look for, in any words.", min_length=1, pattern=r"\S")]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 WhenName = Annotated[
     str | None,
@@ -41,7 +39,7 @@ class Search(Input):
     """A search. `k` is the size of a page."""
 
     query: Words
-    k: Annotated[int, Field(ge=1, le=100)] = 10
+    k: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10
     session_id: SessionName | None = None
     agent_id: AgentName = None
     types: Annotated[list[TypeName], Field(default_factory=list, description="Thoughts only if named.", max_length=6)]

@@ -94,7 +94,7 @@ class SentMessage(Input):
 class RecordMessages(Input):
     """Messages, in the order they were said."""
 
-    messages: Annotated[list[SentMessage], Field(min_length=1, max_length=1_000)]
+    messages: Annotated[list[SentMessage], Field(min_length=1)]
     agent_id: AgentName = None
 
 
