@@ -28,6 +28,7 @@ OWN_VARIABLES: Final = frozenset(
         "KALITO_PROJECT",
         "KALITO_CRASH_POINT",
         "KALITO_HOOKS",
+        "KALITO_CHATGPT",
         "KALITO_MEMORY_TOOL",
     }
 )
