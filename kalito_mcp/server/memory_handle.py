@@ -12,6 +12,7 @@ import anyio
 from kalito_mcp.acting import acting
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, KalitoError
+from kalito_mcp.server.caller import host_place
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
@@ -38,7 +39,12 @@ class MemoryHandle:
         self._memory: Memory | None = None
         self._failure: KalitoError | None = None
         self._ready: anyio.Event | None = None
-        self.default_session = default_session
+        self._own_session = default_session
+
+    @property
+    def default_session(self) -> str | None:
+        """The session of the host that a request comes from, or of the one that has started this process."""
+        return host_place().session or self._own_session
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -65,7 +71,7 @@ class MemoryHandle:
             raise self._failure
 
     async def memory(self) -> "Memory":
-        """Return the memory of the owner on whose behalf this call works, as soon as it is open.
+        """Return the memory, as soon as it is open: for the project of the host that a request comes from, if it says.
 
         Raises:
             KalitoError: the memory could not be opened. Every call raises it: hosts show the answer of a call to the
@@ -77,8 +83,8 @@ class MemoryHandle:
         if self._failure is not None:
             raise self._failure
         assert self._memory is not None  # noqa: S101 - set before `ready`, and unset after every call has ended
-        called = acting()
-        return self._memory.of_owner(called.principal.owner, called.principal.limits) if called else self._memory
+        project = host_place().project
+        return self._memory if project is None else await self._memory.in_project(project)
 
     async def memory_for(self, project: str | None) -> "Memory":
         """Return the memory for the project that a call names (`*`: all of them), or else for the host's.

@@ -2,6 +2,7 @@
 lets calls go before background work, and that takes no new words while the memory is paused.
 """
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -9,6 +10,10 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
+from kalito_mcp.call_keys import CallKey, key_to_store
+from kalito_mcp.domain.imports import FileRead
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
@@ -40,6 +45,20 @@ def no_new_words() -> Iterator[None]:
         yield
     finally:
         _HAS_NO_NEW_WORDS.reset(before)
+
+
+_OUTBOX: Final = "outbox"
+"""The source of the keys of calls, among what was imported: an outbox is imported, too."""
+_KEYS: Final = Scope(LOCAL_OWNER)
+"""Keys are random and long, so all owners have them in one place."""
+
+
+async def _store_key(call: CallKey, transaction: WriteTransaction) -> None:
+    """Store the key of a call with its write. Raises AlreadyTakenIn if it is stored."""
+    if await transaction.imports.is_kept(_KEYS, _OUTBOX, call.key):
+        raise AlreadyTakenIn
+    kept = FileRead(_OUTBOX, call.key, size=0, modified_ns=0, read_to=0, fingerprint="")
+    await transaction.imports.keep(_KEYS, kept, now_ms=time.time_ns() // 1_000_000)
 
 
 class WatchedStore:
@@ -75,8 +94,13 @@ class WatchedStore:
         """As the store's. Nothing is reported if the block raised, because nothing was committed. Raises what `check`
         raises."""
         self._check_words()
+        call = key_to_store()
         async with self._turn(), self._store.write() as transaction:
+            if call is not None:
+                await _store_key(call, transaction)
             yield transaction
+        if call is not None:
+            call.is_stored = True
         self._report()
 
     async def write_trip(
@@ -88,8 +112,17 @@ class WatchedStore:
         """As the store's. Nothing is reported if `work` raised, because nothing was committed. Raises what `check`
         raises."""
         self._check_words()
+        call = key_to_store()
+
+        async def marked(transaction: WriteTransaction) -> T:
+            if call is not None:
+                await _store_key(call, transaction)
+            return await work(transaction)
+
         async with self._turn():
-            result = await self._store.write_trip(work, before=before)
+            result = await self._store.write_trip(work if call is None else marked, before=before)
+        if call is not None:
+            call.is_stored = True
         self._report()
         return result
 
