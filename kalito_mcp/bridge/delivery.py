@@ -30,8 +30,6 @@ _MOST_TRIES: Final = 20
 """An entry that the home fails at so often is put aside, so that it does not hold up the others for ever."""
 _LOOK_EVERY_S: Final = 1.0
 _MOST_BETWEEN_S: Final = 15.0
-_REST_S: Final = 2.0
-"""So long after a failure to reach it, the home counts as away without being asked."""
 
 
 class Delivery:
@@ -57,7 +55,7 @@ class Delivery:
         may_repeat: bool = True,
         meta: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """As `Home.request`. While the home was away a moment ago, it is not asked."""
+        """As `Home.request`. For as long as the home said, or after it kept a call waiting, it is not asked."""
         if self.away is not None and time.monotonic() < self._ask_again_at:
             raise type(self.away)(self.away.reason, is_sent=False)
         try:
@@ -66,7 +64,7 @@ class Delivery:
             )
         except HomeAway as away:
             self.away = away
-            self._ask_again_at = time.monotonic() + max(_REST_S, min(away.retry_after_s, _MOST_BETWEEN_S))
+            self._ask_again_at = time.monotonic() + min(away.retry_after_s, _MOST_BETWEEN_S)
             raise
         except RequestRefused:
             self.away = None

@@ -26,12 +26,16 @@ _META: Final = "io.modelcontextprotocol/"
 _CONNECT_S: Final = 3.0
 _SILENCE_S: Final = 45.0
 """How long an answer may be silent. A home that works on a long call sends a sign of life every 15 s."""
+_REST_S: Final = 2.0
+"""So long after it kept somebody waiting, the home counts as away without being asked."""
 _KEPT_S: Final = 60.0
 """How long an idle connection is kept: the home closes it after 75."""
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _OK: Final = 200
 _LATER: Final = frozenset({408, 425, 429, 502, 503, 504})
 """Statuses of a home, or of a proxy before it, that cannot answer now."""
+_UNDONE: Final = frozenset({425, 429, 503})
+"""Those of them that say that nothing was done."""
 _OF_REQUEST: Final = frozenset({400, 404, 413, 415, 422})
 """Statuses that say something of this request, if the body is an error of JSON-RPC; 413 always does."""
 _TOO_LARGE: Final = 413
@@ -163,12 +167,14 @@ class Home:
                     answer = await _streamed(response, on_progress)
                 else:
                     answer = _parsed(await _body(response), response.status_code, response.headers)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+        except httpx2.ConnectTimeout as error:
+            raise HomeAway(f"no connection within {_CONNECT_S:g} s", retry_after_s=_REST_S, is_sent=False) from error
+        except httpx2.ConnectError as error:
             raise _unreachable(error) from error
         except httpx2.PoolTimeout as error:
             raise HomeAway("too many calls wait for it", is_sent=False) from error
         except httpx2.TimeoutException as error:
-            raise HomeAway(f"it has not answered for {_SILENCE_S:g} s") from error
+            raise HomeAway(f"it has not answered for {_SILENCE_S:g} s", retry_after_s=_REST_S) from error
         except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError, httpx2.CloseError) as error:
             raise _Closed from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
@@ -255,7 +261,8 @@ async def _report(params: Any, on_progress: Progress) -> None:
 def _parsed(body: bytes, status: int, headers: Mapping[str, str]) -> dict[str, Any]:
     """The answer in a body. A status that says more than the body is raised."""
     if status in _LATER:
-        raise HomeAway(f"it answers {status}", retry_after_s=_seconds(headers.get("retry-after")))
+        retry_after_s = _seconds(headers.get("retry-after"))
+        raise HomeAway(f"it answers {status}", retry_after_s=retry_after_s, is_sent=status not in _UNDONE)
     if status == _UNAUTHORIZED:
         raise HomeRefuses("it does not take the token (401): make a new one there, and run `kalito-mcp connect` again")
     if status == _FORBIDDEN:
@@ -302,8 +309,7 @@ def _unreachable(error: Exception) -> HomeAway:
         if isinstance(cause, ssl.SSLError):
             return HomeRefuses("it does not speak TLS there: check scheme and port", is_sent=False)
         cause = cause.__cause__ or cause.__context__
-    what = "no connection within 3 s" if "Timeout" in type(error).__name__ else "no connection"
-    return HomeAway(what, is_sent=False)
+    return HomeAway("no connection", is_sent=False)
 
 
 def _seconds(text: str | None) -> float:

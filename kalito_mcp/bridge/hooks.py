@@ -33,7 +33,7 @@ _NOBODY: Final = Caller()
 class Hooks:
     """Takes reports of hooks, as `capture.capturer.Capture` does for a memory on this machine."""
 
-    def __init__(self, delivery: Delivery, places: Callable[[str], MachinePlaces], database: Path) -> None:
+    def __init__(self, delivery: Delivery, places: Callable[[str | None], MachinePlaces], database: Path) -> None:
         self._delivery = delivery
         self._places = places
         self._database = database
@@ -86,7 +86,7 @@ class Hooks:
         now_ms = time.time_ns() // 1_000_000
         if event is None or given is None or (not is_late and is_off(self._database, event.folder, now_ms)):
             return None
-        places = self._places(event.folder or PERSONAL)
+        places = self._places(event.folder)
         try:
             places.check_remembered(is_pause_over=is_late)
         except Conflict:

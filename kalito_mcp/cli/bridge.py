@@ -47,7 +47,7 @@ async def serve_bridge(
     home = Home(connection, partial(read_token, path, os.environ))
     folder = home_folder(path)
     delivery = Delivery(home, Outbox(folder), places.is_paused)
-    hooks = Hooks(delivery, lambda folder: MachinePlaces(path, policy, project_of(folder, policy)), path)
+    hooks = Hooks(delivery, partial(_places_of, path, policy), path)
     hooks.heard = partial(leave_trace, path)
     session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     host = Host(session, places.project)
@@ -71,6 +71,11 @@ async def _connect(delivery: Delivery) -> None:
     """Connect before the first call, which would otherwise wait for it."""
     with suppress(HomeAway, RequestRefused):
         await delivery.ask("server/discover", {}, Caller())
+
+
+def _places_of(database: Path, policy: ProjectPolicy, folder: str | None) -> MachinePlaces:
+    """The places of a host that works in this folder, or in none."""
+    return MachinePlaces(database, policy, PERSONAL if folder is None else project_of(folder, policy))
 
 
 def _projects(database: Path | None, config: Path | None) -> ProjectPolicy:

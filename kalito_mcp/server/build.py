@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.errors import KalitoError
-from kalito_mcp.server.caller import reported, taken_once, with_caller
+from kalito_mcp.server.caller import key_of, reported, taken_once, with_caller
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
@@ -108,9 +108,14 @@ class KalitoServer(MCPServer[None]):
         if report is not None:
             return await self._hook_answer(*report)
         tool, arguments = self._known_call(name, arguments)
+        key = key_of(context)
         try:
-            with taken_once(context):
+            if key is not None:
+                await (await self.opened.memory()).check_not_taken_in(key)
+            with taken_once(key):
                 return await super().call_tool(name, arguments, context)
+        except KalitoError as error:
+            raise refusal(error, name) from error
         except UnexpectedToolError as error:
             raise refusal(error.__cause__ or error, name) from error
         except ToolError as error:

@@ -52,9 +52,13 @@ async def with_caller(ctx: ServerRequestContext[Any, Any], call_next: CallNext) 
         _PLACE.reset(before)
 
 
-def taken_once(context: "Context[None, Any] | None") -> AbstractContextManager[None]:
-    """During the block, the first write is made only if no earlier call had the key of this one."""
-    key = _text(_meta(context), "kalito/once")
+def key_of(context: "Context[None, Any] | None") -> str | None:
+    """The key of a call that may be sent again."""
+    return _text(_meta(context), "kalito/once")
+
+
+def taken_once(key: str | None) -> AbstractContextManager[None]:
+    """During the block, the first write is made only if no earlier call had this key."""
     return nullcontext() if key is None else once(key)
 
 

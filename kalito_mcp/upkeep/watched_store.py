@@ -47,7 +47,7 @@ def no_new_words() -> Iterator[None]:
         _HAS_NO_NEW_WORDS.reset(before)
 
 
-_OUTBOX: Final = "outbox"
+CALLS: Final = "outbox"
 """The source of the keys of calls, among what was imported: an outbox is imported, too."""
 _KEYS: Final = Scope(LOCAL_OWNER)
 """Keys are random and long, so all owners have them in one place."""
@@ -55,9 +55,9 @@ _KEYS: Final = Scope(LOCAL_OWNER)
 
 async def _store_key(call: CallKey, transaction: WriteTransaction) -> None:
     """Store the key of a call with its write. Raises AlreadyTakenIn if it is stored."""
-    if await transaction.imports.is_kept(_KEYS, _OUTBOX, call.key):
+    if await transaction.imports.is_kept(_KEYS, CALLS, call.key):
         raise AlreadyTakenIn
-    kept = FileRead(_OUTBOX, call.key, size=0, modified_ns=0, read_to=0, fingerprint="")
+    kept = FileRead(CALLS, call.key, size=0, modified_ns=0, read_to=0, fingerprint="")
     await transaction.imports.keep(_KEYS, kept, now_ms=time.time_ns() // 1_000_000)
 
 
