@@ -103,6 +103,7 @@ class Delivery:
     async def run(self) -> None:
         """Deliver what waits, for as long as this process runs."""
         pause_s = _LOOK_EVERY_S
+        await anyio.to_thread.run_sync(self.outbox.sweep)
         while True:
             await anyio.sleep(pause_s)
             try:

@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from kalito_mcp.errors import StorageError, StorageFull
 _ENTRY: Final = ".json"
 _DIGITS: Final = 12
 _MOST_ENTRIES: Final = 100_000
+_UNFINISHED_S: Final = 3_600
 
 if sys.platform == "win32":
     import msvcrt
@@ -90,6 +92,14 @@ class Outbox:
                 f"nothing was kept: {self._waiting} cannot be written: {error.strerror}; send it again"
             ) from error
         return entry_id
+
+    def sweep(self) -> None:
+        """Delete what was being written when its process died: nobody was told that it waits."""
+        for folder in (self._waiting, self._refused):
+            with suppress(OSError):
+                for file in folder.iterdir():
+                    if file.name.startswith(".") and time.time() - file.stat().st_mtime > _UNFINISHED_S:
+                        file.unlink(missing_ok=True)
 
     def count(self) -> int:
         """How many entries wait."""

@@ -28,6 +28,8 @@ WAITING: Final = frozenset({"record_messages", "create_pin", "remember", "record
 READING: Final = frozenset({"build_context", "search_memory", "list_tasks", "memory_history"})
 ERASING: Final = frozenset({"update_memory", "forget", "restore", "memory"})
 """Tools after which no earlier answer is shown."""
+_REPEATABLE: Final = frozenset({"finalize_session", "forget", "restore"})
+"""Tools of those that need the home that do no more if they are called twice."""
 _KEYED: Final = frozenset({"create_pin"})
 _ONCE: Final = frozenset({"remember", "record_feedback", "summarize_session"})
 """Tools without a key of their own: the home keeps the key of the call."""
@@ -144,7 +146,9 @@ class Passing:
         try:
             async with self._delivery.in_order():
                 pass
-            result = await self._delivery.ask("tools/call", params, caller, on_progress=on_progress, may_repeat=False)
+            result = await self._delivery.ask(
+                "tools/call", params, caller, on_progress=on_progress, may_repeat=call.name in _REPEATABLE
+            )
         except HomeAway as away:
             told = "so nothing was changed; call it again when it answers"
             if away.is_sent:

@@ -19,11 +19,12 @@ from mcp.types import (
 
 from kalito_mcp.bridge.home import Caller, Progress, RequestRefused
 from kalito_mcp.bridge.hooks import Hooks
-from kalito_mcp.bridge.passing import Passing, ToolCall, made_here, refusal_of
+from kalito_mcp.bridge.passing import READING, Passing, ToolCall, made_here, refusal_of
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.server.refusals import refusal
+from kalito_mcp.server.subscriptions import AGENT_URI, PROFILE_URI
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -80,7 +81,9 @@ class _Bridge:
                 text = await self._hooks.take(report_of_call(arguments))
                 return made_here(text)
             call = ToolCall(params.name, arguments, _required(tool.output_schema))
-            return _plain(await self._passing.call(call, self._caller(context), _progress(context)))
+            result = await self._passing.call(call, self._caller(context), _progress(context))
+            await self._notify(call, result)
+            return _plain(result)
         except RequestRefused as refused:
             raise refusal_of(refused) from refused
         except ToolError as error:
@@ -107,6 +110,16 @@ class _Bridge:
             return _plain(await self._passing.read(method, _sent(params), self._caller(context)))
         except RequestRefused as refused:
             raise refusal_of(refused) from refused
+
+    async def _notify(self, call: ToolCall, result: Mapping[str, Any]) -> None:
+        """Notify the host's subscriptions of what it has changed itself. What others change, it sees when it reads."""
+        if call.name in READING or result.get("isError"):
+            return
+        changed = result.get("structuredContent") or {}
+        session = changed.get("session_id") or call.arguments.get("session_id")
+        if isinstance(session, str):
+            await self._server.subscriptions.session_changed(session)
+        await self._server.subscriptions.changed(PROFILE_URI, AGENT_URI)
 
     def _caller(self, context: ServerRequestContext[Any]) -> Caller:
         """Who asks. The home keeps the host's name with what it records."""

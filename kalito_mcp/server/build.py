@@ -98,6 +98,7 @@ class KalitoServer(MCPServer[None]):
         )
         self.opened = opened
         self.capture = capture
+        self.subscriptions = subscriptions
         self._tools_by_name = {tool.name: tool for tool in tools}
 
     async def call_tool(

@@ -140,19 +140,18 @@ def test_an_answer_that_was_lost_stores_nothing_twice(tmp_path: Path) -> None:
 
 def test_two_bridges_share_one_outbox_and_lose_nothing(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    with gate() as between:
-        with bridge(laptop, between.url) as one, bridge(laptop, between.url) as other:
-            for number in range(1, 21):
-                wire = one if number % 2 else other
-                said(wire, number, "record_messages", session_id="s", messages=turn(number))
-            with home_behind(between, home):
-                delivered(laptop)
-                one.send(*(call(n, "record_messages", session_id="one", messages=turn(n)) for n in range(100, 110)))
-                other.send(*(call(n, "record_messages", session_id="other", messages=turn(n)) for n in range(200, 210)))
-                for number in range(100, 110):
-                    one.answer(number)
-                    other.answer(number + 100)
-                delivered(laptop)
+    with gate() as between, bridge(laptop, between.url) as one, bridge(laptop, between.url) as other:
+        for number in range(1, 21):
+            wire = one if number % 2 else other
+            said(wire, number, "record_messages", session_id="s", messages=turn(number))
+        with home_behind(between, home):
+            delivered(laptop)
+            one.send(*(call(n, "record_messages", session_id="one", messages=turn(n)) for n in range(100, 110)))
+            other.send(*(call(n, "record_messages", session_id="other", messages=turn(n)) for n in range(200, 210)))
+            for number in range(100, 110):
+                one.answer(number)
+                other.answer(number + 100)
+            delivered(laptop)
     stored = texts_at(home)
     ones, others = turns(range(100, 110)), turns(range(200, 210))
     assert stored[:40] == turns(range(1, 21))
@@ -263,7 +262,7 @@ def test_what_was_said_before_a_pause_waits_for_its_end(tmp_path: Path) -> None:
 def test_a_wrong_token_is_no_reason_to_lose_anything(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     with gate() as between, home_behind(between, home), bridge(laptop, between.url) as wire:
-        between.token = "another"
+        between.token = TOKEN[::-1]
         waits = said(wire, 1, "record_messages", session_id="s", messages=turn(1))
         assert "it does not take the token (401)" in text_of(waits)
         assert "Kept in this machine's outbox" in text_of(waits)
