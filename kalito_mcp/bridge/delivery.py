@@ -4,16 +4,17 @@ Nothing is told as kept before it is on disk here or there. All of it may be sen
 by its keys.
 """
 
+import itertools
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.bridge.home import Caller, Home, HomeAway, HomeFailed, Progress, RequestRefused
+from kalito_mcp.bridge.home import Caller, Home, HomeAway, HomeFailed, HomePaused, Progress, RequestRefused
 from kalito_mcp.bridge.outbox import Entry, Outbox
 
 _log: Final = logging.getLogger("kalito.bridge")
@@ -29,6 +30,11 @@ _PAUSED: Final = "conflict: the memory is paused"
 _MOST_TRIES: Final = 20
 """An entry that the home fails at so often is put aside, so that it does not hold up the others for ever."""
 _LOOK_EVERY_S: Final = 1.0
+_POLL_S: Final = 0.05
+_AT_ONCE: Final = 100
+_MOST_WAITING_S: Final = 5.0
+"""So long a call waits for what came before it. Then it waits in the outbox itself."""
+_MOST_CATCHING_UP_S: Final = 1.0
 _MOST_BETWEEN_S: Final = 15.0
 
 
@@ -73,16 +79,33 @@ class Delivery:
         return result
 
     @asynccontextmanager
-    async def in_order(self) -> AsyncIterator[None]:
+    async def in_order(self, *, within_s: float = _MOST_WAITING_S) -> AsyncIterator[None]:
         """During the block, nothing of this process is sent in between, and nothing waits that came before.
 
         Raises:
-            HomeAway: something waits, and cannot be delivered now.
+            HomeAway: something waits, and cannot be delivered now, or not in time.
         """
-        async with self._turn:
-            if await anyio.to_thread.run_sync(self.outbox.count):
-                await self._deliver()
+        has_turn = False
+        try:
+            with anyio.move_on_after(within_s) as limit:
+                await self._turn.acquire()
+                has_turn = True
+                if await anyio.to_thread.run_sync(self.outbox.count):
+                    await self._deliver(waits=True)
+            if limit.cancelled_caught:
+                raise HomeAway("what waits for it is being delivered", is_sent=False)
             yield
+        finally:
+            if has_turn:
+                self._turn.release()
+
+    async def catch_up(self) -> None:
+        """Deliver what waits, if that takes but a moment: what was recorded last is asked for first."""
+        if self._is_paused():
+            return
+        with suppress(HomeAway):
+            async with self.in_order(within_s=_MOST_CATCHING_UP_S):
+                pass
 
     async def wait_for_home(self, method: str, params: Mapping[str, Any], caller: Caller, **more: Any) -> str:
         """Put a request into the outbox. Returns its id. Raises StorageError."""
@@ -113,7 +136,7 @@ class Delivery:
                     continue
                 self._ask_again_at = 0.0
                 async with self._turn:
-                    await self._deliver()
+                    await self._deliver(waits=False)
                 pause_s = _LOOK_EVERY_S
             except HomeAway as away:
                 pause_s = min(max(2 * pause_s, away.retry_after_s), max(_MOST_BETWEEN_S, away.retry_after_s))
@@ -121,18 +144,24 @@ class Delivery:
             except OSError as error:
                 _log.warning("what waits for the home cannot be read: %s", error.strerror)
 
-    async def _deliver(self) -> None:
-        """Send all that waits, oldest first. Returns when nothing waits.
+    async def _deliver(self, *, waits: bool) -> None:
+        """Send all that waits, oldest first. Returns when nothing waits. If another process is delivering, wait for it
+        or return.
 
         Raises:
-            HomeAway: the home cannot take the next one now, or another process is still delivering.
+            HomeAway: the home cannot take the next one now.
         """
-        with self.outbox.delivering() as is_ours:
-            if not is_ours:
-                raise HomeAway("another process of kalito is delivering what waits", is_sent=False)
-            while entries := await anyio.to_thread.run_sync(lambda: list(self.outbox.waiting())):
-                for entry in entries:
-                    await self._deliver_one(entry)
+        while True:
+            with self.outbox.delivering() as is_ours:
+                while is_ours and (entries := await anyio.to_thread.run_sync(self._next)):
+                    for entry in entries:
+                        await self._deliver_one(entry)
+            if is_ours or not waits:
+                return
+            await anyio.sleep(_POLL_S)
+
+    def _next(self) -> list[Entry]:
+        return list(itertools.islice(self.outbox.waiting(), _AT_ONCE))
 
     async def _deliver_one(self, entry: Entry) -> None:
         given = entry.content
@@ -178,6 +207,8 @@ def flaw_of(result: Mapping[str, Any]) -> str | None:
         return None
     if code == _FAILED:
         raise HomeFailed(f"it fails: {text}")
-    if code in _TRY_AGAIN or text.startswith(_PAUSED):
+    if code in _TRY_AGAIN:
         raise HomeAway(f"it answers: {text}")
+    if text.startswith(_PAUSED):
+        raise HomePaused(text)
     return text or "refused without a reason"

@@ -66,6 +66,10 @@ class HomeFailed(HomeAway):
     """The home failed at this request, and may fail again."""
 
 
+class HomePaused(HomeAway):
+    """The home remembers nothing for a while, as its owner wants."""
+
+
 @dataclass
 class RequestRefused(Exception):
     """The home refuses this request: the error of JSON-RPC that it answered."""

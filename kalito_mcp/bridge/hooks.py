@@ -14,7 +14,7 @@ from typing import Any, Final
 import anyio
 
 from kalito_mcp.bridge.delivery import Delivery, flaw_of
-from kalito_mcp.bridge.home import Caller, HomeAway, RequestRefused
+from kalito_mcp.bridge.home import Caller, HomeAway, HomePaused, RequestRefused
 from kalito_mcp.bridge.places import MachinePlaces
 from kalito_mcp.capture.events import read_event
 from kalito_mcp.capture.fields import FOLDER
@@ -55,6 +55,8 @@ class Hooks:
                 try:
                     async with self._delivery.in_order():
                         return await self._answer(told)
+                except HomePaused:
+                    return ""
                 except HomeAway as away:
                     _log.debug("an event of %s waits for the home: %s", told["host"], away.reason)
         meta = {"kalito/report": cleaned_report(told)}

@@ -18,7 +18,7 @@ from mcp.types import INTERNAL_ERROR
 
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
 from kalito_mcp.bridge.delivery import Delivery, flaw_of
-from kalito_mcp.bridge.home import Caller, HomeAway, HomeRefuses, Progress, RequestRefused
+from kalito_mcp.bridge.home import Caller, HomeAway, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
 from kalito_mcp.text.plurals import plural
@@ -104,6 +104,7 @@ class Passing:
         session = caller.session or ""
         question = {"method": method, "params": params, "session": session, "project": caller.project}
         newest = _newest_context(params, session)
+        await self._delivery.catch_up()
         try:
             result = await self._delivery.ask(method, params, caller)
         except HomeAway as away:
@@ -126,6 +127,8 @@ class Passing:
         try:
             async with self._delivery.in_order():
                 return await self._sent(params, caller, meta, on_progress)
+        except HomePaused as paused:
+            raise ToolError(paused.reason) from paused
         except HomeAway as away:
             session = arguments.get("session_id")
             if call.name in _WITH_SESSION and not session:

@@ -4,11 +4,17 @@ import json
 import signal
 import socketserver
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
-from kalito_mcp.switch import FOR_EVER, Switch, write_switch
+from kalito_mcp.bridge.connection import connection_to
+from kalito_mcp.bridge.home import Caller, Home
+from kalito_mcp.capture.spool import Spool
+from kalito_mcp.switch import FOR_EVER, Switch, hooks_folder, write_switch
 from tests.bridge.machines import (
     TOKEN,
     bridge,
@@ -26,6 +32,7 @@ from tests.bridge.machines import (
     turns,
     until,
 )
+from tests.server.web import web
 from tests.server.wire import PATIENCE_S, call, line, request, served
 
 
@@ -347,3 +354,136 @@ def test_a_hook_reports_to_the_home(tmp_path: Path, *, is_home_there: bool) -> N
             with home_behind(between, home):
                 delivered(laptop)
             assert texts_at(home)[-2:] == ["Dinner for Ines?", "Without nuts."]
+
+
+def test_one_repository_on_two_machines_is_one_project(tmp_path: Path) -> None:
+    laptop, desktop, home = tmp_path / "laptop", tmp_path / "desktop", tmp_path / "home"
+    config = '[remote "origin"]\n\turl = git@github.com:ann/app.git\n'
+    for folder in (tmp_path / "Users" / "app", tmp_path / "src" / "other-name"):
+        (folder / ".git").mkdir(parents=True)
+        (folder / ".git" / "config").write_text(config)
+    places = {"KALITO_PROJECT": str(tmp_path / "Users" / "app"), "KALITO_SESSION": "of-laptop"}
+    others = {"KALITO_PROJECT": str(tmp_path / "src" / "other-name"), "KALITO_SESSION": "of-desktop"}
+    with gate() as between, home_behind(between, home):
+        with bridge(laptop, between.url, **places) as wire:
+            recorded = said(wire, 1, "record_messages", messages=turn(1))["structuredContent"]
+            assert (recorded["session_id"], recorded["project"]) == ("of-laptop", "github.com/ann/app")
+            assert "question 1" in text_of(said(wire, 2, "build_context"))
+        with bridge(desktop, between.url, **others) as wire:
+            [hit] = said(wire, 1, "search_memory", query="question")["structuredContent"]["hits"]
+            assert hit["session_id"] == "of-laptop"
+            elsewhere = said(wire, 2, "search_memory", query="question", project=str(tmp_path / "Users"))
+            assert elsewhere["structuredContent"]["hits"] == []
+
+
+def test_a_host_without_a_session_is_told_the_one_that_waits(tmp_path: Path) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    with gate() as between, bridge(laptop, between.url) as wire:
+        session = said(wire, 1, "record_messages", messages=turn(1))["structuredContent"]["session_id"]
+        assert session.startswith("session_")
+        assert "session_id is missing" in text_of(said(wire, 2, "create_pin", content="Likes tea."))
+        with home_behind(between, home):
+            delivered(laptop)
+            again = said(wire, 3, "record_messages", session_id=session, messages=turn(2))
+    assert again["structuredContent"]["total_messages"] == 4
+
+
+def test_what_waited_keeps_the_moment_that_it_was_said(tmp_path: Path) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    dated = {"role": "user", "text": "dated", "created_at": "2026-03-01T10:00:00Z"}
+    with gate() as between, bridge(laptop, between.url) as wire:
+        before = datetime.now(UTC)
+        said(wire, 1, "record_messages", session_id="s", messages=[dated, *turn(1)])
+        after = datetime.now(UTC)
+        with home_behind(between, home):
+            delivered(laptop)
+            found = said(wire, 2, "search_memory", query="question")["structuredContent"]["hits"]
+            moment = datetime.fromisoformat(found[0]["created_at"])
+            assert before - timedelta(milliseconds=1) <= moment <= after
+            [old] = said(wire, 3, "search_memory", query="dated")["structuredContent"]["hits"]
+            assert old["created_at"].startswith("2026-03-01T10:00:00")
+
+
+def test_a_subscriber_is_notified_of_what_its_host_records(tmp_path: Path) -> None:
+    with gate() as between, home_behind(between, tmp_path / "home"), bridge(tmp_path / "laptop", between.url) as wire:
+        listen = {"notifications": {"resourceSubscriptions": ["memory://sessions"]}}
+        wire.send(request("listen", "subscriptions/listen", **listen), call(1, "list_tasks"))
+        wire.answer(1)
+        said(wire, 2, "record_messages", session_id="s", messages=turn(1))
+        updated = [one for one in wire.parsed() if one.get("method") == "notifications/resources/updated"]
+        assert [one["params"]["uri"] for one in updated] == ["memory://sessions"]
+
+
+def test_a_hook_reads_the_reply_on_the_machine_that_has_it(tmp_path: Path) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    transcript = tmp_path / "events.jsonl"
+    events = [
+        {"type": "user.message", "data": {"content": "Hello?"}},
+        {"type": "assistant.message", "data": {"content": "Hello from the transcript."}},
+        {"type": "hook.start", "data": {"hookType": "agentStop", "input": {"timestamp": 5}}},
+    ]
+    transcript.write_text("".join(json.dumps(one) + "\n" for one in events))
+    stopped = {"sessionId": "c", "timestamp": 5, "transcriptPath": str(transcript), "cwd": str(tmp_path)}
+    with gate() as between, home_behind(between, home), bridge(laptop, between.url):
+        until(lambda: bool(list((laptop / "memory.db.hooks").glob("server-*.json"))), "the bridge listens")
+        hook(laptop, "copilot", "agentStop", stopped)
+        until(lambda: texts_at(home) == ["Hello from the transcript."], "the reply is recorded")
+        sent = [headers for name, headers in between.seen if name == "hook_event"]
+        assert sent
+
+
+def test_a_home_reads_no_file_that_a_report_names(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    transcript = tmp_path / "events.jsonl"
+    told = {"type": "assistant.message", "data": {"content": "a file of the home"}}
+    stopped = {"type": "hook.start", "data": {"hookType": "agentStop", "input": {"timestamp": 5}}}
+    transcript.write_text(json.dumps(told) + "\n" + json.dumps(stopped) + "\n")
+    payload = {"sessionId": "c", "timestamp": 5, "transcriptPath": str(transcript)}
+    report = {"host": "copilot", "event": "agentStop", "payload": payload, "id": "r"}
+    with gate() as between, home_behind(between, home):
+
+        async def send() -> dict[str, Any]:
+            asked = Home(connection_to(between.url), lambda: TOKEN)
+            async with asked.open():
+                params = {"name": "hook_event", "arguments": {}}
+                meta = {"kalito/report": report, "kalito/late": True}
+                return await asked.request("tools/call", params, Caller(), meta=meta)
+
+        assert text_of(anyio.run(send)) == ""
+    assert texts_at(home) == []
+
+
+def test_a_hook_in_an_excluded_folder_is_not_passed_on(tmp_path: Path) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    diary = tmp_path / "diary"
+    diary.mkdir()
+    with gate() as between, home_behind(between, home), bridge(laptop, between.url, KALITO_PROJECT=str(diary)) as wire:
+        write_switch(laptop / "memory.db", Switch(excluded=(str(diary),)))
+        assert "it is excluded" in text_of(said(wire, 1, "record_messages", session_id="s", messages=turn(1)))
+        until(lambda: bool(list((laptop / "memory.db.hooks").glob("server-*.json"))), "the bridge listens")
+        hook(laptop, "claude-code", "UserPromptSubmit", {"session_id": "c", "prompt": "dear diary", "cwd": str(diary)})
+        hook(laptop, "claude-code", "UserPromptSubmit", {"session_id": "d", "prompt": "hello", "cwd": str(tmp_path)})
+        until(lambda: texts_at(home) == ["hello"], "the other prompt is recorded")
+    assert outbox_of(laptop).count() == 0
+
+
+def test_hooks_of_a_connected_machine_are_not_taken_by_a_server_of_its_own_memory(tmp_path: Path) -> None:
+    database = connected(tmp_path / "laptop", f"http://127.0.0.1:{closed_port()}")
+    with web("http", database):
+        hook(tmp_path / "laptop", "claude-code", "UserPromptSubmit", {"session_id": "c", "prompt": "for the home"})
+        assert Spool(hooks_folder(database) / "spool").count() == 1
+
+
+def test_a_pause_of_the_home_holds_for_this_machine_and_what_waits_is_kept(tmp_path: Path) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    with gate() as between, bridge(laptop, between.url) as wire:
+        said(wire, 1, "record_messages", session_id="s", messages=turn(1))
+        home.mkdir()
+        write_switch(home / "memory.db", Switch(FOR_EVER))
+        with home_behind(between, home):
+            refused = said(wire, 2, "record_messages", session_id="s", messages=turn(2))
+            assert text_of(refused).startswith("conflict: the memory is paused")
+            assert outbox_of(laptop).count() == 1
+            write_switch(home / "memory.db", Switch())
+            delivered(laptop)
+    assert texts_at(home) == turns(range(1, 2))
