@@ -93,8 +93,13 @@ def gate() -> Iterator[Gate]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the library
             del format, args
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A bridge that was killed or did not wait has left: nothing to tell."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     opened = Gate(f"http://127.0.0.1:{server.server_address[1]}/mcp")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

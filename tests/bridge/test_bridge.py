@@ -464,7 +464,8 @@ def test_a_hook_in_an_excluded_folder_is_not_passed_on(tmp_path: Path) -> None:
         hook(laptop, "claude-code", "UserPromptSubmit", {"session_id": "c", "prompt": "dear diary", "cwd": str(diary)})
         hook(laptop, "claude-code", "UserPromptSubmit", {"session_id": "d", "prompt": "hello", "cwd": str(tmp_path)})
         until(lambda: texts_at(home) == ["hello"], "the other prompt is recorded")
-    assert outbox_of(laptop).count() == 0
+        delivered(laptop)  # what took too long comes once more, and is not stored twice
+    assert texts_at(home) == ["hello"]
 
 
 def test_hooks_of_a_connected_machine_are_not_taken_by_a_server_of_its_own_memory(tmp_path: Path) -> None:
