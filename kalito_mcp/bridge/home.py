@@ -41,6 +41,8 @@ _OF_REQUEST: Final = frozenset({400, 404, 413, 415, 422})
 _TOO_LARGE: Final = 413
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
+_MISDIRECTED: Final = 421
+_LONGEST_DESCRIPTION: Final = 300
 _INVALID: Final = -32602
 _INTERNAL: Final = -32603
 
@@ -60,6 +62,10 @@ class HomeAway(Exception):
 
 class HomeRefuses(HomeAway):
     """What answers is not our home, or does not let us in. The request is not at fault; a person has to act."""
+
+
+class HomeForbids(HomeRefuses):
+    """The token may be used, but not for this request."""
 
 
 class HomeFailed(HomeAway):
@@ -270,7 +276,9 @@ def _parsed(body: bytes, status: int, headers: Mapping[str, str]) -> dict[str, A
     if status == _UNAUTHORIZED:
         raise HomeRefuses("it does not take the token (401): make a new one there, and run `kalito-mcp connect` again")
     if status == _FORBIDDEN:
-        raise HomeRefuses("the token does not allow this (403): make one with `read` and `write` there")
+        raise HomeForbids(_description(body) or "the token does not allow this (403); use another token", is_sent=False)
+    if status == _MISDIRECTED:
+        raise HomeRefuses("it does not know itself by this name (421): add the name to the setting http.hosts there")
     if 300 <= status < 400:  # noqa: PLR2004 - redirects
         raise HomeRefuses(f"it redirects ({status}), which is not followed: connect to the address that it leads to")
     if status == _TOO_LARGE:
@@ -286,6 +294,16 @@ def _parsed(body: bytes, status: int, headers: Mapping[str, str]) -> dict[str, A
     if status >= 500:  # noqa: PLR2004 - failures of a server
         raise HomeAway(f"it answers {status}")
     raise HomeRefuses(f"what answers there is not a kalito server ({status})")
+
+
+def _description(body: bytes) -> str | None:
+    """What a kalito server says of a token that is not enough."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    said = told.get("error_description") if isinstance(told, dict) else None
+    return said if isinstance(said, str) and said.isprintable() and len(said) <= _LONGEST_DESCRIPTION else None
 
 
 def _object(text: str) -> dict[str, Any]:

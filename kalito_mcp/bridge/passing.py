@@ -18,7 +18,7 @@ from mcp.types import INTERNAL_ERROR
 
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
 from kalito_mcp.bridge.delivery import Delivery, flaw_of
-from kalito_mcp.bridge.home import Caller, HomeAway, HomePaused, HomeRefuses, Progress, RequestRefused
+from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
 from kalito_mcp.text.plurals import plural
@@ -107,6 +107,8 @@ class Passing:
         await self._delivery.catch_up()
         try:
             result = await self._delivery.ask(method, params, caller)
+        except HomeForbids as forbidden:
+            raise ToolError(f"forbidden: {forbidden.reason}") from forbidden
         except HomeAway as away:
             kept = await anyio.to_thread.run_sync(self._answers.find, question)
             is_other = kept is None and newest is not None
@@ -152,6 +154,8 @@ class Passing:
             result = await self._delivery.ask(
                 "tools/call", params, caller, on_progress=on_progress, may_repeat=call.name in _REPEATABLE
             )
+        except HomeForbids as forbidden:
+            raise ToolError(f"forbidden: {forbidden.reason}") from forbidden
         except HomeAway as away:
             told = "so nothing was changed; call it again when it answers"
             if away.is_sent:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.server.caller import key_of, reported, taken_once, with_caller
+from kalito_mcp.server.gate import Gate
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
@@ -88,9 +89,8 @@ class KalitoServer(MCPServer[None]):
             tools=tools,
             lifespan=opened.lifespan,
             subscriptions=subscriptions.bus,
-            middleware=[with_caller],
             log_level="WARNING",
-            middleware=[Gate()],
+            middleware=[Gate(), with_caller],
             cache_hints={
                 method: CacheHint(ttl_ms=_AN_HOUR_MS, scope="public")
                 for method in ("server/discover", "tools/list", "prompts/list", "resources/templates/list")

@@ -71,7 +71,8 @@ class MemoryHandle:
             raise self._failure
 
     async def memory(self) -> "Memory":
-        """Return the memory, as soon as it is open: for the project of the host that a request comes from, if it says.
+        """Return the memory of the owner on whose behalf this call works, as soon as it is open: for the project of the
+        host that the call comes from, if it says.
 
         Raises:
             KalitoError: the memory could not be opened. Every call raises it: hosts show the answer of a call to the
@@ -83,8 +84,9 @@ class MemoryHandle:
         if self._failure is not None:
             raise self._failure
         assert self._memory is not None  # noqa: S101 - set before `ready`, and unset after every call has ended
-        project = host_place().project
-        return self._memory if project is None else await self._memory.in_project(project)
+        called, project = acting(), host_place().project
+        memory = self._memory.of_owner(called.principal.owner, called.principal.limits) if called else self._memory
+        return memory if project is None else await memory.in_project(project)
 
     async def memory_for(self, project: str | None) -> "Memory":
         """Return the memory for the project that a call names (`*`: all of them), or else for the host's.

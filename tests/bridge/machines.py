@@ -205,3 +205,10 @@ def hook(folder: Path, host: str, event: str, payload: dict[str, Any]) -> str:
         check=True,
     )
     return ended.stdout.decode()
+
+
+def made_at(home: Path, permission: str) -> str:
+    """A token that was made on the home machine."""
+    command = [sys.executable, "-m", "kalito_mcp", "token", "create", "laptop", "--permission", permission]
+    environment = clean_environment(KALITO_DATABASE=str(home / "memory.db"))
+    return subprocess.run(command, capture_output=True, env=environment, check=True).stdout.decode().strip()

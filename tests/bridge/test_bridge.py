@@ -24,6 +24,7 @@ from tests.bridge.machines import (
     gate,
     home_behind,
     hook,
+    made_at,
     outbox_of,
     said,
     text_of,
@@ -447,6 +448,7 @@ def test_a_home_reads_no_file_that_a_report_names(tmp_path: Path) -> None:
             async with asked.open():
                 params = {"name": "hook_event", "arguments": {}}
                 meta = {"kalito/report": report, "kalito/late": True}
+                await asked.request("tools/call", {"name": "list_tasks", "arguments": {}}, Caller())
                 return await asked.request("tools/call", params, Caller(), meta=meta)
 
         assert text_of(anyio.run(send)) == ""
@@ -488,3 +490,24 @@ def test_a_pause_of_the_home_holds_for_this_machine_and_what_waits_is_kept(tmp_p
             write_switch(home / "memory.db", Switch())
             delivered(laptop)
     assert texts_at(home) == turns(range(1, 2))
+
+
+def test_a_home_with_a_login_takes_a_token_of_its_own_and_no_other(tmp_path: Path) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    home.mkdir()
+    with web("http", home / "memory.db", login=True) as running:
+        token, reading = (made_at(home, permission) for permission in ("write", "read"))
+        with served(connected(laptop, running.url, token)) as wire:
+            assert not said(wire, 1, "record_messages", session_id="s", messages=turn(1))["isError"]
+            erased = said(wire, 2, "forget", record_ids=["msg_1"], purge=True)
+            assert text_of(erased).startswith("forbidden: this needs the permission admin")
+            # The token is read for each request.
+            connected(laptop, running.url, reading)
+            assert not said(wire, 3, "search_memory", query="question")["isError"]
+            waits = text_of(said(wire, 4, "record_messages", session_id="s", messages=turn(2)))
+            assert "this needs the permission write, and the token has only read" in waits
+            connected(laptop, running.url, TOKEN)
+            assert "it does not take the token (401)" in text_of(said(wire, 5, "search_memory", query="other"))
+            connected(laptop, running.url, token)
+            delivered(laptop)
+    assert texts_at(home) == turns(range(1, 3))

@@ -111,6 +111,8 @@ def test_what_is_wrong_with_the_home_is_said_in_words(machine: Machine, between:
     assert "it redirects (302), which is not followed" in fault()
     between.answers["*"] = (403, {}, b"")
     assert "the token does not allow this (403)" in fault()
+    between.answers["*"] = (421, {}, b"")
+    assert "add the name to the setting http.hosts there" in fault()
     between.answers["*"] = (503, {}, b"")
     assert "it answers 503" in fault()
     unknown = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "unknown tool 'hook_event'"}}

@@ -157,7 +157,7 @@ READS: Final = frozenset(
     "agents build_context check_not_taken_in derived_from diff files_read graph_overview history in_project "
     "in_project_of inject inject_known list_records list_sessions look_at_files past_answers preview_forgetting "
     "profile project_named project_of_document projects record record_as_of records search_memory session "
-    "session_stats tasks transcript version".split()
+    "session_stats tasks tokens transcript version".split()
 )
 MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})
 
