@@ -59,8 +59,8 @@ def connect(
     shown = [f"  {folder} (new): where the home is, and the token, readable by you alone"]
     if database.exists():
         shown.append(
-            f"  {database} stays as it is, and is not used while this machine is connected; to take it along: "
-            "`kalito-mcp export memory.jsonl` here, `kalito-mcp import memory.jsonl` there"
+            f"  {database} stays as it is, and is not used while this machine is connected; a home that is empty "
+            "takes it along: `kalito-mcp export memory.jsonl` here, `kalito-mcp import memory.jsonl` there"
         )
     waiting = Outbox(folder).count()
     if waiting:
