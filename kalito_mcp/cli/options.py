@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kalito_mcp.bridge.connection import read_connection
 from kalito_mcp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -58,6 +57,8 @@ def settings_of_existing(database: Path | None, config: Path | None) -> "Setting
     """Settings whose database must exist. Raises ConfigurationError if it does not; nothing is created."""
     settings = settings_of(database, config)
     if not settings.database.exists():
+        from kalito_mcp.bridge.connection import read_connection  # noqa: PLC0415 - commands that find one need none
+
         connection = read_connection(settings.database)
         if connection is not None:
             raise ConfigurationError(
