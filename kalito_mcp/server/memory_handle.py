@@ -39,12 +39,12 @@ class MemoryHandle:
         self._memory: Memory | None = None
         self._failure: KalitoError | None = None
         self._ready: anyio.Event | None = None
-        self._own_session = default_session
+        self.default_session = default_session
 
     @property
-    def default_session(self) -> str | None:
-        """The session of the host that a request comes from, or of the one that has started this process."""
-        return host_place().session or self._own_session
+    def host_session(self) -> str | None:
+        """The session of the host that a request comes from, or else of the one that has started this process."""
+        return host_place().session or self.default_session
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -124,7 +124,7 @@ class MemoryHandle:
         Raises:
             InvalidInput: both are missing, or the id is not a valid name.
         """
-        chosen = session_id or self.default_session
+        chosen = session_id or self.host_session
         if not chosen:
             raise InvalidInput("session_id is missing; send the one that record_messages returned")
         return checked_name(chosen, "session_id")
