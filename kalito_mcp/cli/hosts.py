@@ -93,6 +93,8 @@ def written_into(
     planned = _planned(others, plan, places, nothing="is installed already; nothing to change")
     if further is not None:
         tell(further.shown)
+    elif is_connected(read_sources(os.environ).checked_database()):
+        tell(["the memory of this machine is on another one; `kalito-mcp status` says where"])
     if (planned.changes or further) and is_dry_run:
         tell(["nothing was written (--dry-run)"])
     elif planned.changes or further:
