@@ -32,7 +32,7 @@ _NAMES_BY_MODULE = {
     "domain.sleep": "SleepCycleClusterReport SleepCycleConfig SleepCycleOptions SleepCycleReport SleepCycleTrigger",
     "domain.sparse_vectors": "SparseVector",
     "errors": (
-        "BudgetTooSmall ClientKeyReused ConfigurationError Conflict GraphFull InvalidInput KalitoError "
+        "AlreadyTakenIn BudgetTooSmall ClientKeyReused ConfigurationError Conflict GraphFull InvalidInput KalitoError "
         "ModelError ModelReplyInvalid ModelUnavailable NotFound RecordErased RecordNotFound RevisionConflict "
         "SchemaTooNew SessionFinalized SessionNotFound StorageBusy StorageDamaged StorageError StorageFull "
         "StorageReadOnly StorageReplaced SummaryRangeConflict TextTooLarge"

@@ -48,6 +48,7 @@ from kalito_mcp.domain.sleep import SleepCycleOptions as SleepCycleOptions
 from kalito_mcp.domain.sleep import SleepCycleReport as SleepCycleReport
 from kalito_mcp.domain.sleep import SleepCycleTrigger as SleepCycleTrigger
 from kalito_mcp.domain.sparse_vectors import SparseVector as SparseVector
+from kalito_mcp.errors import AlreadyTakenIn as AlreadyTakenIn
 from kalito_mcp.errors import BudgetTooSmall as BudgetTooSmall
 from kalito_mcp.errors import ClientKeyReused as ClientKeyReused
 from kalito_mcp.errors import ConfigurationError as ConfigurationError

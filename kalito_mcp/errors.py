@@ -13,6 +13,7 @@
     │   ├── ClientKeyReused
     │   ├── RevisionConflict    the record was edited since it was read
     │   ├── SummaryRangeConflict
+    │   ├── AlreadyTakenIn      the same call was sent before, and done
     │   └── GraphFull           everything in the graph is protected from eviction
     ├── AccessDenied            the caller's token does not allow it; nothing was read or written
     │   └── TooManyAttempts     says how long to wait
@@ -148,6 +149,15 @@ class SummaryRangeConflict(Conflict):
     """A summary would overlap another, or leave messages uncovered between two."""
 
     code = "summary_range_conflict"
+
+
+class AlreadyTakenIn(Conflict):
+    """A call that may be sent again was done when it was sent before."""
+
+    code = "already_taken_in"
+
+    def __init__(self) -> None:
+        super().__init__("this call was done when it was sent before; nothing was written now")
 
 
 class GraphFull(Conflict):

@@ -9,8 +9,10 @@ from kalito_mcp.domain.memory_records import PROGRAM, MemoryRecord
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.record_verbs import RecordVerbs
+from kalito_mcp.upkeep.watched_store import CALLS, scope_of_keys
 
 _TURNS_AT_ONCE: Final = 1_000
 
@@ -62,6 +64,15 @@ class ImportVerbs(RecordVerbs):
 
         parts = await self._store.trip(read)
         return (parts[0].project or PERSONAL) if parts else None
+
+    async def check_not_taken_in(self, key: str) -> None:
+        """Raise AlreadyTakenIn if a call with this key has written (see `call_keys.once`)."""
+
+        async def read(view: ReadView) -> bool:
+            return await view.imports.is_kept(scope_of_keys(), CALLS, key)
+
+        if await self._store.trip(read):
+            raise AlreadyTakenIn
 
     async def files_read(self, source: str) -> Mapping[str, FileRead]:
         """The files of a source that were imported, by place."""

@@ -12,7 +12,7 @@ from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
-from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_of
+from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_of
 from kalito_mcp.retrieval.known_names import find_project, find_session
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.switch import Switch
@@ -124,6 +124,8 @@ class ProjectVerbs:
         checked_handle(project, "project")
         if is_path(project):
             return project_of(project, self._projects)
+        if is_elsewhere(project):
+            return project
         async with self._store.read() as view:
             return await find_project(view, self._owner, project)
 

@@ -3,9 +3,10 @@ any other name that a caller chose.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
 
 from kalito_mcp.domain.scope import PERSONAL
@@ -15,6 +16,7 @@ _FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "DEVIN_PROJECT_DIR")
 """In which hosts name the folder that they were opened in."""
 
 _GIT_DIR: Final = "gitdir:"
+_ADDRESS: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[^/\s]+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,15 @@ def is_path(project: str) -> bool:
     """Whether a project is named by its folder: by an absolute path, or one that begins with `~`, `.` or `..`. Other
     names are what a caller chose."""
     return Path(project).is_absolute() or project.replace(os.sep, "/").split("/", 1)[0] in ("~", ".", "..")
+
+
+def is_elsewhere(project: str) -> bool:
+    """Whether a project is named by a folder of another kind of machine, or by the address that its repository was
+    cloned from, `github.com/ann/app`. No person types these, so one that is like another is not mistyped."""
+    return _ADDRESS.fullmatch(project) is not None or (
+        not Path(project).is_absolute()
+        and (PureWindowsPath(project).is_absolute() or PurePosixPath(project).is_absolute())
+    )
 
 
 def project_of(folder: str | Path, policy: ProjectPolicy) -> str:

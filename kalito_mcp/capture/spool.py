@@ -33,7 +33,7 @@ class Spool:
 
     def put(self, event: Mapping[str, Any], *, at_ms: int, event_id: str) -> None:
         """Keep an event, but no secret and nothing private in it. Raises OSError; then nothing is kept."""
-        event = _cleaned(event)
+        event = cleaned_report(event)
         for folder in (self._folder.parent, self._folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = f"{at_ms:014d}-{event_id}"
@@ -105,8 +105,8 @@ class Spool:
             return []
 
 
-def _cleaned(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The event without the secrets and private parts of its payload. The name of the session stays."""
+def cleaned_report(event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event without the secrets and private parts of its payload. The name of the session stays."""
     from kalito_mcp.safety.redaction import cleaned  # noqa: PLC0415 - only what no server takes needs it
 
     payload = event.get("payload")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kalito_mcp.cli.home_lines import home_lines, is_connected
 from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.hosts.known import HOSTS, hosts_named
 from kalito_mcp.hosts.places import Places
@@ -27,18 +28,24 @@ def command(database: Path | None, config: Path | None, names: tuple[str, ...], 
 
     It starts each assistant's server and hook as the assistant does, sends a prompt through them, finds it in the
     database and erases it. Nothing else is changed. Without HOST: of all that kalito is installed in; with --database
-    or --config of none. The exit code is 1 if a check failed.
+    or --config of none. If the memory is on another machine, it asks that one instead. The exit code is 1 if a check
+    failed.
     """
     from kalito_mcp.wiring import diagnose  # noqa: PLC0415 - keeps --help quick
 
     settings = settings_of(database, config)
     click.echo(f"kalito-mcp {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
     click.echo(f"database  {settings.database}")
-    is_well = True
-    for finding in diagnose(settings, is_deep=is_deep):
+    lines, is_well = home_lines(settings.database)
+    for line in lines:
+        _tell("ok" if is_well else "FAILED", "home", line)
+    is_away = is_connected(settings.database)
+    for finding in () if is_away and not settings.database.exists() else diagnose(settings, is_deep=is_deep):
         is_well = is_well and finding.verdict != "FAILED"
         _tell(finding.verdict, finding.check, finding.detail)
-    if names or (database is None and config is None):
+    if is_away:
+        _tell("note", "assistants", "`kalito-mcp status` says whether they start; run doctor on the home, too")
+    elif names or (database is None and config is None):
         is_well = _are_hosts_well(names) and is_well
     if not is_well:
         sys.exit(1)

@@ -6,13 +6,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from kalito_mcp.bridge.connection import remove_connection
 from kalito_mcp.capture.spool import Spool
+from kalito_mcp.cli.home_lines import home_lines, is_connected, leaving_lines
 from kalito_mcp.cli.switching import paused_line
 from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.default_places import default_database
@@ -52,6 +55,27 @@ def install(
     Without HOST, into those that are on this machine. It shows each change and asks first. Each file is backed up
     next to itself, and `kalito-mcp uninstall` undoes it.
     """
+    written_into(names, is_dry_run=is_dry_run, is_agreed=is_agreed, has_no_hooks=has_no_hooks, is_imported=is_imported)
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What is written besides the files of hosts: how that is shown, and how it is done, before them."""
+
+    shown: tuple[str, ...]
+    make: Callable[[], None]
+
+
+def written_into(
+    names: tuple[str, ...],
+    *,
+    is_dry_run: bool,
+    is_agreed: bool,
+    has_no_hooks: bool,
+    is_imported: bool = False,
+    further: Further | None = None,
+) -> None:
+    """Write kalito into the configuration of hosts: shown, asked, backed up. Ends the command with 1 after a fault."""
     places = _here()
     hosts = _chosen(names, places)
     found = find_launcher(default_database().parent)
@@ -67,11 +91,17 @@ def install(
 
     others = [host for host in hosts if host not in by_plugin]
     planned = _planned(others, plan, places, nothing="is installed already; nothing to change")
-    if planned.changes and is_dry_run:
+    if further is not None:
+        tell(further.shown)
+    elif is_connected(read_sources(os.environ).checked_database()):
+        tell(["the memory of this machine is on another one; `kalito-mcp status` says where"])
+    if (planned.changes or further) and is_dry_run:
         tell(["nothing was written (--dry-run)"])
-    elif planned.changes:
+    elif planned.changes or further:
         if not is_agreed:
             ask("Write these changes?", undone="nothing was written")
+        if further is not None:
+            further.make()
         write_scripts(found)
         failed = _make(planned.changes, planned, places)
         written = [host for host in planned.hosts if failed.isdisjoint(planned.paths[host.key])]
@@ -106,10 +136,15 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
         places,
         nothing="" if not names else "has nothing of kalito",
     )
-    scripts = [] if planned.faults or any(_may_have_ours(one, places) for one in staying) else _scripts_to_delete()
+    is_last = not planned.faults and not any(_may_have_ours(one, places) for one in staying)
+    scripts = _scripts_to_delete() if is_last else []
     for change in scripts:
         tell(_shown(change, places))
-    if not planned.changes and not scripts:
+    database = read_sources(os.environ).checked_database()
+    is_leaving = is_last and is_connected(database)
+    if is_leaving:
+        tell(leaving_lines(database))
+    if not planned.changes and not scripts and not is_leaving:
         tell(["nothing to take out"] if not names and not planned.faults else [])
         planned.end()
         return
@@ -122,6 +157,8 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
     _make(planned.changes, planned, places)
     if not planned.faults:
         _make(scripts, planned, places)
+        if is_leaving:
+            remove_connection(database)
     planned.end()
 
 
@@ -134,7 +171,9 @@ def status(names: tuple[str, ...]) -> None:
     """
     places = _here()
     lines, is_well = _switch_lines()
-    tell(lines)
+    told, is_reached = home_lines()
+    is_well = is_well and is_reached
+    tell([*told, *lines])
     hosts = hosts_named(names) or [host for host in HOSTS if is_found(host, places) or state_of(host, places).has_entry]
     for host in hosts:
         lines, is_right = _status_lines(host, places)

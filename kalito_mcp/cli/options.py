@@ -57,5 +57,12 @@ def settings_of_existing(database: Path | None, config: Path | None) -> "Setting
     """Settings whose database must exist. Raises ConfigurationError if it does not; nothing is created."""
     settings = settings_of(database, config)
     if not settings.database.exists():
+        from kalito_mcp.bridge.connection import read_connection  # noqa: PLC0415 - commands that find one need none
+
+        connection = read_connection(settings.database)
+        if connection is not None:
+            raise ConfigurationError(
+                f"the memory of this machine is at {connection.origin}: run this command there, or ask an assistant"
+            )
         raise ConfigurationError(f"{settings.database} does not exist; check --database")
     return settings

@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
+import click
 
+from kalito_mcp.bridge.connection import read_connection
 from kalito_mcp.cli.record_lines import derived_lines
 from kalito_mcp.domain.memory_records import DELETED_AT, Editor, EditorType, MemoryRecord, changed_fields
 
@@ -21,6 +23,11 @@ _REPEATED: Final = {"text", "name", "visibility", DELETED_AT}
 def with_memory(settings: "Settings", act: Callable[["Memory"], Awaitable[Result]]) -> Result:
     """Open the memory for `act`, and return its result."""
     from kalito_mcp.wiring import open_memory  # noqa: PLC0415 - keeps --help quick
+
+    connection = read_connection(settings.database)
+    if connection is not None:
+        said = f"this is the memory on this machine; what assistants here record is at {connection.origin}"
+        click.echo(f"kalito-mcp: {said}", err=True)
 
     async def run() -> Result:
         async with open_memory(settings.database, settings) as memory:

@@ -16,13 +16,16 @@ import anyio
 import anyio.to_thread
 import click
 
+from kalito_mcp.bridge.connection import read_connection
 from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, KalitoError
 from kalito_mcp.server.first_answers import switches
+from kalito_mcp.sources import read_sources
 from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
+    from kalito_mcp.bridge.connection import Connection
     from kalito_mcp.memory import Memory
     from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
@@ -78,6 +81,11 @@ def command(
 
         check_address(host, has_login=not without_login)
     _configure_logging(os.environ.get("KALITO_LOG", ""))
+    if transport == "stdio" and (connection := _home_of(database, config)) is not None:
+        from kalito_mcp.cli.bridge import serve_bridge  # noqa: PLC0415 - most memories are on this machine
+
+        anyio.run(serve_bridge, database, config, project, connection, begun, _leave_trace)
+        return
     # The environment names the session of the host that started us. Over HTTP, other hosts connect too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     reported: list[KalitoError] = []
@@ -129,6 +137,14 @@ def command(
         _end_for_certain()
 
 
+def _home_of(database: Path | None, config: Path | None) -> "Connection | None":
+    """Where the memory is, if this machine is connected to another. What is wrong with that, every call says."""
+    try:
+        return read_connection(read_sources(os.environ, config=config, database=database).checked_database())
+    except ConfigurationError:
+        return None
+
+
 @asynccontextmanager
 async def _listening(server: "KalitoServer", database: Path | None, config: Path | None) -> AsyncIterator[None]:
     """Listen to hooks during the block."""
@@ -148,6 +164,8 @@ async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config
 
     with suppress(KalitoError):  # what is wrong with the memory, every call says
         path = settings_of(database, config).database
+        if read_connection(path) is not None:
+            return  # hooks of this machine are for its home
         listener = Listener(path, server.capture.take)
         server.capture.heard, server.capture.keep = partial(_leave_trace, path), listener.keep
         server.capture.share_in(hooks_folder(path) / "conversations")
@@ -217,6 +235,7 @@ async def _opened(
 
     try:
         settings = settings_of(database, config)
+        read_connection(settings.database)  # raises if it is damaged: the memory may be on another machine
         named = project or os.environ.get("KALITO_PROJECT")
         if not named:
             named = project_of_host(os.environ, Path.cwd(), settings.projects) if is_hosted else PERSONAL

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kalito_mcp.call_keys import before_the_write
 from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
@@ -96,7 +97,8 @@ class AgentGraphs:
             raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
         session = await self._session_of_feedback(scope, target_id)
         if session is not None:
-            await self._observer.observe(scope.of_session(session.id))
+            with before_the_write():
+                await self._observer.observe(scope.of_session(session.id))
         place = scope if session is None else scope_of_session(session)
         async with self._store.read() as view:
             if note is not None and await view.records.forgotten_values(place, keys_of(note)):

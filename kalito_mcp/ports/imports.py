@@ -14,6 +14,9 @@ class ImportReader(Protocol):
     async def files(self, scope: Scope, source: str) -> Sequence[FileRead]:
         """The files of a source that the owner imported, by place."""
 
+    async def is_kept(self, scope: Scope, source: str, place: str) -> bool:
+        """Whether anything is stored of this place of the source."""
+
     async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
         """At most `limit` messages of the session after `after_seq`, in order. Forgotten ones have their text, because
         they must be recognised. Erased ones are not among them."""

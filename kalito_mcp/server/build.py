@@ -17,6 +17,8 @@ from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
+from kalito_mcp.errors import KalitoError
+from kalito_mcp.server.caller import key_of, reported, taken_once, with_caller
 from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import Gate
 from kalito_mcp.server.measuring import Measuring
@@ -27,6 +29,7 @@ from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.session_list import refuse_cursors, register_session_list
 from kalito_mcp.server.state_keys import StateKeys
 from kalito_mcp.server.subscriptions import Subscriptions
+from kalito_mcp.server.tools.answers import text_answer
 from kalito_mcp.server.tools.chatgpt import ChatGptTools
 from kalito_mcp.server.tools.conversation import ConversationTools
 from kalito_mcp.server.tools.files import FileTools
@@ -103,7 +106,7 @@ class KalitoServer(MCPServer[None]):
         self._tools_by_name = {tool.name: tool for tool in tools}
         self.metrics = Metrics()
         self.draining = Draining()
-        state_keys = StateKeys(opened.memory)
+        self.state_keys = StateKeys(opened.memory)
         super().__init__(
             name="kalito-mcp",
             title="Kalito memory",
@@ -115,15 +118,16 @@ class KalitoServer(MCPServer[None]):
             log_level="WARNING",
             middleware=[
                 Gate(),
+                with_caller,
                 self.draining.count_calls,
                 refuse_cursors,
                 subscriptions.after_calls,
                 Measuring(self.metrics, self._tools_by_name),
             ],
-            request_state_security=state_keys.security,
+            request_state_security=self.state_keys.security,
             cache_hints=_CACHE_HINTS,
         )
-        self.middleware.insert(0, state_keys.before_calls)
+        self.middleware.insert(0, self.state_keys.before_calls)
         self.opened = opened
         self.subscriptions = subscriptions
         self.capture = capture
@@ -132,6 +136,39 @@ class KalitoServer(MCPServer[None]):
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. An unknown tool is an MCPError; every other failure is a ToolError in our words."""
+        report = reported(context, name)
+        if report is not None:
+            return await self._hook_answer(*report)
+        tool, arguments = self._known_call(name, arguments)
+        key = key_of(context)
+        try:
+            if key is not None:
+                await (await self.opened.memory()).check_not_taken_in(key)
+            with taken_once(key):
+                return await super().call_tool(name, arguments, context)
+        except KalitoError as error:
+            raise refusal(error, name) from error
+        except UnexpectedToolError as error:
+            raise refusal(error.__cause__ or error, name) from error
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(f"invalid_input: {in_words(error.__cause__, tool.parameters)}") from None
+            raise
+
+    def checked_call(self, name: str, arguments: dict[str, Any]) -> tuple[Tool, dict[str, Any]]:
+        """The tool that a call names, and the arguments in our spelling, without calling it.
+
+        Raises:
+            MCPError: there is no such tool. ToolError: an argument is wrong; in our words.
+        """
+        tool, arguments = self._known_call(name, arguments)
+        try:
+            tool.fn_metadata.arg_model.model_validate(tool.fn_metadata.pre_parse_json(arguments))
+        except ValidationError as error:
+            raise ToolError(f"invalid_input: {in_words(error, tool.parameters)}") from None
+        return tool, arguments
+
+    def _known_call(self, name: str, arguments: dict[str, Any]) -> tuple[Tool, dict[str, Any]]:
         tool = self._tools_by_name.get(name)
         if tool is None:
             raise unknown("tool", name, self._tools_by_name)
@@ -139,14 +176,17 @@ class KalitoServer(MCPServer[None]):
         fault = unknown_arguments(arguments, list(tool.parameters["properties"]))
         if fault is not None:
             raise ToolError(f"invalid_input: {fault}")
+        return tool, arguments
+
+    async def _hook_answer(self, report: Mapping[str, Any], is_late: bool) -> CallToolResult:
+        """Take what a hook on another machine reported. A path in it is none of this machine's."""
+        payload = report.get("payload")
+        if isinstance(payload, dict):
+            report = {**report, "payload": {name: one for name, one in payload.items() if name != "transcriptPath"}}
         try:
-            return await super().call_tool(name, arguments, context)
-        except UnexpectedToolError as error:
-            raise refusal(error.__cause__ or error, name) from error
-        except ToolError as error:
-            if isinstance(error.__cause__, ValidationError):
-                raise ToolError(f"invalid_input: {in_words(error.__cause__, tool.parameters)}") from None
-            raise
+            return text_answer(await self.capture.take(report, is_late=is_late))
+        except KalitoError as error:
+            raise refusal(error, "hook_event") from error
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None

@@ -13,6 +13,7 @@ from anyio.abc import TaskStatus
 from kalito_mcp.acting import acting
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, KalitoError
+from kalito_mcp.server.caller import host_place
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
@@ -43,6 +44,11 @@ class MemoryHandle:
         self.alongside: Callable[..., Awaitable[None]] | None = None
         """What runs while this is open. It reports when it has started, and ends when it is cancelled."""
 
+    @property
+    def host_session(self) -> str | None:
+        """The session of the host that a request comes from, or else of the one that has started this process."""
+        return host_place().session or self.default_session
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Start to open the memory, and close it when the block ends. Inside another such block, do neither.
@@ -72,7 +78,8 @@ class MemoryHandle:
             raise self._failure
 
     async def memory(self) -> "Memory":
-        """Return the memory of the owner on whose behalf this call works, as soon as it is open.
+        """Return the memory of the owner on whose behalf this call works, as soon as it is open: for the project of the
+        host that the call comes from, if it says.
 
         Raises:
             KalitoError: the memory could not be opened. Every call raises it: hosts show the answer of a call to the
@@ -84,8 +91,9 @@ class MemoryHandle:
         if self._failure is not None:
             raise self._failure
         assert self._memory is not None  # noqa: S101 - set before `ready`, and unset after every call has ended
-        called = acting()
-        return self._memory.of_owner(called.principal.owner, called.principal.limits) if called else self._memory
+        called, project = acting(), host_place().project
+        memory = self._memory.of_owner(called.principal.owner, called.principal.limits) if called else self._memory
+        return memory if project is None else await memory.in_project(project)
 
     async def memory_for(self, project: str | None) -> "Memory":
         """Return the memory for the project that a call names (`*`: all of them), or else for the host's.
@@ -133,7 +141,7 @@ class MemoryHandle:
         Raises:
             InvalidInput: both are missing, or the id is not a valid name.
         """
-        chosen = session_id or self.default_session
+        chosen = session_id or self.host_session
         if not chosen:
             raise InvalidInput("session_id is missing; send the one that record_messages returned")
         return checked_name(chosen, "session_id")

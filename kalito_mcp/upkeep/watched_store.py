@@ -12,7 +12,11 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from kalito_mcp.acting import Acting, acting
+from kalito_mcp.call_keys import CallKey, key_to_store
 from kalito_mcp.domain.audit import NewEntry, action_name
+from kalito_mcp.domain.imports import FileRead
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
@@ -44,6 +48,25 @@ def no_new_words() -> Iterator[None]:
         yield
     finally:
         _HAS_NO_NEW_WORDS.reset(before)
+
+
+CALLS: Final = "outbox"
+"""The source of the keys of calls, among what was imported: an outbox is imported, too."""
+
+
+def scope_of_keys() -> Scope:
+    """Whose keys those of this call are: one that another owner used is new."""
+    called = acting()
+    return Scope(LOCAL_OWNER if called is None else called.principal.owner)
+
+
+async def _store_key(call: CallKey, transaction: WriteTransaction) -> None:
+    """Store the key of a call with its write. Raises AlreadyTakenIn if it is stored."""
+    scope = scope_of_keys()
+    if await transaction.imports.is_kept(scope, CALLS, call.key):
+        raise AlreadyTakenIn
+    kept = FileRead(CALLS, call.key, size=0, modified_ns=0, read_to=0, fingerprint="")
+    await transaction.imports.keep(scope, kept, now_ms=time.time_ns() // 1_000_000)
 
 
 class WatchedStore:
@@ -86,13 +109,17 @@ class WatchedStore:
         """As the store's. Nothing is reported if the block raised, because nothing was committed. Raises what `check`
         raises."""
         self._check_words()
-        called = acting()
+        called, call = acting(), key_to_store()
         async with self._turn(), self._store.write() as transaction:
+            if call is not None:
+                await _store_key(call, transaction)
             if called is not None:
                 await transaction.audit.begin()
             yield transaction
             if called is not None:
                 await self._log(called, transaction)
+        if call is not None:
+            call.is_stored = True
         self._report()
 
     async def write_trip(
@@ -104,8 +131,17 @@ class WatchedStore:
         """As the store's. Nothing is reported if `work` raised, because nothing was committed. Raises what `check`
         raises."""
         self._check_words()
+        call = key_to_store()
+
+        async def marked(transaction: WriteTransaction) -> T:
+            if call is not None:
+                await _store_key(call, transaction)
+            return await work(transaction)
+
         async with self._turn():
-            result = await self._store.write_trip(self._logged(work), before=before)
+            result = await self._store.write_trip(self._logged(work if call is None else marked), before=before)
+        if call is not None:
+            call.is_stored = True
         self._report()
         return result
 

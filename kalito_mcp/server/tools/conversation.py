@@ -57,7 +57,7 @@ class ConversationTools:
         The messages are on disk by then. Summaries and pins are made automatically. Does not answer or search; to keep
         one fact in every context, use create_pin."""
         memory = await self._opened.memory_for(project)
-        session = session_id or self._opened.default_session or memory.new_session_id()
+        session = session_id or self._opened.host_session or memory.new_session_id()
         new = [_new_message(message, place, memory.zone) for place, message in enumerate(messages)]
         recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
         ids = recorded.message_ids
@@ -138,7 +138,7 @@ class ConversationTools:
         older messages and the newest messages. Stores nothing. To find one thing across conversations, use
         search_memory."""
         memory = await self._opened.memory_for(project)
-        chosen = session_id or self._opened.default_session
+        chosen = session_id or self._opened.host_session
         context = await memory.build_context(
             self._opened.session(chosen) if chosen else None,  # the first turn of a conversation has no session
             max_tokens,

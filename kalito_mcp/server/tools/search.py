@@ -125,7 +125,7 @@ class SearchTools:
                 query,
                 session_id=session_id or None,
                 agent_id=agent_id or None,
-                current_session_id=self._opened.default_session,
+                current_session_id=self._opened.host_session,
             )
             if is_plain
             else ()

@@ -14,6 +14,9 @@ SELECT_IMPORTS: Final = """
 SELECT source, place, size, modified_ns, read_to, fingerprint FROM imports
 WHERE owner = :owner AND source = :source ORDER BY place
 """
+SELECT_IMPORT: Final = """
+SELECT 1 FROM imports WHERE owner = :owner AND source = :source AND place = :place
+"""
 UPSERT_IMPORT: Final = """
 INSERT INTO imports (owner, source, place, size, modified_ns, read_to, fingerprint, imported_at)
 VALUES (:owner, :source, :place, :size, :modified_ns, :read_to, :fingerprint, :now_ms)
@@ -31,6 +34,9 @@ class ImportQueries(Queries):
 
     async def files(self, scope: Scope, source: str) -> Sequence[FileRead]:
         return [FileRead(*row) for row in await self._all(SELECT_IMPORTS, owner=scope.owner, source=source)]
+
+    async def is_kept(self, scope: Scope, source: str, place: str) -> bool:
+        return bool(await self._all(SELECT_IMPORT, owner=scope.owner, source=source, place=place))
 
     async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
         asked = {"session_key": session.key, "after_seq": after_seq, "limit": limit}

@@ -1,0 +1,222 @@
+"""Where this machine's memory is, if that is another machine: its address, and the token for it.
+
+Standard library alone, because every start of the server looks here.
+
+Both are in a folder beside the database that only its owner can read. The address is in a file that may be shown. The
+token is in one of its own, or in the environment, and never in the configuration of a host or on a command line.
+"""
+
+import ipaddress
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from kalito_mcp.errors import ConfigurationError, InvalidInput
+
+FOLDER: Final = ".home"
+"""What the name of the folder ends with."""
+TOKEN_VARIABLE: Final = "KALITO_HOME_TOKEN"  # noqa: S105 - the name of a variable
+_CONNECTION: Final = "connection.json"
+_TOKEN: Final = "token"  # noqa: S105 - the name of a file
+_OTHERS: Final = 0o077
+_LONGEST_TOKEN: Final = 4_096
+_MCP_PATH: Final = "/mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The address of the home server's MCP endpoint. `is_plain` allows http to a private address."""
+
+    url: str
+    is_plain: bool = False
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: where the token may go."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+def home_folder(database: Path) -> Path:
+    """The folder with all that this machine keeps for its home."""
+    return database.with_name(database.name + FOLDER)
+
+
+def connection_to(url: str, *, is_plain: bool = False) -> Connection:
+    """The connection to a home that a person has named, with or without `/mcp`.
+
+    Raises:
+        InvalidInput: it is no such address, or others on the way could read the token. Says what to do.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidInput(f"{url!r} is no address ({error}); write it as https://kalito.example.org") from error
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput("leave the user and the password out of the address; kalito asks for a token")
+    if parts.scheme not in ("https", "http") or not host or parts.query or parts.fragment:
+        raise InvalidInput(f"{url!r} is no address of a home; write it as https://kalito.example.org")
+    if parts.scheme == "http":
+        _check_plain(host, is_plain=is_plain)
+    path = parts.path.rstrip("/") or _MCP_PATH
+    return Connection(f"{parts.scheme}://{parts.netloc}{path}", is_plain)
+
+
+def _check_plain(host: str, *, is_plain: bool) -> None:
+    """Refuse to send the token and all words without encryption, except within this machine or, if asked for, within
+    a private network. A name could lead anywhere tomorrow, so only a number is known to be private."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        if host == "localhost":
+            return
+        raise InvalidInput(
+            f"http to {host} would send your token and your words readable for all on the way; use https, or its "
+            "private number such as 192.168.1.20 with --plain-http (docs/remote.md)"
+        ) from None
+    if address.is_loopback:
+        return
+    is_private = not address.is_global and not address.is_unspecified and not address.is_multicast
+    if not is_private:
+        raise InvalidInput(f"http to {host} would send your token and your words readable for all; use https")
+    if not is_plain:
+        raise InvalidInput(
+            f"http to {host} would send your token and your words readable for all in that network; use https, or add "
+            "--plain-http if you trust everybody in it"
+        )
+
+
+def read_connection(database: Path) -> Connection | None:
+    """Where the memory of this machine is; None if it is here.
+
+    Raises:
+        ConfigurationError: the file is damaged. The memory that is here is not used instead: what is said would be in
+            two places.
+    """
+    file = home_folder(database) / _CONNECTION
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise _damaged(file) from error
+    url = content.get("url") if isinstance(content, dict) else None
+    if not isinstance(url, str):
+        raise _damaged(file)
+    try:
+        return connection_to(url, is_plain=content.get("is_plain") is True)
+    except InvalidInput as error:
+        raise ConfigurationError(f"{file}: {error}") from error
+
+
+def write_connection(database: Path, connection: Connection, token: str | None) -> None:
+    """Store where the home is and, unless it comes from the environment, the token. Whole or not at all.
+
+    Raises:
+        ConfigurationError: a file cannot be written.
+    """
+    folder = home_folder(database)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if token is None:
+            (folder / _TOKEN).unlink(missing_ok=True)
+        else:
+            write_private(folder / _TOKEN, token.encode())
+        told = {"url": connection.url, "is_plain": connection.is_plain}
+        write_private(folder / _CONNECTION, json.dumps(told).encode())
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {error.filename}: {error.strerror}; nothing is connected") from error
+
+
+def remove_connection(database: Path) -> None:
+    """Forget where the home is, the token, and the answers that were kept. What waits for the home stays.
+
+    Raises:
+        ConfigurationError: a file cannot be deleted.
+    """
+    folder = home_folder(database)
+    try:
+        for name in (_CONNECTION, _TOKEN):
+            (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / "answers", ignore_errors=True)
+        for name in ("deliver.lock", "outbox.lock", "state.json"):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"cannot delete {error.filename}: {error.strerror}; delete it yourself") from error
+    for empty in (folder / "outbox", folder / "refused", folder):
+        with suppress(OSError):  # what waits is in it
+            empty.rmdir()
+
+
+def read_token(database: Path, environment: Mapping[str, str]) -> str:
+    """The token for the home: that of the environment, or else of the file.
+
+    Raises:
+        ConfigurationError: there is none, or others on this machine can read the file. Never says the token.
+    """
+    given = environment.get(TOKEN_VARIABLE)
+    if given:
+        return checked_token(given)
+    file = home_folder(database) / _TOKEN
+    try:
+        if sys.platform != "win32" and file.stat().st_mode & _OTHERS:
+            raise ConfigurationError(
+                f"others on this machine can read {file}: run chmod 600 on it, and make a new token"
+            )
+        return checked_token(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"there is no token for the home: run `kalito-mcp connect` again, or set {TOKEN_VARIABLE}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read; run `kalito-mcp connect` again") from error
+
+
+def checked_token(text: str) -> str:
+    """The token without white space around it. Raises ConfigurationError if it cannot be one; never repeats it."""
+    token = text.strip()
+    if not token or len(token) > _LONGEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigurationError(
+            "this is no token: make one on the home machine with `kalito-mcp token create`, and copy all of it"
+        )
+    return token
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file, whole, on disk, readable by its owner alone. Raises OSError."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    make_last(path.parent)
+
+
+def make_last(folder: Path) -> None:
+    """Store what was renamed in a folder or deleted from it. Windows cannot open a folder, and does so by itself."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _damaged(file: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{file} cannot be read, so it is unknown where the memory is: run `kalito-mcp connect` again"
+    )

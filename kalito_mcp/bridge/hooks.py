@@ -1,0 +1,104 @@
+"""Passes on what hooks on this machine report, and answers with what the home puts into the prompt.
+
+What only this machine can know is added here: the project of a folder, the reply in a transcript, a pause. A hook waits
+no longer than for a memory on this machine. What the home has not taken by then goes into the outbox, with the same id.
+"""
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from kalito_mcp.bridge.delivery import Delivery, flaw_of
+from kalito_mcp.bridge.home import Caller, HomeAway, HomePaused, RequestRefused
+from kalito_mcp.bridge.places import MachinePlaces
+from kalito_mcp.capture.events import read_event
+from kalito_mcp.capture.fields import FOLDER
+from kalito_mcp.capture.spool import cleaned_report
+from kalito_mcp.capture.transcripts import with_reply
+from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.errors import Conflict
+from kalito_mcp.switch import is_off
+
+_log: Final = logging.getLogger("kalito.bridge")
+_MOST_WAIT_S: Final = 0.25
+_TOOL: Final = "hook_event"
+_NOBODY: Final = Caller()
+
+
+class Hooks:
+    """Takes reports of hooks, as `capture.capturer.Capture` does for a memory on this machine."""
+
+    def __init__(self, delivery: Delivery, places: Callable[[str | None], MachinePlaces], database: Path) -> None:
+        self._delivery = delivery
+        self._places = places
+        self._database = database
+        self.heard: Callable[[str], object] = lambda _: None
+        """Called with the host of each report that is passed on."""
+
+    async def take(self, report: Mapping[str, Any], *, is_late: bool = False) -> str:
+        """Pass on what a hook reports. Returns what the host reads from the hook's stdout.
+
+        Raises:
+            StorageError: neither the home nor the outbox could take it.
+        """
+        told = self._report_for_home(report, is_late=is_late)
+        if told is None:
+            return ""
+        self.heard(told["host"])
+        if not is_late:
+            with anyio.move_on_after(_MOST_WAIT_S):
+                try:
+                    async with self._delivery.in_order():
+                        return await self._answer(told)
+                except HomePaused:
+                    return ""
+                except HomeAway as away:
+                    _log.debug("an event of %s waits for the home: %s", told["host"], away.reason)
+        meta = {"kalito/report": cleaned_report(told)}
+        params = {"name": _TOOL, "arguments": {}}
+        await self._delivery.wait_for_home("tools/call", params, _NOBODY, meta=meta)
+        return ""
+
+    async def _answer(self, report: Mapping[str, Any]) -> str:
+        """What the home answers. What it refuses for good is no reason to trouble the host."""
+        params = {"name": _TOOL, "arguments": {}}
+        try:
+            result = await self._delivery.ask("tools/call", params, _NOBODY, meta={"kalito/report": report})
+        except RequestRefused as refused:
+            _log.warning("the home refuses an event of %s: %s", report["host"], refused.message)
+            return ""
+        flaw = flaw_of(result)
+        if flaw is not None:
+            _log.warning("the home refuses an event of %s: %s", report["host"], flaw.partition(":")[0])
+            return ""
+        return "".join(str(one.get("text", "")) for one in result.get("content", []) if isinstance(one, dict))
+
+    def _report_for_home(self, report: Mapping[str, Any], *, is_late: bool) -> dict[str, Any] | None:
+        """The report with what only this machine knows; None if nothing is to be kept of it."""
+        host, name, payload = str(report.get("host")), str(report.get("event")), report.get("payload")
+        given: Mapping[str, Any] | None = payload if isinstance(payload, dict) else {}
+        if is_late and host == "copilot":
+            given = with_reply(name, given or {})
+        event = None if given is None else read_event(host, name, given)
+        now_ms = time.time_ns() // 1_000_000
+        if event is None or given is None or (not is_late and is_off(self._database, event.folder, now_ms)):
+            return None
+        places = self._places(event.folder)
+        try:
+            places.check_remembered(is_pause_over=is_late)
+        except Conflict:
+            return None
+        kept = {field: value for field, value in given.items() if field not in FOLDER}
+        at_ms, report_id = report.get("at_ms"), report.get("id")
+        return {
+            "host": host,
+            "event": name,
+            "payload": {**kept, "cwd": places.project or PERSONAL},
+            "at_ms": at_ms if isinstance(at_ms, int) else now_ms,
+            "id": report_id if isinstance(report_id, str) and report_id else secrets.token_hex(8),
+        }

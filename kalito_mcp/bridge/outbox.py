@@ -1,0 +1,175 @@
+"""What waits for the home: one file each, in order, on disk before anybody is told so. Standard library alone.
+
+Several processes share it. A new entry gets the number after the last one under a lock, so that names sort in the order
+of arrival. One process at a time delivers, oldest first, and deletes an entry after the home has taken it in. If it
+dies in between, the entry is sent again; the home recognises it by its keys. What the home refuses for good is put
+aside with the reason and never sent again, unless a person asks for that.
+"""
+
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kalito_mcp.bridge.connection import make_last, write_private
+from kalito_mcp.errors import StorageError, StorageFull
+
+_ENTRY: Final = ".json"
+_DIGITS: Final = 12
+_MOST_ENTRIES: Final = 100_000
+_UNFINISHED_S: Final = 3_600
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int, *, waits: bool) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int, *, waits: bool) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that waits. `content` is what is to be sent, `reason` why it was put aside."""
+
+    file: Path
+    content: Mapping[str, Any]
+    reason: str | None = None
+
+    @property
+    def id(self) -> str:
+        """What a person calls it."""
+        return self.file.name.removesuffix(_ENTRY).partition("-")[2]
+
+
+class Outbox:
+    """The entries in one folder, which need not exist yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._waiting = folder / "outbox"
+        self._refused = folder / "refused"
+
+    def put(self, content: Mapping[str, Any]) -> str:
+        """Add an entry at the end. It is on disk when this returns its id.
+
+        Raises:
+            StorageError: it cannot be written, or too much waits already; nothing waits that did not before.
+        """
+        entry_id = secrets.token_hex(8)
+        try:
+            self._waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
+            data = json.dumps(content).encode()
+            with self._locked("outbox.lock", waits=True):
+                names = self._names(self._waiting)
+                if len(names) >= _MOST_ENTRIES:
+                    raise StorageFull(
+                        f"nothing was kept: {len(names):,} calls wait for the home already; "
+                        "`kalito-mcp status` says why it does not answer"
+                    )
+                number = int(names[-1][:_DIGITS]) + 1 if names else 1
+                write_private(self._waiting / f"{number:0{_DIGITS}d}-{entry_id}{_ENTRY}", data)
+        except OSError as error:
+            raise StorageError(
+                f"nothing was kept: {self._waiting} cannot be written: {error.strerror}; send it again"
+            ) from error
+        return entry_id
+
+    def sweep(self) -> None:
+        """Delete what was being written when its process died: nobody was told that it waits."""
+        for folder in (self._waiting, self._refused):
+            with suppress(OSError):
+                for file in folder.iterdir():
+                    if file.name.startswith(".") and time.time() - file.stat().st_mtime > _UNFINISHED_S:
+                        file.unlink(missing_ok=True)
+
+    def count(self) -> int:
+        """How many entries wait."""
+        return len(self._names(self._waiting))
+
+    def waiting(self) -> Iterator[Entry]:
+        """The entries, oldest first. One whose file is damaged is put aside."""
+        for name in self._names(self._waiting):
+            file = self._waiting / name
+            try:
+                content = json.loads(file.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                continue  # another process has delivered it
+            except (OSError, ValueError):
+                content = None
+            if isinstance(content, dict):
+                yield Entry(file, content)
+            else:
+                self.put_aside(Entry(file, {}), "its file is damaged")
+
+    def refused(self) -> list[Entry]:
+        """What the home has refused, oldest first."""
+        entries = []
+        for name in self._names(self._refused):
+            with suppress(OSError, ValueError):
+                told = json.loads((self._refused / name).read_text(encoding="utf-8"))
+                entries.append(Entry(self._refused / name, told["content"], str(told["reason"])))
+        return entries
+
+    def remove(self, entry: Entry) -> None:
+        """Delete an entry that the home has taken in. Raises OSError."""
+        entry.file.unlink(missing_ok=True)
+        make_last(entry.file.parent)
+
+    def put_aside(self, entry: Entry, reason: str) -> None:
+        """Keep an entry that can never be delivered, with the reason. Raises OSError; then it still waits."""
+        self._refused.mkdir(mode=0o700, parents=True, exist_ok=True)
+        told = {"reason": reason, "content": entry.content}
+        if not entry.content:
+            told["damaged"] = entry.file.read_bytes().decode("latin-1")
+        write_private(self._refused / entry.file.name, json.dumps(told).encode())
+        self.remove(entry)
+
+    def send_again(self, entry: Entry) -> None:
+        """Let a refused entry wait again, after all others."""
+        self.put(entry.content)
+        self.remove(entry)
+
+    @contextmanager
+    def delivering(self) -> Iterator[bool]:
+        """Whether this process may deliver during the block: False if another one does."""
+        if not self._folder.is_dir():
+            yield True
+            return
+        with self._locked("deliver.lock", waits=False) as is_ours:
+            yield is_ours
+
+    @contextmanager
+    def _locked(self, name: str, *, waits: bool) -> Iterator[bool]:
+        # The kernel lets go of the lock if its holder dies.
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        descriptor = os.open(self._folder / name, flags, 0o600)
+        try:
+            yield _lock(descriptor, waits=waits)
+        finally:
+            os.close(descriptor)
+
+    def _names(self, folder: Path) -> list[str]:
+        try:
+            names = [file.name for file in folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if name.endswith(_ENTRY) and name[:_DIGITS].isdecimal())

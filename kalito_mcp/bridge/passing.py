@@ -1,0 +1,319 @@
+"""What becomes of a host's call: it is passed on, it waits for the home, or it gets the home's last answer.
+
+What records is passed on in order, and waits if the home cannot take it. What reads gets the answer that was kept, and
+that says how old it is. What changes or erases what is stored needs the home: an erasure must not be pretended.
+"""
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import anyio.to_thread
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR
+
+from kalito_mcp.bridge.answers import Answers, KeptAnswer
+from kalito_mcp.bridge.delivery import Delivery, flaw_of
+from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
+from kalito_mcp.text.plurals import plural
+
+WAITING: Final = frozenset({"record_messages", "create_pin", "remember", "record_feedback", "summarize_session"})
+"""Tools whose calls wait for the home; summarize_session only with a summary of the caller's own."""
+READING: Final = frozenset({"build_context", "search_memory", "list_tasks", "memory_history"})
+ERASING: Final = frozenset({"update_memory", "forget", "restore", "memory"})
+"""Tools after which no earlier answer is shown."""
+_REPEATABLE: Final = frozenset({"finalize_session", "forget", "restore"})
+"""Tools of those that need the home that do no more if they are called twice."""
+_KEYED: Final = frozenset({"create_pin"})
+_ONCE: Final = frozenset({"remember", "record_feedback", "summarize_session"})
+"""Tools without a key of their own: the home keeps the key of the call."""
+_WITH_SESSION: Final = frozenset({"record_messages", "create_pin", "summarize_session"})
+_KEYS: Final = ("client_key", "clientKey")
+_AS_THEY_ARE: Final = frozenset({"session_id", "client_key", "messages"})
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3_600
+_DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool. The arguments are valid as far as their shape goes. `required` are the fields that its answer
+    must have, each with its JSON type."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    required: Mapping[str, str]
+
+
+class Places(Protocol):
+    """What this machine knows of its folders."""
+
+    def check_remembered(self, project: str | None = None) -> None:
+        """Raise Conflict while nothing is recorded on this machine, in this folder or else in the host's."""
+
+    def named(self, project: str) -> str:
+        """What the home calls a project that a host names."""
+
+
+class Passing:
+    """Passes on what the hosts of one process ask."""
+
+    def __init__(self, delivery: Delivery, answers: Answers, places: Places) -> None:
+        self._delivery = delivery
+        self._answers = answers
+        self._places = places
+
+    async def call(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
+        """The result of a tool's call: the home's, unchanged, or else what was kept or what waits.
+
+        Raises:
+            ToolError: the home is away and has to be there. RequestRefused: it refuses the call.
+            KalitoError: nothing may be recorded now, or the call cannot be kept.
+        """
+        project = call.arguments.get("project")
+        if isinstance(project, str) and project:
+            call = replace(call, arguments={**call.arguments, "project": self._places.named(project)})
+        if call.name in READING:
+            return await self._read("tools/call", {"name": call.name, "arguments": dict(call.arguments)}, caller)
+        if call.name in WAITING and (call.name != "summarize_session" or call.arguments.get("summary")):
+            self._places.check_remembered(project or None)
+            return await self._record(call, caller, on_progress)
+        return await self._change(call, caller, on_progress)
+
+    async def read(self, method: str, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+        """The result of reading a resource or a prompt. Raises RequestRefused, or MCPError if the home is away."""
+        try:
+            return await self._read(method, params, caller)
+        except ToolError as error:
+            raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
+
+    async def complete(self, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+        """What completes an argument; nothing while the home is away."""
+        try:
+            return await self._delivery.ask("completion/complete", params, caller)
+        except HomeAway:
+            return {"completion": {"values": []}}
+
+    async def _read(self, method: str, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+        session = caller.session or ""
+        question = {"method": method, "params": params, "session": session, "project": caller.project}
+        newest = _newest_context(params, session)
+        await self._delivery.catch_up()
+        try:
+            result = await self._delivery.ask(method, params, caller)
+        except HomeForbids as forbidden:
+            raise ToolError(f"forbidden: {forbidden.reason}") from forbidden
+        except HomeAway as away:
+            kept = await anyio.to_thread.run_sync(self._answers.find, question)
+            is_other = kept is None and newest is not None
+            if kept is None and newest is not None:
+                kept = await anyio.to_thread.run_sync(self._answers.find, newest)
+            if kept is None:
+                raise ToolError(self._nothing_kept(away)) from away
+            return self._old(method, kept, away, is_other=is_other)
+        if not result.get("isError"):
+            for one in (question, newest):
+                if one is not None:
+                    await anyio.to_thread.run_sync(self._answers.keep, one, result)
+        return result
+
+    async def _record(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
+        arguments, meta = _keyed(call, caller.session)
+        params = {"name": call.name, "arguments": arguments}
+        try:
+            async with self._delivery.in_order():
+                return await self._sent(params, caller, meta, on_progress)
+        except HomePaused as paused:
+            raise ToolError(paused.reason) from paused
+        except HomeAway as away:
+            session = arguments.get("session_id")
+            if call.name in _WITH_SESSION and not session:
+                raise InvalidInput("session_id is missing; send the one that record_messages returned") from away
+            kept, redacted = _without_secrets(_dated(arguments))
+            await self._delivery.wait_for_home("tools/call", {**params, "arguments": kept}, caller, meta=meta)
+            return self._waits(call, session, redacted, away)
+
+    async def _sent(
+        self, params: Mapping[str, Any], caller: Caller, meta: Mapping[str, Any], on_progress: Progress | None
+    ) -> dict[str, Any]:
+        result = await self._delivery.ask("tools/call", params, caller, meta=meta, on_progress=on_progress)
+        flaw_of(result)  # raises if the home could not do it now, but would do it later
+        return result
+
+    async def _change(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
+        params = {"name": call.name, "arguments": dict(call.arguments)}
+        try:
+            async with self._delivery.in_order():
+                pass
+            result = await self._delivery.ask(
+                "tools/call", params, caller, on_progress=on_progress, may_repeat=call.name in _REPEATABLE
+            )
+        except HomeForbids as forbidden:
+            raise ToolError(f"forbidden: {forbidden.reason}") from forbidden
+        except HomeAway as away:
+            told = "so nothing was changed; call it again when it answers"
+            if away.is_sent:
+                told = "and it is not known whether it was done; look when it answers"
+            raise ToolError(f"home_away: {self._is_away(away)}; {call.name} needs it, {told}") from away
+        if call.name in ERASING and not result.get("isError"):
+            await anyio.to_thread.run_sync(self._answers.clear)
+        return result
+
+    def _waits(self, call: ToolCall, session: str | None, redacted: tuple[str, ...], away: HomeAway) -> dict[str, Any]:
+        """The answer to a call that waits."""
+        waiting = self._delivery.outbox.count()
+        in_session = f" for session {session}" if session else ""
+        told = (
+            f"Kept in this machine's outbox{in_session}, because {self._is_away(away)}. It goes to the home in order "
+            f"and once, as soon as that answers; nothing is to be sent again. {plural(waiting, 'call')} "
+            f"{'waits' if waiting == 1 else 'wait'}."
+        )
+        lines = [told, *([f"Removed and not stored: {', '.join(redacted)}"] if redacted else [])]
+        structured = {name: _EMPTY[kind] for name, kind in call.required.items()}
+        if session and "session_id" in structured:
+            structured["session_id"] = session
+        structured |= {"outbox": told} | ({"redacted": list(redacted)} if redacted else {})
+        return made_here("\n".join(lines), structured)
+
+    def _old(self, method: str, kept: KeptAnswer, away: HomeAway, *, is_other: bool) -> dict[str, Any]:
+        """A kept answer that says how old it is, in the text and in the structured content."""
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.at_ms / 1_000))
+        what = "the last context of this conversation, for another query," if is_other else "its last answer to this,"
+        told = f"[{self._is_away(away)}: this is {what} {_age(kept.age_s)} old, of {when}"
+        waiting = self._delivery.outbox.count()
+        told += f"; what {plural(waiting, 'call')} recorded since is not in it]" if waiting else "]"
+        result = dict(kept.result)
+        if method == "tools/call":
+            result["content"] = _with_line(result.get("content"), told)
+            if isinstance(result.get("structuredContent"), dict):
+                result["structuredContent"] = {"old_answer": told, **result["structuredContent"]}
+        else:
+            result["_meta"] = {"kalito/old_answer": told}
+            if method == "prompts/get":
+                result["messages"] = [_message(told), *result.get("messages", [])]
+        return result
+
+    def _nothing_kept(self, away: HomeAway) -> str:
+        waiting = self._delivery.outbox.count()
+        held = f"; {plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for it" if waiting else ""
+        return (
+            f"home_away: {self._is_away(away)}, and no answer to this was kept{held}. Go on without the memory, go on "
+            "recording, and ask again later"
+        )
+
+    def _is_away(self, away: HomeAway) -> str:
+        origin = self._delivery.home.connection.origin
+        hint = "; `kalito-mcp status` says what to do" if isinstance(away, HomeRefuses) else ""
+        return f"the home of this memory, {origin}, cannot be used now ({away.reason}{hint})"
+
+
+_EMPTY: Final[Mapping[str, Any]] = {
+    "string": "",
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+}
+
+
+def made_here(text: str, structured: Mapping[str, Any] | None = None, *, is_error: bool = False) -> dict[str, Any]:
+    """The result of a tool, not from the home."""
+    result: dict[str, Any] = {"resultType": "complete", "content": [{"type": "text", "text": text}]}
+    return result | {"isError": is_error} | ({} if structured is None else {"structuredContent": dict(structured)})
+
+
+def refusal_of(refused: RequestRefused) -> MCPError:
+    """The home's error as an error of ours, unchanged."""
+    return MCPError(code=refused.code, message=refused.message, data=refused.data)
+
+
+def _keyed(call: ToolCall, host_session: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments with the session, and with a key for whatever has none; and what else the request says of its key.
+
+    The home would make a session for messages that have none. If its answer is lost, nobody would know which.
+    """
+    arguments = dict(call.arguments)
+    if call.name in _WITH_SESSION and not arguments.get("session_id") and host_session:
+        arguments["session_id"] = host_session
+    elif call.name == "record_messages" and not arguments.get("session_id"):
+        arguments["session_id"] = f"session_{secrets.token_hex(16)}"
+    if call.name == "record_messages" and isinstance(arguments.get("messages"), list):
+        arguments["messages"] = [
+            {**one, "client_key": f"bridge:{secrets.token_hex(12)}"}
+            if isinstance(one, dict) and not (one.get("client_key") or one.get("clientKey"))
+            else one
+            for one in arguments["messages"]
+        ]
+    elif call.name in _KEYED and not arguments.get("client_key"):
+        arguments["client_key"] = f"bridge:{secrets.token_hex(12)}"
+    return arguments, {"kalito/once": secrets.token_hex(16)} if call.name in _ONCE else {}
+
+
+def _dated(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with messages that were said now and not when they are delivered."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    dated = dict(arguments)
+    if isinstance(dated.get("messages"), list):
+        dated["messages"] = [
+            {**one, "created_at": now} if not (one.get("created_at") or one.get("createdAt")) else one
+            for one in dated["messages"]
+        ]
+    return dated
+
+
+def _without_secrets(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The arguments without what must not be kept, and the kinds of what was removed. The session's id stays."""
+    kept, redacted = cleaned({name: value for name, value in arguments.items() if name not in _AS_THEY_ARE})
+    messages = arguments.get("messages")
+    if isinstance(messages, list):
+        # A key is none of the secrets that fields with such names have: without it, a resend would be stored twice.
+        bare = [{name: value for name, value in one.items() if name not in _KEYS} for one in messages]
+        bare, found = cleaned(bare)
+        redacted += found
+        keys = [{name: _key(one[name]) for name in _KEYS if isinstance(one.get(name), str)} for one in messages]
+        kept = {**kept, "messages": [one | key for one, key in zip(bare, keys, strict=True)]}
+    if isinstance(arguments.get("client_key"), str):
+        kept = {**kept, "client_key": _key(arguments["client_key"])}
+    if arguments.get("session_id"):
+        kept = {**kept, "session_id": checked_handle(arguments["session_id"], "session_id")}
+    return kept, redacted
+
+
+def _key(key: str) -> str:
+    """The key as a memory keeps it."""
+    return hashed(key) if redact(key).kinds else key
+
+
+def _newest_context(params: Mapping[str, Any], session: str) -> dict[str, Any] | None:
+    """The question under which the newest context of a conversation is kept; None of another call."""
+    if params.get("name") != "build_context":
+        return None
+    arguments = params.get("arguments") or {}
+    place = arguments.get("session_id") or session
+    return {"newest context of": place, "format": arguments.get("format", "text")} if place else None
+
+
+def _with_line(content: Any, told: str) -> list[Any]:
+    """The content with a line before its first text."""
+    blocks = list(content) if isinstance(content, list) else []
+    if blocks and isinstance(blocks[0], dict) and blocks[0].get("type") == "text":
+        return [{**blocks[0], "text": f"{told}\n{blocks[0].get('text', '')}"}, *blocks[1:]]
+    return [{"type": "text", "text": told}, *blocks]
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": {"type": "text", "text": text}}
+
+
+def _age(seconds: float) -> str:
+    for length, name in ((_DAY_S, "day"), (_HOUR_S, "hour"), (_MINUTE_S, "minute")):
+        if seconds >= length:
+            return plural(int(seconds // length), name)
+    return plural(int(seconds), "second")

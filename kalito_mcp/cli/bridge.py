@@ -1,0 +1,97 @@
+"""`kalito-mcp serve` on a machine whose memory is on another one: what the host calls is passed on."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from kalito_mcp.bridge.answers import Answers
+from kalito_mcp.bridge.connection import Connection, home_folder, read_token
+from kalito_mcp.bridge.delivery import Delivery
+from kalito_mcp.bridge.home import Caller, Home, HomeAway, RequestRefused
+from kalito_mcp.bridge.hooks import Hooks
+from kalito_mcp.bridge.outbox import Outbox
+from kalito_mcp.bridge.passing import Passing
+from kalito_mcp.bridge.places import MachinePlaces
+from kalito_mcp.bridge.server import Host, build_bridge
+from kalito_mcp.capture.listener import Listener
+from kalito_mcp.cli.options import settings_of
+from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.projects import ProjectPolicy, is_path, project_of, project_of_host
+from kalito_mcp.server.first_answers import switches
+from kalito_mcp.server.stdio import serve_stdio
+from kalito_mcp.sources import PREFIX, read_sources
+
+if TYPE_CHECKING:
+    from kalito_mcp.server.build import KalitoServer
+    from kalito_mcp.server.first_answers import Begun
+
+_SECTION: Final = "projects"
+
+
+async def serve_bridge(
+    database: Path | None,
+    config: Path | None,
+    project: str | None,
+    connection: Connection,
+    begun: "Begun | None",
+    leave_trace: Callable[[Path, str], None],
+) -> None:
+    """Serve the host until it leaves. Hooks are listened to, and what waits is delivered, for as long."""
+    path = read_sources(os.environ, config=config, database=database).checked_database()
+    policy = _projects(database, config)
+    places = MachinePlaces(path, policy, _folder(project, policy))
+    home = Home(connection, partial(read_token, path, os.environ))
+    folder = home_folder(path)
+    delivery = Delivery(home, Outbox(folder), places.is_paused)
+    hooks = Hooks(delivery, partial(_places_of, path, policy), path)
+    hooks.heard = partial(leave_trace, path)
+    session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
+    host = Host(session, places.project)
+    server = build_bridge(Passing(delivery, Answers(folder / "answers"), places), hooks, host, **switches(os.environ))
+    async with home.open(), _during(server, delivery, Listener(path, hooks.take)):
+        await serve_stdio(server, begun)
+
+
+@asynccontextmanager
+async def _during(server: "KalitoServer", delivery: Delivery, listener: Listener) -> AsyncIterator[None]:
+    """Deliver, listen and notify the host during the block."""
+    async with anyio.create_task_group() as tasks:
+        server.subscriptions.senders = tasks
+        tasks.start_soon(_connect, delivery)
+        tasks.start_soon(delivery.run)
+        tasks.start_soon(listener.run)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def _connect(delivery: Delivery) -> None:
+    """Connect before the first call, which would otherwise wait for it."""
+    with suppress(HomeAway, RequestRefused):
+        await delivery.ask("server/discover", {}, Caller())
+
+
+def _places_of(database: Path, policy: ProjectPolicy, folder: str | None) -> MachinePlaces:
+    """The places of a host that works in this folder, or in none."""
+    return MachinePlaces(database, policy, PERSONAL if folder is None else project_of(folder, policy))
+
+
+def _projects(database: Path | None, config: Path | None) -> ProjectPolicy:
+    """The settings of projects on this machine. Every policy is imported only if any of these is set."""
+    sources = read_sources(os.environ, config=config, database=database)
+    is_set = _SECTION in sources.sections or any(
+        name.startswith(f"{PREFIX}{_SECTION.upper()}_") for name in sources.variables
+    )
+    return settings_of(database, config).projects if is_set else ProjectPolicy()
+
+
+def _folder(project: str | None, policy: ProjectPolicy) -> str:
+    """The project of the host, as it is called on this machine."""
+    named = project or os.environ.get("KALITO_PROJECT")
+    if not named:
+        return project_of_host(os.environ, Path.cwd(), policy)
+    return project_of(named, policy) if named != PERSONAL and is_path(named) else named

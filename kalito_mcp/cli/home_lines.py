@@ -1,0 +1,124 @@
+"""What is said of the home of this machine's memory, if that is another machine: where it is, what waits for it."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from kalito_mcp.bridge.connection import Connection, home_folder, read_connection, read_token
+from kalito_mcp.bridge.outbox import Entry, Outbox
+from kalito_mcp.errors import ConfigurationError, KalitoError
+from kalito_mcp.sources import read_sources
+from kalito_mcp.text.plurals import plural
+
+_WITHIN_S: Final = 10.0
+
+
+def home_lines(database: Path | None = None) -> tuple[list[str], bool]:
+    """Where the memory of this machine is, whether it answers, and what waits for it; and whether all is well. No line
+    if the memory is on this machine and nothing waits."""
+    try:
+        path = database or read_sources(os.environ).checked_database()
+        connection = read_connection(path)
+    except ConfigurationError as error:
+        return [str(error)], False
+    outbox = Outbox(home_folder(path))
+    waiting, refused = outbox.count(), len(outbox.refused())
+    lines, fault = [], None
+    if connection is not None:
+        fault = fault_of(connection, path)
+        lines.append(f"the memory of this machine is at {connection.url}; it answers: {fault or 'yes'}")
+    if waiting:
+        until = "until it answers" if connection else "and is not connected: `kalito-mcp connect URL` delivers them"
+        lines.append(f"{plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for the home, {until}")
+    if refused:
+        lines.append(f"the home refused {plural(refused, 'call')} that waited for it: `kalito-mcp home` shows why")
+    return lines, fault is None and not refused and (connection is not None or not waiting)
+
+
+def fault_of(connection: Connection, database: Path) -> str | None:
+    """Why the home does not answer this machine, in words; None if it does."""
+    import anyio  # noqa: PLC0415 - keeps --help quick
+
+    async def ask() -> str | None:
+        with anyio.move_on_after(_WITHIN_S):
+            return await checked(connection, read_token(database, os.environ))
+        return f"no, not within {_WITHIN_S:g} s"
+
+    try:
+        return anyio.run(ask)
+    except KalitoError as error:
+        return f"no: {error}"
+
+
+async def checked(connection: Connection, token: str) -> str | None:
+    """Ask the home for its name, and whether it takes what a bridge sends. What is wrong, in words; None if it does."""
+    from kalito_mcp.bridge.home import Caller, Home, HomeAway, RequestRefused  # noqa: PLC0415 - as above
+
+    home = Home(connection, partial(str, token))
+    async with home.open():
+        try:
+            found = await home.request("server/discover", {}, Caller())
+            if _name_of(found) != "kalito-mcp":
+                return "no: what answers there is not a kalito server"
+            # A report without an event changes nothing. A home that knows no bridges does not know the tool.
+            taken = await home.request(
+                "tools/call", {"name": "hook_event", "arguments": {}}, Caller(), meta={"kalito/report": {}}
+            )
+        except HomeAway as away:
+            return f"no: {away.reason}"
+        except RequestRefused as refused:
+            return f"no: the kalito there is too old to be a home ({refused.message}); upgrade it"
+    if taken.get("isError"):
+        return f"no: it refuses what this machine records: {_text_of(taken)}"
+    return None
+
+
+def is_connected(database: Path) -> bool:
+    """Whether the memory is on another machine, or whether that cannot be read."""
+    try:
+        return read_connection(database) is not None
+    except ConfigurationError:
+        return True
+
+
+def leaving_lines(database: Path) -> list[str]:
+    """What happens when this machine leaves its home."""
+    folder = home_folder(database)
+    waiting = Outbox(folder).count()
+    lines = [f"  {folder} (deleted): where the home is, the token, and the answers that were kept"]
+    if waiting:
+        lines.append(
+            f"  {plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for the home and stay in {folder}: "
+            "`kalito-mcp connect URL` delivers them later"
+        )
+    return lines
+
+
+def entry_line(entry: Entry) -> str:
+    """A call that waits, without its words."""
+    given = entry.content
+    params, meta = _object(given.get("params")), _object(given.get("meta"))
+    name = str(params.get("name", "?"))
+    report = meta.get("kalito/report")
+    if isinstance(report, dict):
+        name = f"{report.get('event')} of {report.get('host')}"
+    session = _object(params.get("arguments")).get("session_id")
+    place = f", session {session}" if session else ""
+    return f"{entry.id}  {name}{place}" + (f": {entry.reason}" if entry.reason else "")
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _name_of(found: Mapping[str, Any]) -> object:
+    info = (found.get("_meta") or {}).get("io.modelcontextprotocol/serverInfo")
+    return info.get("name") if isinstance(info, dict) else None
+
+
+def _text_of(result: Mapping[str, Any]) -> str:
+    content = result.get("content")
+    first = content[0] if isinstance(content, list) and content else {}
+    return str(first.get("text", "")) if isinstance(first, dict) else ""

@@ -1,0 +1,109 @@
+"""What waits for the home, on disk."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.bridge.answers import Answers
+from kalito_mcp.bridge.outbox import Outbox
+from kalito_mcp.errors import StorageError
+
+
+def contents(outbox: Outbox) -> list[object]:
+    return [entry.content["n"] for entry in outbox.waiting()]
+
+
+def test_entries_wait_in_the_order_that_they_came_in(tmp_path: Path) -> None:
+    outbox, other = Outbox(tmp_path), Outbox(tmp_path)
+    for number in range(12):
+        (outbox if number % 2 else other).put({"n": number})
+    assert contents(outbox) == list(range(12))
+    first = next(outbox.waiting())
+    outbox.remove(first)
+    outbox.put({"n": 12})
+    assert contents(other) == list(range(1, 13))
+
+
+def test_many_processes_give_each_entry_a_place_of_its_own(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from kalito_mcp.bridge.outbox import Outbox\n"
+        "for n in range(25): Outbox(Path(sys.argv[1])).put({'n': n, 'by': sys.argv[2]})"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(by)]) for by in range(3)]
+    assert [one.wait() for one in running] == [0, 0, 0]
+    entries = list(Outbox(tmp_path).waiting())
+    assert len({entry.file.name.partition("-")[0] for entry in entries}) == 75
+    for by in range(3):
+        assert [entry.content["n"] for entry in entries if entry.content["by"] == str(by)] == list(range(25))
+
+
+def test_only_one_process_delivers(tmp_path: Path) -> None:
+    outbox, other = Outbox(tmp_path), Outbox(tmp_path)
+    with outbox.delivering() as is_ours, other.delivering() as is_theirs:
+        assert is_ours
+        assert not is_theirs
+    with other.delivering() as is_theirs:
+        assert is_theirs
+
+
+def test_what_is_refused_is_kept_with_the_reason_until_somebody_decides(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path)
+    outbox.put({"n": 1})
+    outbox.put_aside(next(outbox.waiting()), "conflict: no")
+    assert outbox.count() == 0
+    [refused] = outbox.refused()
+    assert (refused.content, refused.reason) == ({"n": 1}, "conflict: no")
+    outbox.send_again(refused)
+    assert contents(outbox) == [1]
+    assert outbox.refused() == []
+
+
+def test_a_damaged_file_holds_nothing_up_and_is_not_thrown_away(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path)
+    outbox.put({"n": 1})
+    outbox.put({"n": 2})
+    next(outbox.waiting()).file.write_bytes(b'{"n": \xff')
+    assert contents(outbox) == [2]
+    [refused] = outbox.refused()
+    assert refused.reason == "its file is damaged"
+    assert "\xff" in refused.file.read_text().encode().decode("unicode_escape")
+
+
+def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "outbox").write_text("a file in its place")
+    with pytest.raises(StorageError, match="nothing was kept"):
+        Outbox(tmp_path).put({"n": 1})
+
+
+def test_what_a_killed_process_left_is_swept_after_an_hour(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path)
+    outbox.put({"n": 1})
+    left, new = tmp_path / "outbox" / ".000000000002-x.json.abc", tmp_path / "outbox" / ".000000000003-x.json.abc"
+    for file in (left, new):
+        file.write_text("{")
+    os.utime(left, (1, 1))
+    outbox.sweep()
+    assert not left.exists()
+    assert new.exists()
+    assert contents(outbox) == [1]
+
+
+def test_kept_answers_are_bounded_and_too_old_ones_are_not_shown(tmp_path: Path) -> None:
+    answers = Answers(tmp_path / "answers")
+    for number in range(300):
+        answers.keep({"n": number}, {"text": "x"})
+    assert answers.count() <= 256 + 32
+    found = answers.find({"n": 299})
+    assert found is not None
+    assert found.result == {"text": "x"}
+    assert answers.find({"n": 300}) is None
+    answers.keep({"n": "long"}, {"text": "x" * (1 << 20)})
+    assert answers.find({"n": "long"}) is None
+    [file] = [file for file in (tmp_path / "answers").iterdir() if b'"n": 299' in file.read_bytes()]
+    file.write_text(file.read_text().replace('"at_ms": 1', '"at_ms": 0'))
+    assert answers.find({"n": 299}) is None
+    answers.clear()
+    assert answers.count() == 0
