@@ -159,6 +159,10 @@ class WatchedStore:
         """As the store's."""
         return await self._store.build_ann_index()
 
+    async def move_vectors(self, *, is_whole: bool = False) -> bool:
+        """As the store's. Not reported: nothing that is owed to a session follows from it."""
+        return await self._store.move_vectors(is_whole=is_whole)
+
     async def sweep(self, up_to: int = 0) -> Swept:
         """As the store's. Also reported: it removes the vector index file, to be rebuilt."""
         swept = await self._store.sweep(up_to)
