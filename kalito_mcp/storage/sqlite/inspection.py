@@ -103,7 +103,7 @@ _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
 _UNSWEPT_SINCE: Final = 6
 _FORGOTTEN_VALUES_SINCE: Final = 12
-_AUDIT_SINCE: Final = 15
+_AUDIT_SINCE: Final = 16
 _PROJECTS_SINCE: Final = 9
 _REACH_SINCE: Final = 10
 # With these views the same statements inspect the database of an older release.
