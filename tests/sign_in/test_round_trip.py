@@ -8,6 +8,8 @@ import httpx2
 import pytest
 
 from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.web.site import Site
 from tests.server.web import web
 from tests.server.wire import PATIENCE_S, clean_environment
 from tests.sign_in.harness import PASSPHRASE, Browser, Program, calls, home
@@ -103,12 +105,52 @@ async def test_the_documents_say_what_is_true(tmp_path: Path) -> None:
         assert told["code_challenge_methods_supported"] == ["S256"]
         assert told["token_endpoint_auth_methods_supported"] == ["none"]
         assert told["scopes_supported"] == ["read", "write", "admin"]
-        assert told["client_id_metadata_document_supported"] is True
+        assert told["client_id_metadata_document_supported"] is False, "a memory of one machine asks nobody"
         assert told["authorization_response_iss_parameter_supported"] is True
         for endpoint in ("authorization", "token", "registration", "revocation"):
             # Each is there: it refuses an empty request, and does not ask for a token.
             url = told[f"{endpoint}_endpoint"]
             assert (await http.request("GET" if endpoint == "authorization" else "POST", url)).status_code == 400
+
+
+async def test_a_public_server_says_its_public_name_everywhere(tmp_path: Path) -> None:
+    policy = HttpPolicy(public_url="https://Memory.Example.org:443/")
+    async with home(tmp_path, policy=policy) as at, httpx2.AsyncClient(base_url=at.base) as http:
+        for host in ("memory.example.org", at.base.removeprefix("http://"), "localhost"):
+            http.headers["host"] = host
+            told = (await http.get("/.well-known/oauth-authorization-server")).json()
+            assert (told["issuer"], told["client_id_metadata_document_supported"]) == (
+                "https://memory.example.org",
+                True,
+            )
+            assert (await http.post("/mcp")).headers["www-authenticate"] == (
+                'Bearer resource_metadata="https://memory.example.org/.well-known/oauth-protected-resource/mcp", '
+                'scope="read write"'
+            )
+        http.headers["host"] = "memory.example.org"
+        registered = await http.post("/register", json={"redirect_uris": ["https://claude.ai/api/mcp/auth_callback"]})
+        query = {
+            "response_type": "code",
+            "client_id": registered.json()["client_id"],
+            "code_challenge": "c" * 43,
+            "code_challenge_method": "S256",
+        }
+        link = (await http.get("/authorize", params=query)).headers["location"]
+        assert link.startswith("https://memory.example.org/sign-in?request=")
+        page = await http.get(link.removeprefix("https://memory.example.org"))
+        cookie = page.headers["set-cookie"]
+        assert cookie.startswith("__Host-kalito-")
+        assert "Secure" in cookie
+        assert "form-action 'self' https://claude.ai;" in page.headers["content-security-policy"]
+        assert "The answer goes to <b>claude.ai</b>" in page.text
+
+
+@pytest.mark.parametrize(
+    "url", ["http://memory.example.org", "https://memory.example.org/path", "memory.example.org", "https://a@b.example"]
+)
+def test_a_public_url_that_cannot_be_an_issuer_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"http\.public_url"):
+        Site.of(url, port=1)
 
 
 async def test_who_calls_the_server_localhost_stays_there(tmp_path: Path) -> None:
