@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _SEE_OTHER: Final = 303
+_NOT_SAFE: Final = (
+    "This page is only for https, and for the machine where the memory is. Set http.public_url to the https address of "
+    "this server."
+)
 _WRONG: Final = "The name or the passphrase is not right."
 
 
@@ -37,6 +41,8 @@ class SignInPage:
 
     async def show(self, request: Request) -> Response:
         """What the program asks for."""
+        if not self._site.is_reached_safely(request.headers.get("host", "")):
+            return problem_page(_NOT_SAFE, 403)
         handle = request.query_params.get("request", "")
         memory = await self._memory()
         try:

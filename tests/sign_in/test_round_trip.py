@@ -12,7 +12,19 @@ from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.web.site import Site
 from tests.server.web import web
 from tests.server.wire import PATIENCE_S, clean_environment
-from tests.sign_in.harness import PASSPHRASE, Browser, Program, calls, home
+from tests.sign_in.harness import (
+    PASSPHRASE,
+    Browser,
+    Hand,
+    Home,
+    Program,
+    calls,
+    given,
+    handle_of,
+    home,
+    now_clock,
+    registered,
+)
 
 pytestmark = pytest.mark.anyio
 TURN = {"session_id": "s", "messages": [{"role": "user", "text": "We fly to Oslo."}]}
@@ -145,6 +157,16 @@ async def test_a_public_server_says_its_public_name_everywhere(tmp_path: Path) -
         assert "The answer goes to <b>claude.ai</b>" in page.text
 
 
+async def test_nobody_types_a_passphrase_into_a_page_without_tls_from_another_machine(tmp_path: Path) -> None:
+    async with home(tmp_path, policy=HttpPolicy(hosts=("mybox",))) as at:
+        hand = await registered(at)
+        link = (await hand.browser.send("GET", hand.link())).headers["location"]
+        page = await hand.browser.send("GET", link, headers={"host": "mybox:8765"})
+        assert (page.status_code, 'name="passphrase"' in page.text) == (403, False)
+        assert "http.public_url" in page.text
+        assert (await hand.browser.send("GET", link)).status_code == 200
+
+
 @pytest.mark.parametrize(
     "url", ["http://memory.example.org", "https://memory.example.org/path", "memory.example.org", "https://a@b.example"]
 )
@@ -211,3 +233,39 @@ async def test_a_consent_outlives_the_process_and_is_revoked_by_the_command_line
             "POST", server.url, headers={"authorization": "Bearer " + program.tokens.access_token}
         )
         assert answer.status_code == 401
+
+
+async def test_several_processes_share_what_one_of_them_was_told(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    run(database, "passphrase", stdin=f"{PASSPHRASE}\n")
+    with web("http", database, login=True) as first:
+        public = first.url.removesuffix("/mcp")
+        # The second one stands for the same site, as behind a balancer.
+        with web("http", database, login=True, KALITO_HTTP_PUBLIC_URL=public) as second:
+            one = Home(public, None, now_clock())  # type: ignore[arg-type]  # the memory is in the other processes
+            other = Home(second.url.removesuffix("/mcp"), None, now_clock())  # type: ignore[arg-type]
+            here = await registered(one)
+            there = Hand(other, here.client_id, verifier=here.verifier, browser=here.browser)
+            asked = await there.browser.send("GET", there.link(resource=one.url))
+            page = await here.browser.send("GET", asked.headers["location"])
+            code = given(await here.browser.answer(page))["code"]
+            tokens = (await there.exchange(code)).json()
+            assert await here.may(tokens["access_token"])
+            assert await there.may(tokens["access_token"])
+            renewed = (await here.renew(tokens["refresh_token"])).json()
+            assert await there.may(renewed["access_token"])
+            assert (await there.renew(tokens["refresh_token"])).status_code == 400
+            assert not await here.may(renewed["access_token"])
+            # Guesses count together: where one of them lets wait, the other does.
+            page = await here.browser.open(here.link())
+            form = {"request": handle_of(page), "answer": "allow", "owner": "local", "passphrase": "a wrong passphrase"}
+
+            async def guess(at: Home) -> int:
+                return (await here.browser.send("POST", f"{at.base}/sign-in", data=form)).status_code
+
+            elsewhere = []
+            while len(elsewhere) < 3 and 429 not in elsewhere:  # a slow machine may wait out a short pause
+                while await guess(one) != 429:
+                    pass
+                elsewhere.append(await guess(other))
+            assert elsewhere[-1] == 429
