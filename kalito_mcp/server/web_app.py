@@ -119,6 +119,8 @@ def _login(
         scopes = (*oidc.read_scopes[:1], *oidc.write_scopes[:1]) if oidc.scope_claim in ("scope", "scp") else ()
         return _Login(resource_metadata_routes(site, oidc.issuer, scopes), scopes, authenticate)
     if policy.sign_in:
+        if documents is None and policy.client_documents and policy.public_url:
+            documents = ClientDocuments()
         routes = [*resource_metadata_routes(site, None, USUAL_SCOPES), *oauth_routes(memory, site, documents)]
         return _Login(routes, USUAL_SCOPES, authenticate)
     return _Login(authenticate=authenticate)
