@@ -134,7 +134,8 @@ async def open_memory(
             embedder=embedder,
             vectors=vectors,
             switch=switch,
-            sign_in=SignIn.over(opened, clock),
+            # It goes on while the memory is paused.
+            sign_in=SignIn.over(WatchedStore(opened, now_ms=clock.now_ms), clock),
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:

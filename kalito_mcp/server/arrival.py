@@ -90,6 +90,18 @@ class TimelyConnection(H11Protocol):
         self._expect_request(IDLE_S)
         super().on_response_complete()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP. If that is within a body, who answers the request meanwhile is not heard any more:
+        its answer would end in a traceback."""
+        begun = self.cycle
+        if begun is not None and not begun.response_complete:
+            begun.disconnected = True
+            begun.message_event.set()
+            if begun.response_started:
+                self.transport.close()
+                return
+        super().send_400_response(msg)
+
     def _expect_request(self, within_s: float) -> None:
         if self._limit is not None:
             self._limit.cancel()
