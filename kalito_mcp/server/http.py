@@ -15,7 +15,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Permission, Principal
@@ -64,7 +64,7 @@ def http_app(
     others = health_routes(server.opened.memory, server.draining.has_begun)
     app = Starlette(routes=[*mcp.routes, *others], lifespan=mcp.router.lifespan_context)
     return Guard(
-        WholeRequests(Needs(_OwnSessions(app), http_denial)),
+        WholeRequests(Needs(_OwnSessions(_WholeAnswers(app)), http_denial)),
         policy,
         authenticate=authenticate if owner is None else None,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
@@ -92,6 +92,30 @@ def _streamable_http(server: KalitoServer, security: TransportSecuritySettings) 
             yield
 
     return Starlette(routes=[Route("/mcp", StreamableHTTPASGIApp(sessions))], lifespan=lifespan)
+
+
+class _WholeAnswers:
+    """Ends every answer that was begun. The library of the SDK's streams leaves those open that the end of the server
+    cuts, and the SDK then begins a second answer in the same place."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = has_ended = False
+
+        async def send_once(message: Message) -> None:
+            nonlocal has_begun, has_ended
+            is_second = has_begun and message["type"] == "http.response.start"
+            if has_ended or is_second:
+                return
+            has_begun = has_begun or message["type"] == "http.response.start"
+            has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        await self._app(scope, receive, send_once)
+        if has_begun and not has_ended:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _OwnSessions:
