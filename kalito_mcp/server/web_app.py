@@ -17,7 +17,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.server.arrival import WholeRequests
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.gate import http_denial, is_write
-from kalito_mcp.server.sessions import OwnSessions, streamable_http
+from kalito_mcp.server.sessions import OwnSessions, WholeAnswers, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs
 from kalito_mcp.web.health import health_routes
@@ -71,7 +71,9 @@ def http_app(
     app = Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
     limits = RateLimits(policy)
     # Without login every program of this machine may do everything, as often as it likes.
-    needs = Needs(OwnSessions(app), http_denial, is_write=is_write, limits=limits if owner is None else None)
+    needs = Needs(
+        OwnSessions(WholeAnswers(app)), http_denial, is_write=is_write, limits=limits if owner is None else None
+    )
     guard = Guard(
         WholeRequests(_below_api(RestApp(TABLE, memory, exporter), needs)),
         policy,
