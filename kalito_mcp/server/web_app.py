@@ -72,10 +72,12 @@ def http_app(
     limits = RateLimits(policy)
     # Without login every program of this machine may do everything, as often as it likes.
     needs = Needs(OwnSessions(app), http_denial, is_write=is_write, limits=limits if owner is None else None)
+    rest = RestApp(TABLE, memory, exporter)
     guard = Guard(
-        WholeRequests(_below_api(RestApp(TABLE, memory, exporter), needs)),
+        WholeRequests(_below_api(rest, needs)),
         policy,
         limits=limits,
+        is_write=rest.may_write,
         authenticate=login.authenticate,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
         open_paths=OPEN | {route.path for route in login.routes},
