@@ -71,13 +71,14 @@ def http_app(
     app = Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
     limits = RateLimits(policy)
     # Without login every program of this machine may do everything, as often as it likes.
-    needs = Needs(
-        OwnSessions(WholeAnswers(app)), http_denial, is_write=is_write, limits=limits if owner is None else None
-    )
+    own = OwnSessions(WholeAnswers(app))
+    needs = Needs(own, http_denial, is_write=is_write, limits=limits if owner is None else None)
+    rest = RestApp(TABLE, memory, exporter)
     guard = Guard(
-        WholeRequests(_below_api(RestApp(TABLE, memory, exporter), needs)),
+        WholeRequests(_below_api(rest, needs)),
         policy,
         limits=limits,
+        is_write=rest.may_write,
         authenticate=login.authenticate,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
         open_paths=OPEN | {route.path for route in login.routes},

@@ -15,8 +15,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from kalito_mcp.acting import acting_as
-from kalito_mcp.domain.access import Principal, denial
+from kalito_mcp.domain.access import Permission, Principal, denial
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.web.guard import PRINCIPAL_KEY
+from kalito_mcp.web.metrics import ROUTE_KEY
 from kalito_mcp.web.rest import requests
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Exporter, InProject, Reply
 from kalito_mcp.web.rest.problems import Problem, forbidden, problems
@@ -44,10 +46,21 @@ class RestApp:
         self._memory = memory
         self._exporter = exporter
 
+    def may_write(self, scope: Scope) -> bool:
+        """Whether a request is for an endpoint that may change something."""
+        if not scope["path"].startswith("/api/"):
+            return False
+        try:
+            endpoint, _ = self._routes.find(scope)
+        except (Problem, InvalidInput):
+            return False
+        return endpoint.permission is not Permission.READ and endpoint.method not in ("GET", "HEAD")
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             with problems(f"{scope['method']} below /api"):
                 endpoint, path = self._routes.find(scope)
+                scope[ROUTE_KEY] = f"/api{endpoint.path}"
                 principal = _allowed(scope, endpoint)
             with acting_as(principal, endpoint.name), problems(endpoint.name):
                 request = Request(scope, receive)

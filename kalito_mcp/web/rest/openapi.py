@@ -18,6 +18,7 @@ _ALWAYS: Final[Mapping[int, str]] = {
     408: "The body did not arrive in time",
     421: "The server has another name",
     422: "A field is unknown, missing or wrong",
+    429: "Too many requests; Retry-After says when to go on",
     500: "A failure of the memory's own; the answer has its id",
     503: "The memory cannot be read or written now",
 }

@@ -2,7 +2,7 @@
 `MemoryContext` and `MemoryStats`.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -10,7 +10,11 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.web.rest.endpoint import Output
 
-SessionName = Annotated[str, Field(description="The id of a conversation.", min_length=1, max_length=200)]
+_NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
+"""What the memory checks of a name, for whoever reads the schema."""
+SessionName = Annotated[
+    str, Field(description="The id of a conversation.", min_length=1, max_length=200, json_schema_extra=_NAME)
+]
 AgentName = Annotated[
     str | None, Field(description="Whose memory. Default: `default`, or the session's.", min_length=1, max_length=200)
 ]

@@ -160,3 +160,22 @@ def test_the_permission_is_checked_before_the_body_is_looked_at(server: Served) 
     with server.client(Permission.READ) as reader:
         answer = reader.post(NOTE, content=b"{", headers={"content-type": "application/json"})
         assert answer.status_code == 403
+
+
+def test_only_what_may_change_something_counts_as_a_write(tmp_path: Path) -> None:
+    with served(tmp_path, KALITO_HTTP_WRITES_PER_MINUTE="1") as running, running.client() as client:
+        for _ in range(3):
+            said(client.post("/api/search", json={"query": "tea"}))
+        assert client.post(NOTE, json={"type": "note", "text": "Tea."}).status_code == 201
+        refused = client.post(NOTE, json={"type": "note", "text": "Rum."})
+        assert (refused.status_code, refused.json()["error"]) == (429, "too_many_requests")
+        assert client.get("/api/stats").status_code == 200
+
+
+def test_requests_are_counted_by_the_path_of_the_table(client: httpx2.Client) -> None:
+    session = fresh("talk")
+    record(client, session, "Tea, please.")
+    said(client.get(f"/api/sessions/{session}"))
+    numbers = client.get("/metrics").text
+    assert 'route="/api/sessions/{session_id}"' in numbers
+    assert session not in numbers
