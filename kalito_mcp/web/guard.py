@@ -20,6 +20,8 @@ from kalito_mcp.web.limits import RateLimits, too_many
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
+ADDRESS_KEY: Final = "kalito.address"
+"""Where it has the address that the request comes from, behind all proxies of ours."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
 Authenticate = Callable[[str], Awaitable[Principal | None]]
@@ -64,6 +66,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        scope[ADDRESS_KEY] = self._limits.address(scope)
         refusal = self._wrong_name(headers)
         if refusal is None and scope["path"] not in self._open:
             principal = await self._principal(headers.getlist("authorization"))

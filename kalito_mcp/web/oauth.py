@@ -24,7 +24,7 @@ from kalito_mcp.errors import InvalidInput, KalitoError, TooManyAttempts
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.oauth_metadata import server_metadata_routes
 from kalito_mcp.web.oauth_provider import SIGN_IN_PATH, OAuthProvider
-from kalito_mcp.web.sign_in import SignInPage
+from kalito_mcp.web.sign_in import SignInPage, caller_of
 from kalito_mcp.web.sign_in_html import problem_page
 from kalito_mcp.web.site import Site
 
@@ -74,7 +74,7 @@ class _Endpoints:
         if given is None:
             return problem_page("The program sent a parameter twice.", 400)
         sign_in = (await self._memory()).sign_in
-        address = caller(request)
+        address = caller_of(request)
         client_id = given.get("client_id", "")
         try:
             if self._documents is None:
@@ -120,12 +120,7 @@ class _Endpoints:
 
     async def _provider(self, request: Request) -> OAuthProvider:
         base = self._site.base_for(request.headers.get("host", ""))
-        return OAuthProvider((await self._memory()).sign_in, self._site, base, address=caller(request))
-
-
-def caller(request: Request) -> str:
-    """The address that a request comes from. Behind a proxy on this machine, what the proxy says."""
-    return request.client.host if request.client is not None else ""
+        return OAuthProvider((await self._memory()).sign_in, self._site, base, address=caller_of(request))
 
 
 def _guarded(endpoint: Endpoint) -> Endpoint:

@@ -18,6 +18,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sign_in import SignInRequest
 from kalito_mcp.errors import NotFound, TooManyAttempts
+from kalito_mcp.web.guard import ADDRESS_KEY
 from kalito_mcp.web.sign_in_html import Question, problem_page, question_page
 from kalito_mcp.web.site import Site
 
@@ -83,9 +84,9 @@ class SignInPage:
         owner = form.get("owner", "").strip() or LOCAL_OWNER
         named = form.get("permission", "")
         chosen = Permission(named) if named in [*Permission] else Permission.READ
-        address = request.client.host if request.client is not None else ""
+        passphrase, address = form.get("passphrase", ""), caller_of(request)
         try:
-            is_right = await memory.sign_in.passphrases.is_right(owner, form.get("passphrase", ""), address=address)
+            is_right = await memory.sign_in.passphrases.is_right(owner, passphrase, address=address)
         except TooManyAttempts as error:
             page = await self._page(
                 memory, handle, asked, owner=owner, chosen=chosen, problem=_sentence(error), status=429
@@ -144,6 +145,11 @@ class SignInPage:
         """One a request, so that two can be answered side by side."""
         prefix = "__Host-" if self._site.is_secure else ""
         return f"{prefix}kalito-{sha256(handle.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def caller_of(request: Request) -> str:
+    """The address that a request comes from, as the guard found it."""
+    return str(request.scope[ADDRESS_KEY])
 
 
 def _sentence(error: Exception) -> str:

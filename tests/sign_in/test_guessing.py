@@ -6,11 +6,12 @@ import anyio
 import pytest
 
 from kalito_mcp.access.attempts import own_net
+from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.errors import InvalidInput, TooManyAttempts
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import ScriptedClock
-from tests.sign_in.harness import PASSPHRASE, home, registered
+from tests.sign_in.harness import PASSPHRASE, handle_of, home, registered
 
 pytestmark = pytest.mark.anyio
 
@@ -83,6 +84,21 @@ async def test_a_right_one_does_not_free_an_address_that_tries_other_owners(stor
             assert await passphrases.is_right("mallory", PASSPHRASE, address="192.0.2.1")
     with pytest.raises(TooManyAttempts):
         await passphrases.is_right("dora", "a wrong passphrase", address="192.0.2.1")
+
+
+async def test_behind_a_proxy_who_guesses_waits_and_not_everybody(tmp_path: Path) -> None:
+    async with home(tmp_path, policy=HttpPolicy(proxies=("127.0.0.1",))) as at:
+        hand = await registered(at)
+        page = await hand.browser.open(hand.link())
+
+        async def guess(address: str, owner: str) -> int:
+            form = {"request": handle_of(page), "answer": "allow", "owner": owner, "passphrase": "a wrong passphrase"}
+            headers = {"x-forwarded-for": address}
+            return (await hand.browser.send("POST", f"{at.base}/sign-in", data=form, headers=headers)).status_code
+
+        assert [await guess("192.0.2.1", f"owner {number}") for number in range(4)] == [403, 403, 403, 429]
+        assert await guess("192.0.2.2, 192.0.2.1", "another") == 429, "what the caller wrote itself does not help"
+        assert await guess("192.0.2.3", "one more") == 403
 
 
 async def test_unknown_owners_look_like_wrong_passphrases(tmp_path: Path) -> None:
