@@ -1,6 +1,7 @@
 """The table: who may use which endpoint, and that nothing else is served."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2
@@ -10,7 +11,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.web.rest.endpoint import AnyEndpoint
 from kalito_mcp.web.rest.openapi import document_of
 from kalito_mcp.web.rest.table import TABLE
-from tests.web.rest.served import Served, said
+from tests.web.rest.served import Served, fresh, record, said
 
 EXPECTED = {
     "POST /api/memory/summaries": "write",
@@ -103,12 +104,37 @@ def test_an_endpoint_is_open_to_its_permission_and_those_above(
         assert f"needs the permission {endpoint.permission}" in answer.json()["error_description"]
 
 
-def asked(client: httpx2.Client, endpoint: AnyEndpoint) -> httpx2.Response:
-    """A request that the endpoint accepts, of things that are not there."""
-    path = "/api" + re.sub(r"\{\w+\}", "nothing-like-it", endpoint.path)
+@pytest.mark.parametrize("endpoint", TABLE, ids=lambda one: one.name)
+def test_no_endpoint_shows_or_changes_what_is_another_owners(
+    server: Served, client: httpx2.Client, endpoint: AnyEndpoint
+) -> None:
+    session, word = fresh("talk"), fresh("zanzibar")
+    [message] = record(client, session, f"We fly to {word}.")
+    note = said(client.post("/api/records", json={"type": "note", "text": f"The hotel is in {word}."}))["id"]
+    before = said(client.get(f"/api/records/{note}")), said(client.get(f"/api/sessions/{session}/messages"))
+    token = said(client.post("/api/tokens", json={"permission": "read"}))
+    ours = {"session_id": session, "record_id": note, "token_id": token["id"]}
+    body = BODIES.get(endpoint.name)
+    if body is not None:
+        named = {"session_id": session, "record_ids": [note], "target_id": message, "query": word, "about": word}
+        body = {**body, **{name: value for name, value in named.items() if name in body}}
+    with server.client(server.other) as other:
+        answer = asked(other, endpoint, ours, body)
+    assert answer.status_code < 500
+    assert word not in answer.text.replace(f'"{word}"', "")  # a note says which word is not found
+    assert before == (said(client.get(f"/api/records/{note}")), said(client.get(f"/api/sessions/{session}/messages")))
+    with server.client(token["text"]) as reader:
+        assert said(reader.get("/api/stats"))
+
+
+def asked(
+    client: httpx2.Client, endpoint: AnyEndpoint, ids: Mapping[str, str] | None = None, body: Any = None
+) -> httpx2.Response:
+    """A request that the endpoint accepts, of things that are not there, or of those with these ids."""
+    path = "/api" + re.sub(r"\{(\w+)\}", lambda found: (ids or {}).get(found[1], "nothing-like-it"), endpoint.path)
     query = "?old=1&new=1" if path.endswith("/diff") else ""
     headers = {"if-match": '"1"'} if endpoint.needs_match else {}
-    return client.request(endpoint.method, path + query, json=BODIES.get(endpoint.name), headers=headers)
+    return client.request(endpoint.method, path + query, json=body or BODIES.get(endpoint.name), headers=headers)
 
 
 def test_the_document_has_every_endpoint_of_the_table_and_no_other(client: httpx2.Client) -> None:
