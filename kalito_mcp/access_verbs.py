@@ -39,6 +39,7 @@ class AccessVerbs(ProjectVerbs):
         Raises:
             InvalidInput: the owner, a limit or the name is not acceptable.
         """
+        self._limits.check_none("making tokens")
         with no_new_words():
             return await self._tokens.create(
                 self._owner if owner is None else owner, permission, name=name, limits=limits, lifetime_ms=lifetime_ms
@@ -53,10 +54,12 @@ class AccessVerbs(ProjectVerbs):
 
     async def tokens(self, owner: str | None = None) -> Sequence[Token]:
         """The newest thousand tokens of an owner, or of all owners."""
+        self._limits.check_none("the list of tokens")
         return await self._tokens.all(owner)
 
     async def revoke_token(self, named: str, owner: str | None = None) -> Sequence[str]:
         """Revoke a token by its id, or all tokens of a consent. Raises NotFound."""
+        self._limits.check_none("revoking tokens")
         with no_new_words():
             return await self._tokens.revoke(named, owner)
 

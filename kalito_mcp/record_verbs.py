@@ -15,6 +15,7 @@ from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import Historian
+from kalito_mcp.records.reached import reached
 from kalito_mcp.upkeep.watched_store import no_new_words
 
 
@@ -49,14 +50,15 @@ class RecordVerbs(ProjectVerbs):
             RecordNotFound: `caused_by` names no record; nothing was written.
         """
         self.check_remembered()
+        scope = await self._of_session(session_id, agent_id, may_be_new=True)
         kind, given, origin = as_record(
             str(record_type),
             fields,
             editor,
-            has_project=self._scope(session_id, agent_id).project not in (None, PERSONAL),
+            has_project=scope.project not in (None, PERSONAL),
             new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
         )
-        return await self._editor.remember(self._scope(session_id, agent_id), kind, given, editor=editor, origin=origin)
+        return await self._shown(await self._editor.remember(scope, kind, given, editor=editor, origin=origin))
 
     async def record(self, record_id: str) -> MemoryRecord:
         """One record as it is, forgotten or not.
@@ -92,14 +94,15 @@ class RecordVerbs(ProjectVerbs):
         self.check_remembered()
         if isinstance(changes.get("project"), str):
             changes = {**changes, "project": await self._target(changes["project"])}
-        return await self._editor.update(
+        updated = await self._editor.update(
             self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
         )
+        return (await self._shown([updated]))[0]
 
     async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Hide a record, or all parts of a document, from every context and search. Raises RecordNotFound."""
         with no_new_words():
-            return await self._editor.forget(self._scope(None), record_id, editor=editor)
+            return await self._shown(await self._editor.forget(self._scope(None), record_id, editor=editor))
 
     async def preview_forgetting(self, request: ForgetRequest, *, agent_id: str | None = None) -> ForgetPreview:
         """What a request would forget or erase, of this project and personal: all records that speak of its subject
@@ -115,7 +118,8 @@ class RecordVerbs(ProjectVerbs):
     ) -> Sequence[MemoryRecord]:
         """Forget the records of a preview. Raises Conflict if the list is another one by now, and as the preview."""
         with no_new_words():
-            return await self._forgetter.forget(self._scope(None, agent_id), request, token, editor=editor)
+            scope = self._scope(None, agent_id)
+            return await self._shown(await self._forgetter.forget(scope, request, token, editor=editor))
 
     async def purge_previewed(self, request: ForgetRequest, token: str, *, agent_id: str | None = None) -> PurgeReport:
         """Erase the records of a preview; see `purge`. Raises Conflict if the list is another one by now."""
@@ -125,7 +129,7 @@ class RecordVerbs(ProjectVerbs):
     async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Undo `forget`. Raises RecordNotFound."""
         with no_new_words():
-            return await self._editor.restore(self._scope(None), record_id, editor=editor)
+            return await self._shown(await self._editor.restore(self._scope(None), record_id, editor=editor))
 
     async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
         """Give a record the content of an earlier version, as a new version.
@@ -136,7 +140,8 @@ class RecordVerbs(ProjectVerbs):
             Conflict: the state of the record does not allow it.
         """
         with no_new_words():
-            return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
+            reverted = await self._editor.revert(self._scope(None), record_id, version, editor=editor)
+            return (await self._shown([reverted]))[0]
 
     async def history(self, record_id: str) -> list[dict[str, Any]]:
         """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
@@ -172,3 +177,7 @@ class RecordVerbs(ProjectVerbs):
             raise InvalidInput("record_ids is a string; send a list of ids")
         with no_new_words():
             return await self._eraser.purge(self._scope(None), record_ids)
+
+    async def _shown(self, records: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
+        """The records, without the ids of what is beyond the limits."""
+        return await reached(self._store, self._scope(None), records)

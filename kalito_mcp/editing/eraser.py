@@ -13,7 +13,7 @@ import anyio
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased
@@ -25,6 +25,7 @@ from kalito_mcp.records.historian import get_record, get_records
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.repetition import keys_to_forget
 
+_SNAPSHOTS: Final = "the snapshots"
 _LOOK_PAUSE_S: Final = 1.0
 _MOST_PAUSE_S: Final = 300.0
 
@@ -76,21 +77,27 @@ class Eraser:
             erased += [record.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")
-        swept = await self.sweep()
+        swept = await self.sweep(scope)
         return PurgeReport(
             erased=tuple(dict.fromkeys(erased)),
             rewritten=(*rewritten, *swept.rewritten),
             remaining=swept.remaining,
         )
 
-    async def sweep(self) -> PurgeReport:
-        """Clean the snapshots and the database file of everything erased so far."""
+    async def sweep(self, scope: Scope | None = None) -> PurgeReport:
+        """Clean the snapshots and the database file of everything erased so far. The report names the snapshots of the
+        scope's owner; within limits it names none, because they are of all projects."""
         async with self._sweeping:
             async with self._store.read() as view:
                 unswept = await view.records.unswept()
-            snapshots = await self._snapshots.erase(unswept.text_keys)
+            by_owner = await self._snapshots.erase(unswept.text_keys)
             crash_point("purge.snapshots")
-            swept = await self._store.sweep(0 if snapshots.is_owed else unswept.last)
+            is_owed = any(one.is_owed for one in by_owner.values())
+            swept = await self._store.sweep(0 if is_owed else unswept.last)
+            snapshots = by_owner.get(scope.owner if scope is not None else "", PurgeReport((), (), {}))
+            if scope is not None and scope.limits != NO_LIMITS:
+                remaining = {_SNAPSHOTS: "some could not be cleaned; a token without limits names them"}
+                snapshots = PurgeReport((), (), remaining if snapshots.remaining else {})
             return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})
 
     async def finish(self) -> float:

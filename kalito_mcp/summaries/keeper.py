@@ -154,7 +154,7 @@ class SummaryKeeper:
             draft, keys = await self._draft_of_told(kept.summary.strip(), messages)
             async with self._store.write() as transaction:
                 # The caller's text stays valid if the messages have changed.
-                await _must_not_repeat(transaction, session, keys)
+                await _must_not_repeat(transaction, session, scope, keys)
                 await transaction.conversations.add_summary(session, draft)
             return replace(_to_summary(session.id, draft), redacted=redacted)
         written = await self._summarizer.summarize(messages, session_model=session.model)
@@ -191,7 +191,7 @@ class SummaryKeeper:
         async with self._store.write() as transaction:
             session = await find_session(transaction, scope)
             _must_be_open(session)
-            await _must_not_repeat(transaction, session, keys)
+            await _must_not_repeat(transaction, session, scope, keys)
             # What was summarised meanwhile has its summary.
             left = [message for message in messages if message.seq > session.summarized_seq]
             if not left:
@@ -322,8 +322,10 @@ def _must_be_open(session: Session) -> None:
         raise SessionFinalized(session.id, session.state)
 
 
-async def _must_not_repeat(transaction: WriteTransaction, session: Session, keys: frozenset[str]) -> None:
-    if await transaction.records.forgotten_values(scope_of_session(session), keys):
+async def _must_not_repeat(
+    transaction: WriteTransaction, session: Session, caller: Scope, keys: frozenset[str]
+) -> None:
+    if await transaction.records.forgotten_values(scope_of_session(session, caller.limits), keys):
         raise repetition_refused()
 
 
