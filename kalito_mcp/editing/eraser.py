@@ -5,7 +5,7 @@ next purge, or in the background after the memory is next opened or written to.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -13,7 +13,7 @@ import anyio
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
-from kalito_mcp.domain.scope import NO_LIMITS, Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased
@@ -85,8 +85,8 @@ class Eraser:
         )
 
     async def sweep(self, scope: Scope | None = None) -> PurgeReport:
-        """Clean the snapshots and the database file of everything erased so far. The report names the snapshots of the
-        scope's owner; within limits it names none, because they are of all projects."""
+        """Clean the snapshots and the database file of everything erased so far. The report names the snapshots that
+        the scope reaches."""
         async with self._sweeping:
             async with self._store.read() as view:
                 unswept = await view.records.unswept()
@@ -94,10 +94,7 @@ class Eraser:
             crash_point("purge.snapshots")
             is_owed = any(one.is_owed for one in by_owner.values())
             swept = await self._store.sweep(0 if is_owed else unswept.last)
-            snapshots = by_owner.get(scope.owner if scope is not None else "", PurgeReport((), (), {}))
-            if scope is not None and scope.limits != NO_LIMITS:
-                remaining = {_SNAPSHOTS: "some could not be cleaned; a token without limits names them"}
-                snapshots = PurgeReport((), (), remaining if snapshots.remaining else {})
+            snapshots = _told(by_owner, scope or Scope())
             return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})
 
     async def finish(self) -> float:
@@ -139,3 +136,14 @@ class Eraser:
 
     async def _is_sweep_owed(self) -> bool:
         return (await self._store.trip(lambda view: view.records.unswept())).last > 0
+
+
+def _told(by_owner: Mapping[str, PurgeReport], scope: Scope) -> PurgeReport:
+    """What a caller learns of the snapshots: of its own, or of all whose machine it is. Within limits only whether all
+    could be cleaned, because they are of all projects."""
+    told = [one for owner, one in by_owner.items() if scope.owner in (owner, LOCAL_OWNER)]
+    remaining = {place: why for one in told for place, why in one.remaining.items()}
+    if scope.limits != NO_LIMITS:
+        some = {_SNAPSHOTS: "some could not be cleaned; a token without limits names them"}
+        return PurgeReport((), (), some if remaining else {})
+    return PurgeReport((), tuple(name for one in told for name in one.rewritten), remaining)

@@ -17,6 +17,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
+from kalito_mcp.capture.captures import Captures
 from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import Gate
 from kalito_mcp.server.measuring import Measuring
@@ -185,7 +186,7 @@ def build_server(
     if has_memory_tool:
         tools.append(_memory_tool(opened))
     if has_hooks:
-        tools.append(_hook_tool(capture))
+        tools.append(_hook_tool(Captures(capture, opened.memory)))
     server = KalitoServer(opened, subscriptions, tools, capture)
     subscriptions.serve(server)
     register_resources(server, opened)
@@ -233,9 +234,9 @@ def _memory_tool(opened: MemoryHandle) -> Tool:
     return _tool(function, "Memory files", None, read_only=False, destructive=True, is_text=True)
 
 
-def _hook_tool(capture: Capture) -> Tool:
+def _hook_tool(captures: Captures) -> Tool:
     """The tool that hooks call. Hosts hide it from their model because of its visibility."""
-    tool = _tool(HookTools(capture).hook_event, "Hook event", None, read_only=False, destructive=False, is_text=True)
+    tool = _tool(HookTools(captures).hook_event, "Hook event", None, read_only=False, destructive=False, is_text=True)
     tool.meta = {"ui": {"visibility": ["app"]}}
     return tool
 
