@@ -8,7 +8,6 @@ from kalito_mcp.acting import acting
 from kalito_mcp.domain.access import HOST, Permission, Principal, Token
 from kalito_mcp.domain.audit import AuditEntry, AuditHead, NewEntry, Outcome, action_name
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
-from kalito_mcp.errors import AccessDenied
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.upkeep.watched_store import no_new_words
 
@@ -94,8 +93,7 @@ class AccessVerbs(ProjectVerbs):
         Raises:
             AccessDenied: this memory is limited to an agent or a project, and the log is of all.
         """
-        if self._limits != NO_LIMITS:
-            raise AccessDenied("the audit log is of the whole memory; use a token that is not limited to a part of it")
+        self._limits.check_none("the audit log")
         owner = None if all_owners else self._owner
         async with self._store.read() as view:
             return await view.audit.entries(owner, since_ms=since_ms, before=before, limit=limit)
@@ -103,5 +101,6 @@ class AccessVerbs(ProjectVerbs):
     async def check_audit(self, noted: AuditHead | None = None) -> tuple[str | None, AuditHead]:
         """What is wrong with the audit log of all owners, None if every entry is as it was written; and its head. Note
         the head elsewhere: given as `noted`, the log must still begin with what it was then."""
+        self._limits.check_none("the audit log")
         async with self._store.read() as view:
             return await view.audit.check(noted)

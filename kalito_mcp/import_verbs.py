@@ -54,7 +54,7 @@ class ImportVerbs(RecordVerbs):
         kept = await self._editor.remember(
             self._scope(None), RecordType.DOCUMENT, fields, editor=PROGRAM, origin=origin, created_at=created_at
         )
-        return await self._shown(kept)
+        return await self._seen(kept)
 
     async def project_of_document(self, source: str) -> str | None:
         """The project of the document with this source, or `PERSONAL`; None if there is no such document."""

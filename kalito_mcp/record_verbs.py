@@ -58,7 +58,7 @@ class RecordVerbs(ProjectVerbs):
             has_project=scope.project not in (None, PERSONAL),
             new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
         )
-        return await self._shown(await self._editor.remember(scope, kind, given, editor=editor, origin=origin))
+        return await self._seen(await self._editor.remember(scope, kind, given, editor=editor, origin=origin))
 
     async def record(self, record_id: str) -> MemoryRecord:
         """One record as it is, forgotten or not.
@@ -97,12 +97,12 @@ class RecordVerbs(ProjectVerbs):
         updated = await self._editor.update(
             self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
         )
-        return (await self._shown([updated]))[0]
+        return (await self._seen([updated]))[0]
 
     async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Hide a record, or all parts of a document, from every context and search. Raises RecordNotFound."""
         with no_new_words():
-            return await self._shown(await self._editor.forget(self._scope(None), record_id, editor=editor))
+            return await self._seen(await self._editor.forget(self._scope(None), record_id, editor=editor))
 
     async def preview_forgetting(self, request: ForgetRequest, *, agent_id: str | None = None) -> ForgetPreview:
         """What a request would forget or erase, of this project and personal: all records that speak of its subject
@@ -119,7 +119,7 @@ class RecordVerbs(ProjectVerbs):
         """Forget the records of a preview. Raises Conflict if the list is another one by now, and as the preview."""
         with no_new_words():
             scope = self._scope(None, agent_id)
-            return await self._shown(await self._forgetter.forget(scope, request, token, editor=editor))
+            return await self._seen(await self._forgetter.forget(scope, request, token, editor=editor))
 
     async def purge_previewed(self, request: ForgetRequest, token: str, *, agent_id: str | None = None) -> PurgeReport:
         """Erase the records of a preview; see `purge`. Raises Conflict if the list is another one by now."""
@@ -129,7 +129,7 @@ class RecordVerbs(ProjectVerbs):
     async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Undo `forget`. Raises RecordNotFound."""
         with no_new_words():
-            return await self._shown(await self._editor.restore(self._scope(None), record_id, editor=editor))
+            return await self._seen(await self._editor.restore(self._scope(None), record_id, editor=editor))
 
     async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
         """Give a record the content of an earlier version, as a new version.
@@ -141,7 +141,7 @@ class RecordVerbs(ProjectVerbs):
         """
         with no_new_words():
             reverted = await self._editor.revert(self._scope(None), record_id, version, editor=editor)
-            return (await self._shown([reverted]))[0]
+            return (await self._seen([reverted]))[0]
 
     async def history(self, record_id: str) -> list[dict[str, Any]]:
         """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
@@ -178,6 +178,6 @@ class RecordVerbs(ProjectVerbs):
         with no_new_words():
             return await self._eraser.purge(self._scope(None), record_ids)
 
-    async def _shown(self, records: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
+    async def _seen(self, records: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
         """The records, without the ids of what is beyond the limits."""
         return await reached(self._store, self._scope(None), records)

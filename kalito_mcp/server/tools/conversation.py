@@ -192,7 +192,6 @@ class ConversationTools:
             made = await memory.summarize_session(session)
         stats = await memory.session_stats(session)
         session = stats.session_id
-        await self._subscriptions.session_changed(session)
         counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
         redacted = [one for summary in made for one in summary.redacted]
         return answer(
