@@ -291,11 +291,8 @@ class MemoryOrchestrator:
 
     def get_active_sessions(self) -> list[str]:
         """The owner's sessions, of any agent, whose graphs are in memory; least recently used first."""
-        return [
-            one.session
-            for one in self._cache.loaded()
-            if one.session is not None and one.owner == self._everywhere.owner
-        ]
+        owner = self._everywhere.owner
+        return [one.session for one in self._cache.loaded() if one.session is not None and one.owner == owner]
 
     async def save_snapshot(self, name: str | None = None) -> SnapshotFile:
         """Write the agent's best `top_k` queries, with their linked nodes, to a snapshot. It replaces the snapshot of
