@@ -21,6 +21,7 @@ import anyio
 
 from bench.personal import Shares, record
 from bench.report import emit, options, progress
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchRequest
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.memory import Memory
@@ -61,7 +62,7 @@ async def trap(memory: Memory, case: Mapping[str, Any]) -> bool:
     """Whether a turn is labelled as outdated, although nothing changed."""
     ids = await record(memory, [{"session": "s", **turn} for turn in case["turns"]])
     async with memory._store.read() as view:
-        stated = await view.facts.of_records([message_number(record_id) for record_id in ids])
+        stated = await view.facts.of_records(Scope(), [message_number(record_id) for record_id in ids])
     return any(one.superseded_by for facts in stated.values() for one in facts)
 
 

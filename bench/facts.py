@@ -25,6 +25,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from bench.report import emit, latency, options, progress
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
@@ -221,7 +222,7 @@ def links(portal: BlockingPortal, memory: Memory, ids: Sequence[str]) -> list[st
 async def _links(memory: Memory, keys: Sequence[int]) -> list[str]:
     found: list[str] = []
     async with memory._store.read() as view:
-        for facts in (await view.facts.of_records(keys)).values():
+        for facts in (await view.facts.of_records(Scope(), keys)).values():
             for one in facts:
                 ended_by = one.superseded_by or one.conflicts_with
                 if ended_by is not None and ended_by != one.record_id:

@@ -8,7 +8,6 @@ from kalito_mcp.acting import acting
 from kalito_mcp.domain.access import HOST, Permission, Principal, Token
 from kalito_mcp.domain.audit import AuditEntry, AuditHead, NewEntry, Outcome, action_name
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
-from kalito_mcp.errors import AccessDenied
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.upkeep.watched_store import no_new_words
 
@@ -39,6 +38,7 @@ class AccessVerbs(ProjectVerbs):
         Raises:
             InvalidInput: the owner, a limit or the name is not acceptable.
         """
+        self._limits.check_none("making tokens")
         with no_new_words():
             return await self._tokens.create(
                 self._owner if owner is None else owner, permission, name=name, limits=limits, lifetime_ms=lifetime_ms
@@ -53,10 +53,12 @@ class AccessVerbs(ProjectVerbs):
 
     async def tokens(self, owner: str | None = None) -> Sequence[Token]:
         """The newest thousand tokens of an owner, or of all owners."""
+        self._limits.check_none("the list of tokens")
         return await self._tokens.all(owner)
 
     async def revoke_token(self, named: str, owner: str | None = None) -> Sequence[str]:
         """Revoke a token by its id, or all tokens of a consent. Raises NotFound."""
+        self._limits.check_none("revoking tokens")
         with no_new_words():
             return await self._tokens.revoke(named, owner)
 
@@ -91,8 +93,7 @@ class AccessVerbs(ProjectVerbs):
         Raises:
             AccessDenied: this memory is limited to an agent or a project, and the log is of all.
         """
-        if self._limits != NO_LIMITS:
-            raise AccessDenied("the audit log is of the whole memory; use a token that is not limited to a part of it")
+        self._limits.check_none("the audit log")
         owner = None if all_owners else self._owner
         async with self._store.read() as view:
             return await view.audit.entries(owner, since_ms=since_ms, before=before, limit=limit)
@@ -100,5 +101,6 @@ class AccessVerbs(ProjectVerbs):
     async def check_audit(self, noted: AuditHead | None = None) -> tuple[str | None, AuditHead]:
         """What is wrong with the audit log of all owners, None if every entry is as it was written; and its head. Note
         the head elsewhere: given as `noted`, the log must still begin with what it was then."""
+        self._limits.check_none("the audit log")
         async with self._store.read() as view:
             return await view.audit.check(noted)

@@ -18,6 +18,7 @@ from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.archive import ArchiveReader
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.project_verbs import ProjectVerbs
+from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_session
 
 _AT_ONCE: Final = 500
@@ -55,11 +56,11 @@ class ArchiveVerbs(ProjectVerbs):
 
     async def transcript(self, session_id: str) -> Transcript:
         """A whole conversation. Raises SessionNotFound."""
-        scope = self._scope(session_id)
+        scope = await self._of_session(session_id)
         async with self._store.read() as view:
             session = await find_session(view, scope)
             said = await view.conversations.messages(session, first_seq=1, last_seq=session.message_count)
-        records = await self.list_records(frozenset(), agent_id=session.agent, session_id=session_id)
+        records = await self.list_records(frozenset(), agent_id=session.agent, session_id=session.id)
         return Transcript(session, [one for one in said if not one.is_hidden], records)
 
     async def list_records(
@@ -68,13 +69,13 @@ class ArchiveVerbs(ProjectVerbs):
         """All thoughts, documents, tasks, pins and summaries of an agent, or of a session, that are not forgotten,
         newest first; only those of the `types`, if any are given."""
         found: list[MemoryRecord] = []
-        scope = self._scope(session_id, agent_id)
+        scope = await self._of_session(session_id, agent_id)
         while True:
             after = found[-1].id if found else None
             async with self._store.read() as view:
                 page = await view.records.list_records(scope, types, after=after, limit=_PAGE)
             if not page:
-                return found
+                return await reached(self._store, scope, found)
             found += page
 
     async def page_of_records(
@@ -128,7 +129,7 @@ class ArchiveVerbs(ProjectVerbs):
     async def agents(self) -> Sequence[str]:
         """The ids of the newest ten thousand agents."""
         async with self._store.read() as view:
-            return await view.sessions.agents(self._owner, limit=_MOST_AGENTS)
+            return await view.sessions.agents(self._scope(None), limit=_MOST_AGENTS)
 
     @asynccontextmanager
     async def reading_archive(self, selection: Selection) -> AsyncIterator[ArchiveView]:
@@ -138,6 +139,7 @@ class ArchiveVerbs(ProjectVerbs):
             SessionNotFound: no such session.
             InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
         """
+        self._limits.check_none("an archive")
         if selection.project is not None:
             selection = replace(selection, project=await self._named(selection.project))
         async with self._store.read() as view:
@@ -156,6 +158,7 @@ class ArchiveVerbs(ProjectVerbs):
             Conflict: the database is not empty.
             InvalidInput: the schema is newer than this one's, or a row cannot be stored; says which line.
         """
+        self._limits.check_none("an archive")
         counts: Counter[str] = Counter()
         remaining = iter(rows)
         async with self._store.write() as transaction:

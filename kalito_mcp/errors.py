@@ -168,7 +168,7 @@ class GraphFull(Conflict):
 
 
 class AccessDenied(KalitoError):
-    """The caller is known, but may not do this. The message says which permission it needs."""
+    """The caller is known, but may not do this: it lacks a permission, or names what is beyond its limits."""
 
     code = "forbidden"
 

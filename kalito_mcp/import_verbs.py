@@ -7,7 +7,7 @@ from typing import Any, Final
 from kalito_mcp.domain.imports import FileRead, StoredTurn
 from kalito_mcp.domain.memory_records import PROGRAM, MemoryRecord
 from kalito_mcp.domain.records import Origin, RecordType
-from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.store import ReadView
@@ -22,9 +22,10 @@ class ImportVerbs(RecordVerbs):
 
     async def session(self, session_id: str) -> Session | None:
         """The session of this id, of any agent and project; None if there is none."""
+        scope = await self._of_session(session_id)
 
         async def read(view: ReadView) -> Session | None:
-            return await view.sessions.get(Scope(self._owner, session=session_id))
+            return await view.sessions.get(scope)
 
         return await self._store.trip(read)
 
@@ -52,15 +53,16 @@ class ImportVerbs(RecordVerbs):
                 project; nothing was written.
         """
         self.check_remembered()
-        return await self._editor.remember(
+        kept = await self._editor.remember(
             self._scope(None), RecordType.DOCUMENT, fields, editor=PROGRAM, origin=origin, created_at=created_at
         )
+        return await self._seen(kept)
 
     async def project_of_document(self, source: str) -> str | None:
         """The project of the document with this source, or `PERSONAL`; None if there is no such document."""
 
         async def read(view: ReadView) -> Sequence[MemoryRecord]:
-            return await view.records.of_source(Scope(self._owner), source)
+            return await view.records.of_source(self._scope(None).anywhere(), source)
 
         parts = await self._store.trip(read)
         return (parts[0].project or PERSONAL) if parts else None
@@ -76,13 +78,15 @@ class ImportVerbs(RecordVerbs):
 
     async def files_read(self, source: str) -> Mapping[str, FileRead]:
         """The files of a source that were imported, by place."""
+        self._limits.check_none("which files were imported")
 
         async def read(view: ReadView) -> Sequence[FileRead]:
-            return await view.imports.files(Scope(self._owner), source)
+            return await view.imports.files(self._scope(None), source)
 
         return {file.place: file for file in await self._store.trip(read)}
 
     async def keep_file_read(self, file: FileRead) -> None:
         """Store how far a file was read. The next import goes on from there."""
+        self._limits.check_none("which files were imported")
         async with self._store.write() as transaction:
-            await transaction.imports.keep(Scope(self._owner), file, now_ms=self.clock.now_ms())
+            await transaction.imports.keep(self._scope(None), file, now_ms=self.clock.now_ms())

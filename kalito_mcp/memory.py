@@ -146,8 +146,9 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
             ClientKeyReused: a known `client_key` with another role or text.
         """
         self.check_remembered()
-        recorded = await self._recorder.record(self._scope(session_id, agent_id), messages, client=client)
-        self._owed.nudge(self._scope(session_id))
+        scope = await self._of_session(session_id, agent_id, may_be_new=True)
+        recorded = await self._recorder.record(scope, messages, client=client)
+        self._owed.nudge(self._scope(scope.session))
         return recorded
 
     async def build_context(
@@ -206,8 +207,14 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
         Raises:
             InvalidInput: the id of the session is not acceptable.
         """
+        meant = {one: (await self._of_session(one)).session or one for one in (session_id, *earlier)}
         found = await self._injector.inject(
-            self._scope(None), prompt, session_id=session_id, earlier=earlier, lost_up_to=lost_up_to, shown=shown
+            self._scope(None),
+            prompt,
+            session_id=meant[session_id],
+            earlier={meant[one] for one in earlier},
+            lost_up_to=lost_up_to,
+            shown=shown,
         )
         self._usage.used(found.record_ids)
         self.counts.injected(self._injector.tokens(found))
@@ -243,7 +250,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
         """Summarise all messages without a summary, including the newest, and fold what is due; the new summaries.
         Raises SessionNotFound."""
         self.check_remembered()
-        return await self._summaries.summarize_all(self._scope(session_id))
+        return await self._summaries.summarize_all(await self._of_session(session_id))
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """Summarise a range of messages: with the caller's text, or else with the session's model or without one.
@@ -267,7 +274,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
             SessionFinalized: the session is closed.
         """
         self.check_remembered()
-        return await self._summaries.adopt(self._scope(session_id), summary)
+        return await self._summaries.adopt(await self._of_session(session_id), summary)
 
     async def search_memory(
         self, request: SearchRequest, *, session_id: str | None = None, agent_id: str | None = None
@@ -277,7 +284,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
         Raises:
             InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.
         """
-        page = await self._searcher.search(self._scope(session_id, agent_id), request)
+        page = await self._searcher.search(await self._of_session(session_id, agent_id), request)
         self._usage.used(hit.record_id for hit in page.hits)
         self.counts.searched(len(page.hits))
         return page
@@ -295,8 +302,9 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
         With `session_id`, those of that session; an unknown session has none. Else those of the agent's long-term graph
         and of its sessions, first of `current_session_id`.
         """
-        scope = self._scope(session_id, agent_id)
-        return await self._graphs.past_answers(scope, query, current_session_id=current_session_id)
+        scope = await self._of_session(session_id, agent_id)
+        current = await self._of_session(current_session_id or None)
+        return await self._graphs.past_answers(scope, query, current_session_id=current.session)
 
     async def record_feedback(
         self,
@@ -316,15 +324,18 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
             SessionNotFound: no such session.
         """
         self.check_remembered()
-        return await self._graphs.record_feedback(self._scope(session_id, agent_id), target_id, label, note)
+        scope = await self._of_session(session_id, agent_id)
+        return await self._graphs.record_feedback(scope, target_id, label, note)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
-        """The specification's `MemoryOrchestrator` of an agent: its long-term graph and those of its sessions."""
+        """The specification's `MemoryOrchestrator` of an agent: its long-term graph and those of its sessions. Raises
+        AccessDenied within limits: its snapshots are of all agents, and its graph is of all projects."""
+        self._limits.check_none("what an agent keeps for the long term")
         return self._orchestrators.of(self._scope(None, agent_id), finalize=self._finalizer.finalize)
 
     async def graph_overview(self, *, session_id: str | None = None, agent_id: str | None = None) -> dict[str, Any]:
         """Counts and top nodes of a session's graph, or of an agent's, JSON-ready. Raises SessionNotFound."""
-        return await self._graphs.overview(self._scope(session_id, agent_id))
+        return await self._graphs.overview(await self._of_session(session_id, agent_id))
 
     async def finalize_session(
         self, session_id: str, options: FinalizeOptions | None = None, progress: Progress | None = None
@@ -339,7 +350,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
             InvalidInput: `checkpoint_name` cannot be a name; nothing was changed.
         """
         self.check_remembered()
-        return await self._finalizer.finalize(self._scope(session_id), options, progress)
+        return await self._finalizer.finalize(await self._of_session(session_id), options, progress)
 
     async def profile(self, *, agent_id: str | None = None, include_untrusted: bool = False) -> Profile:
         """What every conversation knows of the person, and those of a project of it, by subject.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Final, Self
 
 from kalito_mcp.contexts.manager import MemoryManager
@@ -13,7 +14,8 @@ from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_of
-from kalito_mcp.retrieval.known_names import find_project, find_session
+from kalito_mcp.records.reached import reached
+from kalito_mcp.retrieval.known_names import find_project, find_session, session_reached
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.switch import Switch
 from kalito_mcp.upkeep.watched_store import no_new_words
@@ -34,6 +36,11 @@ class ProjectVerbs:
     _switch: Callable[[], Switch]
     clock: Clock
 
+    @property
+    def limits(self) -> Limits:
+        """What of the owner's memory this one reaches."""
+        return self._limits
+
     def of_owner(self, owner: str, limits: Limits = NO_LIMITS) -> Self:
         """The memory of another owner of the same database, or the part of it within the limits. It is narrowed to the
         limits' project if they name one, else as this one is."""
@@ -50,8 +57,9 @@ class ProjectVerbs:
 
         Raises:
             InvalidInput: the name is not acceptable, mistyped, or that of several projects.
+            AccessDenied: this memory is limited to another project, or it is to be all.
         """
-        named = None if project is None else await self._named(project)
+        named = self._limits.project_of(None) if project is None else await self._named(project)
         narrowed = copy(self)
         narrowed._project = named
         narrowed.manager = self.manager.in_project(named)
@@ -59,14 +67,15 @@ class ProjectVerbs:
 
     async def in_project_of(self, session_id: str) -> Self:
         """The same memory for the project of a session, or as it is if there is no such session."""
+        scope = await self._of_session(session_id)
         async with self._store.read() as view:
-            session = await view.sessions.get(Scope(self._owner, session=session_id))
+            session = await view.sessions.get(scope)
         return self if session is None else await self.in_project(session.project or PERSONAL)
 
     async def projects(self) -> Sequence[tuple[str, int]]:
         """The ids of the newest thousand projects, each with its number of sessions."""
         async with self._store.read() as view:
-            return await view.sessions.projects(self._owner, limit=_MOST_LISTED)
+            return await view.sessions.projects(self._scope(None), limit=_MOST_LISTED)
 
     async def move_session(self, session_id: str, project: str | None) -> Session:
         """Give a session, with all its messages, summaries and pins, to a project; None makes it personal.
@@ -76,11 +85,12 @@ class ProjectVerbs:
             InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
         """
         target = await self._target(project)
+        scope = replace(await self._of_session(session_id), project=None)
         with no_new_words():
             async with self._store.write() as transaction:
-                session = await find_session(transaction, Scope(self._owner, session=session_id))
+                session = await find_session(transaction, scope)
                 await transaction.sessions.move(session, target)
-                return await find_session(transaction, Scope(self._owner, session=session_id))
+                return await find_session(transaction, scope)
 
     async def move_record(
         self, record_id: str, project: str | None, *, editor: Editor = PROGRAM
@@ -93,8 +103,10 @@ class ProjectVerbs:
             InvalidInput: see `move_session`.
             Conflict: the record belongs to a session; or the project has a document of the same source.
         """
+        scope = self._scope(None).anywhere()
         with no_new_words():
-            return await self._editor.move(Scope(self._owner), record_id, await self._target(project), editor=editor)
+            moved = await self._editor.move(scope, record_id, await self._target(project), editor=editor)
+        return await reached(self._store, scope, moved)
 
     async def rename_project(self, old: str, new: str) -> str:
         """Give a project, with all its sessions and records, another name, such as the path of a folder that was moved.
@@ -104,6 +116,7 @@ class ProjectVerbs:
             InvalidInput: no such project, or a name is not acceptable, mistyped, or that of several projects.
             Conflict: both projects have a document of the same source; nothing was changed.
         """
+        self._limits.check_none("renaming a project")
         known = [project for project, _ in await self.projects()]
         before = old if old in known else await self._named(old)
         if before not in known:
@@ -122,12 +135,15 @@ class ProjectVerbs:
         if project == PERSONAL:
             return project
         checked_handle(project, "project")
+        if self._limits.project is not None:
+            is_folder = is_path(project) and project != self._limits.project
+            return self._limits.project_of(project_of(project, self._projects) if is_folder else project) or PERSONAL
         if is_path(project):
             return project_of(project, self._projects)
         if is_elsewhere(project):
             return project
         async with self._store.read() as view:
-            return await find_project(view, self._owner, project)
+            return await find_project(view, self._scope(None), project)
 
     async def _target(self, project: str | None) -> str | None:
         """The same for a project that something moves to; None for what becomes personal."""
@@ -153,4 +169,10 @@ class ProjectVerbs:
             )
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:
-        return Scope(self._owner, agent_id, session_id, self._project, self._limits)
+        return Scope(self._owner, self._limits.agent_of(agent_id), session_id, self._project, self._limits)
+
+    async def _of_session(
+        self, session_id: str | None, agent_id: str | None = None, *, may_be_new: bool = False
+    ) -> Scope:
+        """The scope of the session that is meant within the limits."""
+        return await session_reached(self._store, self._scope(session_id, agent_id), may_be_new=may_be_new)

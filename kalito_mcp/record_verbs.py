@@ -15,6 +15,7 @@ from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import Historian
+from kalito_mcp.records.reached import reached
 from kalito_mcp.upkeep.watched_store import no_new_words
 
 
@@ -52,16 +53,18 @@ class RecordVerbs(ProjectVerbs):
             ClientKeyReused: a known `client_key` with another text; nothing was written.
         """
         self.check_remembered()
+        scope = await self._of_session(session_id, agent_id, may_be_new=True)
         kind, given, origin = as_record(
             str(record_type),
             fields,
             editor,
-            has_project=self._scope(session_id, agent_id).project not in (None, PERSONAL),
+            has_project=scope.project not in (None, PERSONAL),
             new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
         )
-        return await self._editor.remember(
-            self._scope(session_id, agent_id), kind, given, editor=editor, origin=origin, client_key=client_key
+        remembered = await self._editor.remember(
+            scope, kind, given, editor=editor, origin=origin, client_key=client_key
         )
+        return await self._seen(remembered)
 
     async def record(self, record_id: str) -> MemoryRecord:
         """One record as it is, forgotten or not.
@@ -97,9 +100,10 @@ class RecordVerbs(ProjectVerbs):
         self.check_remembered()
         if isinstance(changes.get("project"), str):
             changes = {**changes, "project": await self._target(changes["project"])}
-        return await self._editor.update(
+        updated = await self._editor.update(
             self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
         )
+        return (await self._seen([updated]))[0]
 
     async def forget(
         self, record_id: str, *, editor: Editor = PROGRAM, expected_revision: int | None = None
@@ -111,9 +115,10 @@ class RecordVerbs(ProjectVerbs):
             RevisionConflict: it, or the first part, is no longer at `expected_revision`; nothing was written.
         """
         with no_new_words():
-            return await self._editor.forget(
+            forgotten = await self._editor.forget(
                 self._scope(None), record_id, editor=editor, expected_revision=expected_revision
             )
+            return await self._seen(forgotten)
 
     async def preview_forgetting(self, request: ForgetRequest, *, agent_id: str | None = None) -> ForgetPreview:
         """What a request would forget or erase, of this project and personal: all records that speak of its subject
@@ -129,7 +134,8 @@ class RecordVerbs(ProjectVerbs):
     ) -> Sequence[MemoryRecord]:
         """Forget the records of a preview. Raises Conflict if the list is another one by now, and as the preview."""
         with no_new_words():
-            return await self._forgetter.forget(self._scope(None, agent_id), request, token, editor=editor)
+            scope = self._scope(None, agent_id)
+            return await self._seen(await self._forgetter.forget(scope, request, token, editor=editor))
 
     async def purge_previewed(self, request: ForgetRequest, token: str, *, agent_id: str | None = None) -> PurgeReport:
         """Erase the records of a preview; see `purge`. Raises Conflict if the list is another one by now."""
@@ -141,9 +147,10 @@ class RecordVerbs(ProjectVerbs):
     ) -> Sequence[MemoryRecord]:
         """Undo `forget`. Raises as `forget`."""
         with no_new_words():
-            return await self._editor.restore(
+            restored = await self._editor.restore(
                 self._scope(None), record_id, editor=editor, expected_revision=expected_revision
             )
+            return await self._seen(restored)
 
     async def revert(
         self, record_id: str, version: int, *, editor: Editor = PROGRAM, expected_revision: int | None = None
@@ -157,9 +164,10 @@ class RecordVerbs(ProjectVerbs):
             RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
         """
         with no_new_words():
-            return await self._editor.revert(
+            reverted = await self._editor.revert(
                 self._scope(None), record_id, version, editor=editor, expected_revision=expected_revision
             )
+            return (await self._seen([reverted]))[0]
 
     async def history(self, record_id: str) -> list[dict[str, Any]]:
         """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
@@ -195,3 +203,7 @@ class RecordVerbs(ProjectVerbs):
             raise InvalidInput("record_ids is a string; send a list of ids")
         with no_new_words():
             return await self._eraser.purge(self._scope(None), record_ids)
+
+    async def _seen(self, records: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
+        """The records, without the ids of what is beyond the limits."""
+        return await reached(self._store, self._scope(None), records)

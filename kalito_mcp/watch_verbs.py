@@ -13,6 +13,7 @@ from kalito_mcp.pins.profile import read_profile
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import get_record
+from kalito_mcp.records.reached import look_up
 
 _MOST_RECENT: Final = 100
 _MOST_COMPLETED: Final = 200
@@ -48,7 +49,7 @@ class WatchVerbs(ProjectVerbs):
         Raises:
             SessionNotFound: no such session.
         """
-        scope = self._scope(None, self._limits.agent)
+        scope = self._scope(None)
 
         async def look(view: ReadView) -> Sequence[Session]:
             before = None
@@ -63,7 +64,7 @@ class WatchVerbs(ProjectVerbs):
     async def record_ids(self, prefix: str) -> Sequence[str]:
         """Those of the newest two hundred thoughts, documents, tasks, pins and summaries whose id starts with the
         prefix, newest first."""
-        scope = self._scope(None, self._limits.agent)
+        scope = self._scope(None)
         async with self._store.read() as view:
             found = await view.records.list_records(scope, frozenset(), limit=_MOST_COMPLETED)
         return [one.id for one in found if one.id.startswith(prefix)]
@@ -83,7 +84,7 @@ class WatchVerbs(ProjectVerbs):
 
     async def _shown(self, view: ReadView, watched: Watched) -> object:
         """What the version is taken of; None if there is nothing."""
-        limits, scope = self._limits, self._scope(None, self._limits.agent)
+        limits, scope = self._limits, self._scope(None)
         shown: object = None
         match watched.kind:
             case WatchedKind.SESSIONS:
@@ -110,15 +111,15 @@ class WatchVerbs(ProjectVerbs):
         return shown
 
     async def _session_within(self, view: ReadView, session_id: str) -> Session | None:
-        session = await view.sessions.get(Scope(self._owner, self._limits.agent, session_id, limits=self._limits))
-        return session if session is not None and self._admits(session.project) else None
+        scope = self._scope(session_id)
+        session = await view.sessions.get(scope)
+        if session is None and self._limits != NO_LIMITS:
+            session = await view.sessions.get(scope.of_session(self._limits.own_session(session_id)))
+        return session
 
     async def _record_within(self, view: ReadView, record_id: str) -> object:
         """The record with the number of its edits, which a purge of other words can lower."""
-        record = await get_record(view.records, Scope(self._owner, limits=self._limits), record_id)
-        if self._limits.agent not in (None, record.agent_id) or not self._admits(record.project):
-            return None
-        return record.to_dict(), len(await view.records.edits(record))
-
-    def _admits(self, project: str | None) -> bool:
-        return self._limits.project is None or project in (None, self._limits.project)
+        scope = self._scope(None)
+        record = await get_record(view.records, scope, record_id)
+        seen = (await look_up(view, scope, [record])).record(record)
+        return seen.to_dict(), len(await view.records.edits(record))

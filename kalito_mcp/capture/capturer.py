@@ -48,6 +48,8 @@ class Capture:
         """Keeps a report that could not be recorded in time, to be taken later. Without it, a hook waits."""
         self.tasks: TaskGroup | None = None
         """Where the recording goes on when a hook waits no longer. Without it, a hook waits."""
+        self.folder: Path | None = None
+        """Where what assistants see is shared with other servers."""
         self._conversations = Conversations()
 
     async def take(self, report: Mapping[str, Any], *, is_late: bool = False) -> str:
@@ -114,6 +116,7 @@ class Capture:
 
     def share_in(self, folder: Path) -> None:
         """From now on, share with other servers what assistants see, in files in this folder."""
+        self.folder = folder
         self._conversations.keep_in(folder)
 
     def forget(self) -> None:
@@ -130,7 +133,8 @@ class Capture:
         try:
             memory = await _in_project(opened, event.folder)
             memory.check_remembered(event.folder)
-            conversation = await self._conversations.find(event.session_id, await opened.in_project(None))
+            everywhere = opened if opened.limits.project is not None else await opened.in_project(None)
+            conversation = await self._conversations.find(event.session_id, everywhere)
             # An assistant that goes into another folder does not take its conversation with it.
             memory = await memory.in_project_of(conversation.session_id)
             memory.check_remembered()
@@ -171,9 +175,8 @@ class Capture:
                 conversation.add_work(key, event.tool)
             case EventKind.COMPACTING:
                 await self._record_work(memory, event, conversation, key, moment)
-                sessions = await memory.list_sessions(prefix=conversation.session_id)
-                numbers = [one.message_count for one in sessions if one.id == conversation.session_id]
-                conversation.lost_up_to = max(numbers, default=0)
+                session = await memory.session(conversation.session_id)
+                conversation.lost_up_to = 0 if session is None else session.message_count
                 conversation.shown.clear()
             case EventKind.COMPACTED:
                 conversation.has_known = conversation.is_resumed = False
@@ -272,7 +275,10 @@ class Capture:
 
 
 async def _in_project(memory: "Memory", folder: str | None) -> "Memory":
-    """The memory for the project of a folder. One whose name cannot be that of a project gets a name of its own."""
+    """The memory for the project of a folder. One whose name cannot be that of a project gets a name of its own. If no
+    folder is named, what is limited to a project stays in it."""
+    if folder is None and memory.limits.project is not None:
+        return memory
     try:
         return await memory.in_project(folder or PERSONAL)
     except InvalidInput:

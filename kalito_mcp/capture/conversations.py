@@ -105,7 +105,9 @@ class Conversations:
         if name not in self._by_name:
             sessions = {session.id for session in await memory.list_sessions(prefix=name)}
             numbers = range(MOST_CONTINUED, 1, -1)
-            number = next((number for number in numbers if _session_id(name, number) in sessions), 1)
+            own = memory.limits.own_session
+            ids = {number: {one, own(one)} for number in numbers for one in (_session_id(name, number),)}
+            number = next((number for number in numbers if not ids[number].isdisjoint(sessions)), 1)
             # Another report may have been faster.
             self._by_name.setdefault(name, Conversation(name, number, is_resumed=bool(sessions)))
         self._by_name.move_to_end(name)

@@ -6,7 +6,7 @@ so that a context without a query usually needs no trip.
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -99,7 +99,7 @@ class Gatherer:
         self._pins = pins
         self._recaller = Recaller(searcher, wanted=wanted)
         self._known = KnownReader(cache)
-        self._sessions: RevisionCache[tuple[str | None, frozenset[Include]], SessionParts] = RevisionCache(cache)
+        self._sessions: RevisionCache[tuple[Scope, frozenset[Include]], SessionParts] = RevisionCache(cache)
 
     async def gather(self, asked: Asked) -> Gathered:
         """Read what is not known yet.
@@ -125,7 +125,7 @@ class Gatherer:
 
     def forget_session(self, session_id: str) -> None:
         """Read the session anew next time."""
-        self._sessions.drop_where(lambda key: key[0] == session_id)
+        self._sessions.drop_where(lambda key: key[0].session == session_id)
 
     async def _read(self, query: Query | None, work: _Reading[T]) -> T:
         if query is None:
@@ -158,12 +158,11 @@ class Gatherer:
 
     def _keep_session(self, asked: Asked, session: SessionParts, moment: Moment) -> None:
         if session.session.key:
-            key = asked.scope.session, asked.include
-            self._sessions.put(key, session, revision=moment.revision, now_s=moment.steady_s)
+            self._sessions.put(_of_session(asked), session, revision=moment.revision, now_s=moment.steady_s)
 
     def _cached_session(self, asked: Asked, moment: Moment) -> SessionParts | None:
         scope = asked.scope
-        found = self._sessions.get((scope.session, asked.include), revision=moment.revision, now_s=moment.steady_s)
+        found = self._sessions.get(_of_session(asked), revision=moment.revision, now_s=moment.steady_s)
         if found is None or scope.agent not in (None, found.session.agent):
             return None
         scope.admit(found.session)
@@ -196,7 +195,11 @@ class Gatherer:
         scope = asked.scope
         session_id = "" if scope.session is None else checked_name(scope.session, "session_id")
         session = unrecorded_session(
-            scope.owner, session_id, self._clock.now_ms(), scope.agent or DEFAULT_AGENT, scope.project
+            scope.owner,
+            session_id,
+            self._clock.now_ms(),
+            scope.agent or scope.limits.agent or DEFAULT_AGENT,
+            scope.project,
         )
         return SessionParts(session, SessionView(tail=(), pins=(), summaries=()), 0, 0)
 
@@ -220,7 +223,7 @@ class Gatherer:
         return await self._recaller.recall(
             view,
             query,
-            Scope(session.owner, session.agent, project=scope.project),
+            replace(scope.anywhere(), agent=session.agent, project=scope.project),
             session,
             already_shown | known.withheld | known.superseded,
             seen_from=of_session.seen_from(asked),
@@ -230,4 +233,10 @@ class Gatherer:
 def _of_known(asked: Asked, of_session: SessionParts) -> Scope:
     """Where what is known is read: in the project of the caller, or else in that of the session."""
     session = of_session.session
-    return Scope(session.owner, session.agent, project=asked.scope.project or session.project or PERSONAL)
+    project = asked.scope.project or session.project or PERSONAL
+    return replace(asked.scope.anywhere(), agent=session.agent, project=project)
+
+
+def _of_session(asked: Asked) -> tuple[Scope, frozenset[Include]]:
+    """What the parts of a session depend on: not on what the caller is narrowed to, but on what it reaches."""
+    return asked.scope.anywhere().of_session(asked.scope.session or ""), asked.include

@@ -38,7 +38,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
-from kalito_mcp.retrieval.known_names import find_session
+from kalito_mcp.retrieval.known_names import find_session, session_reached
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
@@ -108,7 +108,8 @@ class MemoryManager:
             raise InvalidInput(
                 f"max_tokens={budget} is outside 1 to {MOST_TOKENS:,}; the default is {self._context.token_limit}"
             )
-        scope = Scope(self._owner, agent_id, session_id, self._project, self._limits)
+        scope = Scope(self._owner, self._limits.agent_of(agent_id), session_id, self._project, self._limits)
+        scope = await session_reached(self._store, scope)
         asked = Asked(scope, frozenset(include), query, seen_messages, is_pending=pending_input)
         gathered = await self._gatherer.gather(asked)
         session, view, _, withheld = gathered.of_session
@@ -136,11 +137,11 @@ class MemoryManager:
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """See `Memory.create_summary`."""
-        return await self._summaries.create(self._scope(request.session_id), request)
+        return await self._summaries.create(await self._of_session(request.session_id), request)
 
     async def create_semantic_pin(self, request: CreatePinRequest) -> SemanticPin:
         """See `Memory.create_pin`."""
-        return await self._pins.create(self._scope(request.session_id), request)
+        return await self._pins.create(await self._of_session(request.session_id, may_be_new=True), request)
 
     def in_project(self, project: str | None) -> "MemoryManager":
         """The same for one project; see `Memory.in_project`."""
@@ -156,11 +157,11 @@ class MemoryManager:
 
     async def needs_summarization(self, session_id: str) -> bool:
         """Whether a full window of messages has no summary: `threshold` of them, or `dense_threshold` dense ones."""
-        return await self._summaries.is_due(self._scope(session_id))
+        return await self._summaries.is_due(await self._of_session(session_id))
 
     async def auto_summarize_session(self, session_id: str) -> ConversationSummary | None:
         """Summarise the oldest full window without a summary; None if there is none. A backlog takes several calls."""
-        return await self._summaries.summarize_due(self._scope(session_id))
+        return await self._summaries.summarize_due(await self._of_session(session_id))
 
     def score_message_importance(self, message: MessageWithImportance) -> float:
         """Score the message's importance by its text and role, in [0, 1]."""
@@ -185,8 +186,9 @@ class MemoryManager:
 
     async def score_session_messages(self, session_id: str) -> int:
         """Score all visible messages of the session again. Return how many scores changed."""
+        scope = await self._of_session(session_id)
         async with self._store.write() as transaction:
-            session = await find_session(transaction, self._scope(session_id))
+            session = await find_session(transaction, scope)
             messages = await transaction.conversations.messages(session, first_seq=1, last_seq=session.message_count)
             shown = [message for message in messages if not message.is_hidden]
             scored = [(message, self.score_message_importance(message)) for message in shown]
@@ -227,7 +229,7 @@ class MemoryManager:
         session = await self._session(session_id)
         filters = SearchFilters(types=frozenset({RecordType.MESSAGE}))
         request = SearchRequest(query=query, k=limit, filters=filters)
-        page = await self._searcher.search(self._scope(session_id), request)
+        page = await self._searcher.search(self._scope(session.id), request)
         keys = [hit.key for hit in page.hits]
         async with self._store.read() as view:
             found = await view.conversations.messages_by_key(session, keys)
@@ -242,11 +244,15 @@ class MemoryManager:
         return (await self._session(session_id)).stats()
 
     async def _session(self, session_id: str) -> Session:
+        scope = await self._of_session(session_id)
         async with self._store.read() as view:
-            return await find_session(view, self._scope(session_id))
+            return await find_session(view, scope)
 
     def _scope(self, session_id: str | None) -> Scope:
-        return Scope(self._owner, None, session_id, self._project, self._limits)
+        return Scope(self._owner, self._limits.agent, session_id, self._project, self._limits)
+
+    async def _of_session(self, session_id: str, *, may_be_new: bool = False) -> Scope:
+        return await session_reached(self._store, self._scope(session_id), may_be_new=may_be_new)
 
     def _fence(self, session: Session) -> str:
         """Return a marker that no remembered text can predict: it depends on a secret of the database. It never

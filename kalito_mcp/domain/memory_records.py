@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.importance import importance_level
 from kalito_mcp.domain.records import Origin, RecordType, Role, Visibility
-from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
 from kalito_mcp.domain.time import to_iso
 
 DELETED_AT: Final = "deleted_at"
@@ -188,9 +188,9 @@ class StoredEdit:
     before: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def scope_of(owner: str, record: MemoryRecord) -> Scope:
-    """Whose memory the record is in, and of which project."""
-    return Scope(owner, record.agent_id, project=record.project or PERSONAL)
+def scope_of(owner: str, record: MemoryRecord, limits: Limits = NO_LIMITS) -> Scope:
+    """Whose memory the record is in, and of which project, for a caller with these limits."""
+    return Scope(owner, record.agent_id, project=record.project or PERSONAL, limits=limits)
 
 
 def versions(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[tuple[StoredEdit, Mapping[str, Any]]]:

@@ -1,10 +1,12 @@
 """Whose memory, and which part of it."""
 
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import PurePath
 from typing import Final
 
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import AccessDenied, InvalidInput
 
 LOCAL_OWNER: Final = "local"
 DEFAULT_AGENT: Final = "default"
@@ -27,6 +29,53 @@ class Limits:
 
     agent: str | None = None
     project: str | None = None
+
+    def agent_of(self, named: str | None) -> str | None:
+        """The agent that is meant by a name, or by none.
+
+        Raises:
+            AccessDenied: it is not the one that is reached. Whether it exists, the words do not say.
+        """
+        if self.agent is None or named == self.agent:
+            return named
+        if named is None:
+            return self.agent
+        raise AccessDenied(f"this token reaches only the agent {self.agent!r}; leave agent_id out")
+
+    def project_of(self, named: str | None) -> str | None:
+        """The project that is meant by a name: its own, the last part of its path, or `PERSONAL`. None means all.
+
+        Raises:
+            AccessDenied: it is not the one that is reached. Whether it exists, the words do not say.
+        """
+        if self.project is None or named in (self.project, PERSONAL):
+            return named
+        if named is not None and named == PurePath(self.project).name:
+            return self.project
+        raise AccessDenied(
+            f"this token reaches only the project {self.project!r} and what is personal; leave project out"
+        )
+
+    def own_session(self, session_id: str) -> str:
+        """The id that a new session gets within these limits: a session beyond them may have the one that was asked
+        for, and nobody shall learn of it."""
+        if self == NO_LIMITS or not session_id:
+            return session_id
+        named = f"{self.agent or ''}\x1f{self.project or ''}"
+        mark = blake2b(named.encode("utf-8", "surrogatepass"), digest_size=_MARK_BYTES).hexdigest()
+        return f"{session_id}~{mark}"
+
+    def check_none(self, what: str) -> None:
+        """Refuse what is of all agents and projects.
+
+        Raises:
+            AccessDenied: there are limits.
+        """
+        if self != NO_LIMITS:
+            raise AccessDenied(f"{what} is of the whole memory, and needs a token without an agent or a project limit")
+
+
+_MARK_BYTES: Final = 4
 
 
 NO_LIMITS: Final = Limits()
@@ -55,6 +104,22 @@ class Scope:
     def of_session(self, session_id: str) -> "Scope":
         """The same owner, narrowed to one session."""
         return replace(self, session=session_id)
+
+    def anywhere(self) -> "Scope":
+        """All of the owner's that the caller reaches, whatever this scope is narrowed to."""
+        return Scope(self.owner, limits=self.limits)
+
+    def landing(self) -> "Scope":
+        """The same for a write: with the agent of the limits, if it names none.
+
+        Raises:
+            AccessDenied: the agent or the project is beyond the limits.
+        """
+        if self.limits == NO_LIMITS:
+            return self
+        if self.project is not None:
+            self.limits.project_of(self.project)
+        return replace(self, agent=self.limits.agent_of(self.agent))
 
     def admit(self, session: Session) -> None:
         """Check that the session is of this project.

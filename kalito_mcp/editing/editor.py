@@ -19,7 +19,7 @@ from kalito_mcp.domain.memory_records import (
 )
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.request_keys import part_key
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_moment, checked_text
 from kalito_mcp.editing.cascade import Cascade
@@ -32,6 +32,7 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
+from kalito_mcp.records.reached import check_cause, check_is_reached
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.schemas import checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
@@ -116,7 +117,7 @@ class RecordEditor:
                 session = await transaction.sessions.ensure(scope, now_ms=now_ms)
                 if session.state is not SessionState.OPEN:
                     raise SessionFinalized(session.id, session.state)
-                place = scope_of_session(session)
+                place = scope_of_session(session, scope.limits)
             repeated = await self._forgotten.repeated(transaction.records, place, drafts, keys)
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]
@@ -186,9 +187,9 @@ class RecordEditor:
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
             if record.session_id is not None:
-                raise Conflict(
-                    f"{record.id} belongs to session {record.session_id!r}, and so to its project; move the session"
-                )
+                # Within limits, its session may be beyond them.
+                session = "a session" if scope.limits != NO_LIMITS else f"session {record.session_id!r}"
+                raise Conflict(f"{record.id} belongs to {session}, and so to its project; move the session")
             return with_changes(record.content, {"project": project})
 
         return await self._edit_all(scope, await self._parts(scope, record_id), change, EditType.UPDATE, editor, None)
@@ -206,7 +207,7 @@ class RecordEditor:
             record = await get_record(view.records, scope, record_id)
             content = at_version(record, versions(record, await view.records.edits(record)), version).content
             cause = content.get("caused_by")
-            if cause is not None and await view.records.record(Scope(scope.owner), cause) is None:
+            if cause is not None and await view.records.record(scope.anywhere(), cause) is None:
                 content = with_changes(content, {"caused_by": None})
         return await self._edit(
             scope,
@@ -267,8 +268,10 @@ class RecordEditor:
             if content == record.content:
                 return record
             edit = await read_aside(len(str(content["text"])), lambda: self._draft(content, edit_type, editor))
-            await self._forgotten.follow(transaction.records, scope.owner, record, edit, readings)
+            await check_cause(transaction.records, scope, record, content)
+            await self._forgotten.follow(transaction.records, scope, record, edit, readings)
             changed = await transaction.records.change(record, edit, readings=readings)
+            await check_is_reached(transaction.records, scope, record)
             await self._cascade.apply(transaction, before=record, after=changed)
         return changed
 

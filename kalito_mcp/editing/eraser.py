@@ -7,7 +7,7 @@ to.
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -15,7 +15,7 @@ import anyio
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased, VectorsUnreachable
@@ -29,6 +29,7 @@ from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.repetition import keys_to_forget
 
 _log: Final = logging.getLogger("kalito.erasing")
+_SNAPSHOTS: Final = "the snapshots"
 _LOOK_PAUSE_S: Final = 1.0
 _MOST_PAUSE_S: Final = 300.0
 
@@ -80,7 +81,7 @@ class Eraser:
             erased += [record.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")
-        swept = await self.sweep()
+        swept = await self.sweep(scope)
         return PurgeReport(
             erased=tuple(dict.fromkeys(erased)),
             rewritten=(*rewritten, *swept.rewritten),
@@ -88,13 +89,15 @@ class Eraser:
             is_owed=swept.is_owed,
         )
 
-    async def sweep(self) -> PurgeReport:
-        """Clean the snapshots and the database file of everything erased so far."""
+    async def sweep(self, scope: Scope | None = None) -> PurgeReport:
+        """Clean the snapshots and the database file of everything erased so far. The report names the snapshots that
+        the scope reaches."""
         async with self._sweeping:
             unswept = await self._unswept()
-            snapshots = await self._snapshots.erase(unswept.text_keys)
+            by_owner = await self._snapshots.erase(unswept.text_keys)
             crash_point("purge.snapshots")
-            swept = await self._store.sweep(0 if snapshots.is_owed else unswept.last)
+            swept = await self._store.sweep(0 if any(one.is_owed for one in by_owner.values()) else unswept.last)
+            snapshots = _told(by_owner, scope or Scope())
             remaining = {**snapshots.remaining, **swept.remaining}
             return PurgeReport((), snapshots.rewritten, remaining, is_owed=_is_owed(await self._unswept()))
 
@@ -147,3 +150,14 @@ class Eraser:
 
 def _is_owed(unswept: Unswept) -> bool:
     return unswept.last > 0 or unswept.is_left_elsewhere
+
+
+def _told(by_owner: Mapping[str, PurgeReport], scope: Scope) -> PurgeReport:
+    """What a caller learns of the snapshots: of its own, or of all whose machine it is. Within limits only whether all
+    could be cleaned, because they are of all projects."""
+    told = [one for owner, one in by_owner.items() if scope.owner in (owner, LOCAL_OWNER)]
+    remaining = {place: why for one in told for place, why in one.remaining.items()}
+    if scope.limits != NO_LIMITS:
+        some = {_SNAPSHOTS: "some could not be cleaned; a token without limits names them"}
+        return PurgeReport((), (), some if remaining else {})
+    return PurgeReport((), tuple(name for one in told for name in one.rewritten), remaining)

@@ -165,7 +165,7 @@ class FileEditor:
         if text.kept == before.text:
             return before
         edit = self._draft(with_changes(before.content, {"text": text.kept}), text.tokens, EditType.UPDATE, editor)
-        await self._forgotten.follow(records, scope.owner, before, edit, readings)
+        await self._forgotten.follow(records, scope, before, edit, readings)
         return await records.change(before, edit, readings=readings)
 
     async def _vacate(self, records: RecordWriter, scope: Scope, path: str, editor: Editor) -> None:

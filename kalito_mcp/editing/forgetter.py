@@ -55,14 +55,14 @@ class Forgetter:
         """See `Memory.forget_previewed`."""
         ids = await self._confirmed(scope, request, token)
         await self._note_identifier(scope, request)
-        everywhere = Scope(scope.owner)
-        return [one for record_id in ids for one in await self._editor.forget(everywhere, record_id, editor=editor)]
+        anywhere = scope.anywhere()
+        return [one for record_id in ids for one in await self._editor.forget(anywhere, record_id, editor=editor)]
 
     async def purge(self, scope: Scope, request: ForgetRequest, token: str) -> PurgeReport:
         """See `Memory.purge_previewed`."""
         ids = await self._confirmed(scope, request, token)
         await self._note_identifier(scope, request)
-        return await self._eraser.purge(Scope(scope.owner), ids)
+        return await self._eraser.purge(scope.anywhere(), ids)
 
     async def _confirmed(self, scope: Scope, request: ForgetRequest, token: str) -> list[str]:
         preview = await self.preview(scope, request)

@@ -48,7 +48,7 @@ class ForgottenNotes:
                 await readings.prepare(keys_of, record.text)
 
     async def follow(
-        self, records: RecordWriter, owner: str, record: MemoryRecord, edit: EditDraft, readings: Readings
+        self, records: RecordWriter, caller: Scope, record: MemoryRecord, edit: EditDraft, readings: Readings
     ) -> None:
         """Note that the record is about to be forgotten, or no longer, or get other words. Call it before that.
 
@@ -56,7 +56,7 @@ class ForgottenNotes:
             Conflict: an assistant or a program writes what was forgotten; nothing was written.
         """
         content = edit.content
-        scope, is_forgotten = scope_of(owner, record), content.get(DELETED_AT) is not None
+        scope, is_forgotten = scope_of(caller.owner, record, caller.limits), content.get(DELETED_AT) is not None
         if is_forgotten and not record.is_deleted:
             keys = await readings.of(keys_to_forget, record.text, record.type)
             for pin in await _found_pins(records, record):

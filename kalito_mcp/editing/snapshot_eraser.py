@@ -31,18 +31,19 @@ class SnapshotEraser:
         self._store = store
         self._is_pretty = is_pretty
 
-    async def erase(self, text_keys: Collection[str] = ()) -> PurgeReport:
+    async def erase(self, text_keys: Collection[str] = ()) -> Mapping[str, PurgeReport]:
         """Remove all erased records, and texts with these canonical keys, from every owner's snapshots. Text that
-        other records of the owner also contain stays.
+        other records of the owner also contain stays. Returns a report an owner.
 
         `rewritten` lists the snapshots that contained them. `remaining` maps each file that may still contain them to
         the reason; a file that is not a snapshot is never changed. Unfinished snapshot files are removed; their writer
         starts over.
         """
-        rewritten: list[str] = []
-        remaining: dict[str, str] = {}
-        is_owed = False
+        reports: dict[str, PurgeReport] = {}
         for owner, folder in (await anyio.to_thread.run_sync(self._folder.by_owner)).items():
+            rewritten: list[str] = []
+            remaining: dict[str, str] = {}
+            is_owed = False
             unfinished = await anyio.to_thread.run_sync(folder.unfinished)
             await anyio.to_thread.run_sync(remove_files, unfinished)
             for path in await anyio.to_thread.run_sync(folder.others):
@@ -55,7 +56,8 @@ class SnapshotEraser:
                 except (InvalidInput, StorageError, Conflict) as error:
                     is_owed = is_owed or not isinstance(error, InvalidInput)
                     remaining[str(file.path)] = f"{str(error).partition('; give ')[0]}; {_DELETE}"
-        return PurgeReport((), tuple(rewritten), remaining, is_owed)
+            reports[owner] = PurgeReport((), tuple(rewritten), remaining, is_owed)
+        return reports
 
     async def _erase_from(self, path: Path, scope: Scope, text_keys: Collection[str]) -> bool:
         from kalito_mcp.graph.store import GraphStore  # noqa: PLC0415 - numpy comes with it

@@ -1,11 +1,12 @@
 """The graphs that a call means: it names a session, a message or an agent, or nothing."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from kalito_mcp.call_keys import before_the_write
 from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX, message_number
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
@@ -43,9 +44,9 @@ class AgentGraphs:
         if scope.session is not None:
             if session is None:
                 return ()
-            agent = self._orchestrators.of(Scope(scope.owner, session.agent))
+            agent = self._orchestrators.of(_of_agent(scope, session))
             return await self._of_project(scope, await agent.past_answers(session.id, query, is_session_only=True))
-        agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
+        agent = self._orchestrators.of(scope if session is None else _of_agent(scope, session))
         found = await agent.past_answers(session.id if session is not None else None, query)
         others = await self._elsewhere(agent, scope, query, None if session is None else session.id)
         most = self._observer.policy.past_answers
@@ -58,7 +59,7 @@ class AgentGraphs:
         policy = self._observer.policy
         if not policy.enabled or not policy.past_answers:
             return ()
-        of_agent = Scope(scope.owner, agent.agent_id, project=scope.project)
+        of_agent = replace(scope.anywhere(), agent=agent.agent_id, project=scope.project)
 
         def alike(index: SearchIndex) -> list[str | None]:
             from kalito_mcp.retrieval.asked_before import asked_before  # noqa: PLC0415 - numpy loads when first needed
@@ -82,7 +83,7 @@ class AgentGraphs:
 
             async def is_ours(one: PastAnswer) -> bool:
                 ids = {*one.record_ids, *(record_id for answer in one.answers for record_id in answer.record_ids)}
-                records = [await view.records.record(Scope(scope.owner), record_id) for record_id in sorted(ids)]
+                records = [await view.records.record(scope.anywhere(), record_id) for record_id in sorted(ids)]
                 return all(record is None or record.project in (None, scope.project) for record in records)
 
             return [one for one in answers if await is_ours(one)]
@@ -99,27 +100,28 @@ class AgentGraphs:
         if session is not None:
             with before_the_write():
                 await self._observer.observe(scope.of_session(session.id))
-        place = scope if session is None else scope_of_session(session)
+        place = scope if session is None else scope_of_session(session, scope.limits)
         async with self._store.read() as view:
             if note is not None and await view.records.forgotten_values(place, keys_of(note)):
                 raise repetition_refused()
-        agent = self._orchestrators.of(scope if session is None else Scope(scope.owner, session.agent))
+        agent = self._orchestrators.of(scope if session is None else _of_agent(scope, session))
         node_id = await agent.record_feedback(None if session is None else session.id, target_id, label, note)
         return KeptFeedback(node_id, redacted)
 
     async def overview(self, scope: Scope) -> dict[str, Any]:
         """See `Memory.graph_overview`."""
         if scope.session is None:
+            Limits(project=scope.limits.project).check_none("the graph of an agent")
             return await self._orchestrators.of(scope).graph_overview()
         session = await self._known_session(scope)
-        return await self._orchestrators.of(Scope(scope.owner, session.agent)).graph_overview(session.id)
+        return await self._orchestrators.of(_of_agent(scope, session)).graph_overview(session.id)
 
     async def _session_of_feedback(self, scope: Scope, target_id: str) -> Session | None:
         """The named session, or that of the message; None if feedback goes to the agent's graph alone."""
         if scope.session is None and target_id.startswith(MESSAGE_ID_PREFIX):
             number = message_number(target_id, "target_id")
             async with self._store.read() as view:
-                message = await view.conversations.message(Scope(owner=scope.owner), number)
+                message = await view.conversations.message(scope.anywhere(), number)
             scope = scope.of_session(message.session_id) if message is not None else scope
         if scope.session is None:
             return None
@@ -131,10 +133,16 @@ class AgentGraphs:
         return session
 
     async def _session(self, scope: Scope) -> Session | None:
-        return await self._store.trip(lambda view: view.sessions.get(Scope(scope.owner, session=scope.session)))
+        named = scope.anywhere().of_session(scope.session or "")
+        return await self._store.trip(lambda view: view.sessions.get(named))
 
     async def _known_session(self, scope: Scope) -> Session:
         session = await self._session(scope)
         if session is None:
             raise SessionNotFound(scope.session or "")
         return session
+
+
+def _of_agent(scope: Scope, session: Session) -> Scope:
+    """The agent of a session, as far as the caller reaches it."""
+    return replace(scope.anywhere(), agent=session.agent)

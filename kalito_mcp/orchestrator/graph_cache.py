@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.domain.graph import GraphState
-from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_LIMITS, Scope
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.gc_pause import gc_paused
 from kalito_mcp.long_texts import read_aside
@@ -136,8 +136,8 @@ class GraphCache:
             nonlocal is_current
             [one] = held
             await _bring_up_to_date(one, transaction.graphs, key)
-            # A stored graph has its session; whether that is the named agent's, the key does not say.
-            if scope.agent is not None or not one.state.revision:
+            # A stored graph has its session; whether that is the named agent's, or within limits, the key does not say.
+            if scope.agent is not None or scope.limits != NO_LIMITS or not one.state.revision:
                 await _check_known(transaction, scope)
             is_current = True
             result = await work(transaction, one.graph)
@@ -270,7 +270,10 @@ async def _save(cached: _Cached, transaction: WriteTransaction, scope: Scope) ->
 
 
 async def _is_known(view: ReadView | WriteTransaction, scope: Scope) -> bool:
-    return scope.session is None or await view.sessions.get(scope) is not None
+    if scope.session is None:
+        # An agent's graph is made of all its projects.
+        return scope.limits.project is None and scope.limits.agent in (None, scope.agent or DEFAULT_AGENT)
+    return await view.sessions.get(scope) is not None
 
 
 async def _check_known(view: ReadView | WriteTransaction, scope: Scope) -> None:

@@ -22,7 +22,7 @@ from kalito_mcp.domain.graph import (
     PastAnswer,
     PromotionReport,
 )
-from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
 from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
@@ -67,6 +67,7 @@ class MemoryOrchestrator:
         clock: Clock,
         finalize: Finalize | None = None,
         owner: str = LOCAL_OWNER,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self.agent_id = agent_id or DEFAULT_AGENT
         self.config = config
@@ -74,7 +75,7 @@ class MemoryOrchestrator:
         self._cache = cache
         self._snapshots = snapshots
         self._clock = clock
-        self._owner = owner
+        self._everywhere = Scope(owner, self.agent_id, limits=limits)
         self._finalize = finalize
 
     async def get_session_store(self, session_id: str) -> "GraphStore":
@@ -256,9 +257,7 @@ class MemoryOrchestrator:
             ConfigurationError: this orchestrator does not belong to an opened memory.
         """
         if self._finalize is None:
-            raise ConfigurationError(
-                "only an opened memory can close sessions; get the orchestrator from memory.orchestrator()"
-            )
+            raise ConfigurationError("only an opened memory can close sessions: take memory.orchestrator()")
         return await self._finalize(
             self._session(session_id), FinalizeOptions(promote, checkpoint, checkpoint_name), None
         )
@@ -292,7 +291,8 @@ class MemoryOrchestrator:
 
     def get_active_sessions(self) -> list[str]:
         """The owner's sessions, of any agent, whose graphs are in memory; least recently used first."""
-        return [one.session for one in self._cache.loaded() if one.session is not None and one.owner == self._owner]
+        owner = self._everywhere.owner
+        return [one.session for one in self._cache.loaded() if one.session is not None and one.owner == owner]
 
     async def save_snapshot(self, name: str | None = None) -> SnapshotFile:
         """Write the agent's best `top_k` queries, with their linked nodes, to a snapshot. It replaces the snapshot of
@@ -378,13 +378,14 @@ class MemoryOrchestrator:
         return graph, state
 
     def _scopes(self, session_id: str | None) -> list[Scope]:
-        return [self._agent()] if session_id is None else [self._session(session_id), self._agent()]
+        of_agent = [self._agent()] if self._everywhere.limits.project is None else []  # it has all projects
+        return of_agent if session_id is None else [self._session(session_id), *of_agent]
 
     def _session(self, session_id: str) -> Scope:
-        return Scope(owner=self._owner, agent=self.agent_id, session=session_id)
+        return self._everywhere.of_session(session_id)
 
     def _agent(self) -> Scope:
-        return Scope(owner=self._owner, agent=self.agent_id)
+        return self._everywhere
 
 
 def _node_of(graph: "GraphStore", target_id: str) -> str | None:

@@ -25,7 +25,7 @@ class Orchestrators:
         """A new orchestrator for the scope's agent, or for the default agent. It has no state of its own. Without
         `finalize` it cannot close sessions."""
         return MemoryOrchestrator(
-            scope.agent or DEFAULT_AGENT,
+            scope.agent or scope.limits.agent or DEFAULT_AGENT,
             self._config,
             store=self._store,
             cache=self.cache,
@@ -33,4 +33,5 @@ class Orchestrators:
             clock=self._clock,
             finalize=finalize,
             owner=scope.owner,
+            limits=scope.limits,
         )

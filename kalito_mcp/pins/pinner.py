@@ -57,7 +57,7 @@ class Pinner:
             session = await self._session(transaction, scope, draft.created_at)
             draft = await _with_source(transaction, scope, session, draft, kept)
             draft = replace(draft, reach=_settled_reach(asked, session, draft))
-            if not await transaction.conversations.add_pins(session, [draft]):
+            if not await transaction.conversations.add_pins(session, [draft], limits=scope.limits):
                 return replace(await _pinned_before(transaction, session, draft), redacted=redacted)
         return SemanticPin(
             id=draft.id,

@@ -15,7 +15,7 @@ from kalito_mcp.domain.records import (
     SemanticPin,
     SummaryMethod,
 )
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.text.analysis import IndexedText
 
@@ -121,7 +121,8 @@ class ConversationReader(Protocol):
         """The messages from `first_seq` to `last_seq`, both included, in order. Those without text are `is_hidden`."""
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
-        """The message of this number; None if the owner (or the scope's session) has no such message."""
+        """The message of this number; None if the owner (or the scope's session) has no such message within the
+        limits."""
 
     async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
         """The messages with these numbers that belong to the session, in order of seq."""
@@ -147,17 +148,18 @@ class ConversationWriter(ConversationReader, Protocol):
     """Writes, inside one transaction. Each also updates the text index and the session's counters."""
 
     async def append_messages(
-        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
+        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int, limits: Limits = NO_LIMITS
     ) -> Sequence[AppendedMessage]:
-        """Append to the end of the session, in order. A known `client_key` returns the place of its message.
+        """Append to the end of the session, in order. A known `client_key` returns the place of its message. What was
+        erased beyond the limits is as if it had never been there.
 
         Raises:
             ClientKeyReused: a known `client_key` came with another role or text; nothing was written.
         """
 
-    async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> int:
+    async def add_pins(self, session: Session, drafts: Sequence[PinDraft], *, limits: Limits = NO_LIMITS) -> int:
         """Add the pins and return how many were added. A `client_key` that the session knows, or the text of an
-        erased pin, is skipped."""
+        erased pin, is skipped. What was forgotten beyond the limits is as if it had never been there."""
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
         """Add a summary. One of level 0 moves the session's `summarized_seq` to its end.

@@ -8,12 +8,13 @@ from kalito_mcp.domain.scope import Scope
 
 
 class FactReader(Protocol):
-    """Reads of one consistent view. Facts of forgotten and erased records are left out."""
+    """Reads of one consistent view. Facts of forgotten and erased records are left out, and so are those of lines
+    beyond the limits of a scope."""
 
-    async def of_records(self, keys: Sequence[int]) -> Mapping[int, Sequence[StatedFact]]:
-        """What the records with these keys state, with what became of it, by key and in the order of the text. Records
-        that state nothing are left out. A record that another one supersedes as a whole has a fact of its whole text,
-        whose attribute is `ANY`."""
+    async def of_records(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, Sequence[StatedFact]]:
+        """What the records with these keys, which are in the scope, state, with what became of it, by key and in the
+        order of the text. Records that state nothing are left out. A record that another one supersedes as a whole has
+        a fact of its whole text, whose attribute is `ANY`."""
 
     async def current(self, scope: Scope, *, subject: str | None = None, limit: int) -> Sequence[StatedFact]:
         """What stands in the scope (of one subject, if it is named): the newest statement of each subject and

@@ -1,4 +1,8 @@
-"""Stored graphs: one for each session and one for each agent. A scope without a session names the agent's."""
+"""Stored graphs: one for each session and one for each agent. A scope without a session names the agent's.
+
+For a scope, there is no graph beyond its limits. An agent's is made of all its projects, so that with a limit to one
+there is none.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol

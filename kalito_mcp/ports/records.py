@@ -69,7 +69,11 @@ class ScannedRecord:
 
 
 class RecordReader(Protocol):
-    """Reads of one consistent view. Erased records are left out. Forgotten ones are included, except in lists."""
+    """Reads of one consistent view. Erased records are left out. Forgotten ones are included, except in lists.
+
+    What is beyond the limits of a scope is as if it did not exist. But a record is returned as it is stored, with the
+    ids that it names (see `records.reached`).
+    """
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
         """The record of this id (a message's is `msg_45`). None if the owner has no such record, or the scope names
@@ -119,7 +123,8 @@ class RecordReader(Protocol):
         """Which of the texts an erased record of this owner and type had."""
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
-        """What is left of an erased record of this owner; None if no record of this id was erased."""
+        """What is left of an erased record of this owner; None if no record of this id was erased. Within limits, those
+        of messages and summaries alone are known."""
 
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
         """Which of the records do not match the hash of their row: they were damaged."""

@@ -101,4 +101,6 @@ class SearchReader(Protocol):
     """Searches of one consistent view."""
 
     async def in_index(self, scope: Scope, work: Callable[[SearchIndex], T]) -> T | None:
-        """The result of `work` on the index of the scope, on a thread; None if there is no such agent or session."""
+        """The result of `work` on the index of the scope, on a thread; None if there is no such agent or session.
+
+        Where the scope has limits, the index has nothing of what is beyond them, and counts none of it."""

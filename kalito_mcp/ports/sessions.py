@@ -8,7 +8,7 @@ from kalito_mcp.domain.sessions import Place, Session, SessionState
 
 
 class SessionReader(Protocol):
-    """Reads of one consistent view."""
+    """Reads of one consistent view. What is beyond the limits of a scope is neither returned nor counted."""
 
     async def get(self, scope: Scope) -> Session | None:
         """The session that the scope names; None if the owner has no such session."""
@@ -25,11 +25,13 @@ class SessionReader(Protocol):
     async def census(self, scope: Scope) -> tuple[float, ...]:
         """Numbers that differ if other sessions are in the scope than before."""
 
-    async def agents(self, owner: str, *, limit: int) -> Sequence[str]:
-        """The ids of at most `limit` of the owner's agents, newest first."""
+    async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
+        """The ids of at most `limit` of the owner's agents, newest first. Within limits those that have something
+        there."""
 
-    async def projects(self, owner: str, *, limit: int) -> Sequence[tuple[str, int]]:
-        """The ids of at most `limit` of the owner's projects, newest first, each with its number of sessions."""
+    async def projects(self, scope: Scope, *, limit: int) -> Sequence[tuple[str, int]]:
+        """The ids of at most `limit` of the owner's projects, newest first, each with its number of sessions. Within
+        limits those that have something there."""
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         """How many sessions, messages, pins, summaries, notes, tasks and documents the owner has."""
@@ -51,6 +53,7 @@ class SessionWriter(SessionReader, Protocol):
 
         Raises:
             InvalidInput: it exists and belongs to another agent, or to another project.
+            AccessDenied: it exists beyond the limits (see `Limits.own_session`).
         """
 
     async def move(self, session: Session, project: str | None) -> None:

@@ -65,7 +65,7 @@ class VectorReader(Protocol):
         self, scope: Scope, fingerprint: str, query: "NDArray[np.float32]", *, k: int
     ) -> Sequence[tuple[int, float]]:
         """The keys of the `k` records of the scope's agent (or session) nearest to the query, and their cosines, best
-        first. Ties: newest first.
+        first. Ties: newest first. With a limit to a project, those of them that are within it.
 
         `query` is (dimension,), of unit length. Empty unless the active index has this fingerprint, and if there is an
         `outage`.

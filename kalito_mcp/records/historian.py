@@ -15,6 +15,7 @@ from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.diffs import diff
+from kalito_mcp.records.reached import look_up, reached
 from kalito_mcp.records.schemas import edit_as_shown
 
 _PAGE: Final = 200
@@ -39,12 +40,14 @@ class Historian:
             StorageDamaged: its row is not as it was written.
         """
         async with self._store.read() as view:
-            return await _intact(view.records, scope, record_id)
+            record = await _intact(view.records, scope, record_id)
+            return (await look_up(view, scope, [record])).record(record)
 
     async def records(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
         """The record of this id, or all parts of the document of this id. Raises as `get_records`."""
         async with self._store.read() as view:
-            return await get_records(view.records, scope, record_id)
+            found = await get_records(view.records, scope, record_id)
+        return await reached(self._store, scope, found)
 
     async def derived_from(self, scope: Scope, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
         """The pins that were made from a message, and the summaries that cover it; empty for other records.
@@ -56,7 +59,9 @@ class Historian:
                 return (), ()
             pins = [pin for pin in await view.records.pins_of(record) if not pin.is_deleted]
             said = "" if record.is_deleted else record.text
-            return [pin for pin in pins if pin.text not in said], await view.records.summaries_over(record)
+            summaries = await view.records.summaries_over(record)
+        left = [pin for pin in pins if pin.text not in said]
+        return await reached(self._store, scope, left), await reached(self._store, scope, summaries)
 
     async def history(self, scope: Scope, record_id: str) -> list[dict[str, Any]]:
         """Every edit of the record, oldest first, JSON-ready: the specification's memory edits. Raises as `record`."""
@@ -98,7 +103,8 @@ class Historian:
     ) -> Sequence[MemoryRecord]:
         """Thoughts, documents, tasks, pins or summaries that are not forgotten, newest first."""
         async with self._store.read() as view:
-            return await view.records.list_records(scope, types, after=after, limit=limit)
+            found = await view.records.list_records(scope, types, after=after, limit=limit)
+        return await reached(self._store, scope, found)
 
     async def tasks(self, scope: Scope, *, is_done: bool | None = None) -> list[MemoryRecord]:
         """The tasks, earliest due date first; without a due date the newest first. `is_done` None means all tasks."""
@@ -113,7 +119,9 @@ class Historian:
     async def _versions(self, scope: Scope, record_id: str) -> tuple[MemoryRecord, Versions]:
         async with self._store.read() as view:
             record = await _intact(view.records, scope, record_id)
-            return record, versions(record, await view.records.edits(record))
+            made = versions(record, await view.records.edits(record))
+            found = await look_up(view, scope, [record], [one for _, one in made], [edit for edit, _ in made])
+            return found.record(record), [(found.edit(edit), found.content(content)) for edit, content in made]
 
 
 async def _intact(reader: RecordReader, scope: Scope, record_id: str) -> MemoryRecord:

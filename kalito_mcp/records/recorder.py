@@ -115,9 +115,11 @@ class Recorder:
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            repetitions = Repetitions(scope_of_session(session), keys)
+            repetitions = Repetitions(scope_of_session(session, scope.limits), keys)
             marked = await repetitions.look_for(transaction.records, drafts)
-            appended = await transaction.conversations.append_messages(session, marked, now_ms=now_ms)
+            appended = await transaction.conversations.append_messages(
+                session, marked, now_ms=now_ms, limits=scope.limits
+            )
             return session, await repetitions.settle(transaction.records, appended, drafts, now_ms)
 
         session, appended = await self._store.write_trip(append)

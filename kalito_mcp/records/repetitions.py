@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
 from kalito_mcp.domain.records import Origin, Repetition, Role, message_record_id, origin_of_role
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict
 from kalito_mcp.long_texts import LONG_CHARS, read_aside
@@ -91,9 +91,9 @@ async def keys_of_long(store: Store, drafts: Sequence[MessageDraft]) -> Mapping[
     return await anyio.to_thread.run_sync(lambda: {place: keys_of(text) for place, text in texts.items()})
 
 
-def scope_of_session(session: Session) -> Scope:
-    """The agent and the project of a session."""
-    return Scope(session.owner, session.agent, project=session.project)
+def scope_of_session(session: Session, limits: Limits = NO_LIMITS) -> Scope:
+    """The agent and the project of a session, for a caller with these limits."""
+    return Scope(session.owner, session.agent, project=session.project, limits=limits)
 
 
 def repetition_refused() -> Conflict:

@@ -38,7 +38,7 @@ async def newest_first(
     """
     earlier = [one.candidate.key for one in before]
     answers = await answering(view, scope, question, page, request)
-    facts = await view.facts.of_records([hit.key for hit in (*answers, *page)] + earlier)
+    facts = await view.facts.of_records(scope, [hit.key for hit in (*answers, *page)] + earlier)
     currency = Currency(facts, question)
     is_first = bool(page) and not before and not answers and currency.asks_present
     if not facts:
@@ -56,7 +56,7 @@ async def newest_first(
     unshown = {hit.key for hit in own} - {hit.key for hit in placed}
     taken = next((n for n, hit in enumerate(page) if hit.key in unshown), len(page))
     missing = [hit.key for hit in placed if hit.key not in facts]
-    states = {**facts, **(await view.facts.of_records(missing) if missing else {})}
+    states = {**facts, **(await view.facts.of_records(scope, missing) if missing else {})}
     labels = Currency(states, question)
     labelled = [labels.labelled(hit) for hit in placed]
     return newest_alike(labelled) if is_first else labelled, taken

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.ports.sessions import HasSessions
+from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.text.spelling import distance
 
 _SHORTEST: Final = 4
@@ -41,24 +44,44 @@ async def refuse_mistaken(view: HasSessions, scope: Scope) -> None:
         SessionNotFound: the session is mistyped.
     """
     if scope.agent is not None:
-        agents = await view.sessions.agents(scope.owner, limit=_COMPARED)
+        agents = await view.sessions.agents(scope, limit=_COMPARED)
         near = nearest(scope.agent, agents)
         if near is not None:
             raise InvalidInput(f"no agent {scope.agent!r}; did you mean {near!r}?")
     if scope.session is not None:
-        known = await view.sessions.list_recent(Scope(scope.owner, scope.agent), limit=_COMPARED)
+        known = await view.sessions.list_recent(replace(scope.anywhere(), agent=scope.agent), limit=_COMPARED)
         near = nearest(scope.session, [session.id for session in known])
         if near is not None:
             raise SessionNotFound(scope.session, near)
 
 
-async def find_project(view: HasSessions, owner: str, name: str) -> str:
+async def session_reached(store: Store, scope: Scope, *, may_be_new: bool = False) -> Scope:
+    """The scope with the id of the session that is meant within its limits: the one of this id, or else the one that
+    was begun there under it (see `Limits.own_session`). If there is none, the latter if it `may_be_new`."""
+    if scope.session is None or scope.limits == NO_LIMITS:
+        return scope
+    own = scope.of_session(scope.limits.own_session(scope.session))
+
+    async def look(view: ReadView) -> Scope | None:
+        for one in (scope, own):
+            if await view.sessions.get(one) is not None:
+                return one
+        return None
+
+    found = await store.trip(look)
+    if found is None and may_be_new:
+        checked_handle(scope.session, "session_id")
+        return own
+    return found or scope
+
+
+async def find_project(view: HasSessions, scope: Scope, name: str) -> str:
     """The project whose id, or the last part of whose path, is this name; the name itself if it is new.
 
     Raises:
         InvalidInput: several projects have it as their last part, or it is mistyped.
     """
-    known = [project for project, _ in await view.sessions.projects(owner, limit=_COMPARED)]
+    known = [project for project, _ in await view.sessions.projects(scope, limit=_COMPARED)]
     if name in known:
         return name
     named = [project for project in known if PurePath(project).name == name]

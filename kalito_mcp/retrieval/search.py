@@ -345,6 +345,8 @@ def _fingerprint(scope: Scope, request: SearchRequest) -> str:
     kinds, roles = sorted(filters.types), sorted(filters.roles)
     asked = repr(
         (
+            scope.owner,
+            scope.limits,
             scope.agent,
             scope.session,
             scope.project,

@@ -17,6 +17,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
+from kalito_mcp.capture.captures import Captures
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.server.caller import key_of, reported, taken_once, with_caller
 from kalito_mcp.server.draining import Draining
@@ -230,7 +231,7 @@ def build_server(
     if has_memory_tool:
         tools.append(_memory_tool(opened))
     if has_hooks:
-        tools.append(_hook_tool(capture))
+        tools.append(_hook_tool(Captures(capture, opened.memory)))
     if has_chatgpt:
         tools += _chatgpt_tools(opened, public_url)
     server = KalitoServer(opened, subscriptions, tools, capture)
@@ -286,9 +287,9 @@ def _chatgpt_tools(opened: MemoryHandle, public_url: str) -> list[Tool]:
     return [_tool(tools.search, "Search", None, **reads), _tool(tools.fetch, "Fetch", None, **reads)]
 
 
-def _hook_tool(capture: Capture) -> Tool:
+def _hook_tool(captures: Captures) -> Tool:
     """The tool that hooks call. Hosts hide it from their model because of its visibility."""
-    tool = _tool(HookTools(capture).hook_event, "Hook event", None, read_only=False, destructive=False, is_text=True)
+    tool = _tool(HookTools(captures).hook_event, "Hook event", None, read_only=False, destructive=False, is_text=True)
     tool.meta = {"ui": {"visibility": ["app"]}}
     return tool
 

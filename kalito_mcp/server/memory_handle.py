@@ -40,7 +40,7 @@ class MemoryHandle:
         self._memory: Memory | None = None
         self._failure: KalitoError | None = None
         self._ready: anyio.Event | None = None
-        self.default_session = default_session
+        self._default_session = default_session
         self.alongside: Callable[..., Awaitable[None]] | None = None
         """What runs while this is open. It reports when it has started, and ends when it is cancelled."""
 
@@ -48,6 +48,15 @@ class MemoryHandle:
     def host_session(self) -> str | None:
         """The session of the host that a request comes from, or else of the one that has started this process."""
         return host_place().session or self.default_session
+
+    @property
+    def default_session(self) -> str | None:
+        """The session of the host that started the server; None for those that call over HTTP."""
+        return self._default_session if acting() is None else None
+
+    @default_session.setter
+    def default_session(self, session_id: str | None) -> None:
+        self._default_session = session_id
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -78,8 +87,8 @@ class MemoryHandle:
             raise self._failure
 
     async def memory(self) -> "Memory":
-        """Return the memory of the owner on whose behalf this call works, as soon as it is open: for the project of the
-        host that the call comes from, if it says.
+        """Return the memory of the owner on whose behalf this call works, within its limits, as soon as it is open: for
+        the project of the host that the call comes from, if it says.
 
         Raises:
             KalitoError: the memory could not be opened. Every call raises it: hosts show the answer of a call to the
@@ -99,7 +108,7 @@ class MemoryHandle:
         """Return the memory for the project that a call names (`*`: all of them), or else for the host's.
 
         Raises:
-            KalitoError: the memory could not be opened, or the project is mistyped.
+            KalitoError: the memory could not be opened, or the project is mistyped, or beyond the caller's limits.
         """
         memory = await self.memory()
         return await memory.in_project(None if project == ALL_PROJECTS else project) if project else memory

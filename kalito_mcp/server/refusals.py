@@ -5,10 +5,11 @@ from contextlib import contextmanager
 
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.shared.exceptions import MCPError
-from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 from kalito_mcp.domain.wording import did_you_mean, shown
 from kalito_mcp.errors import (
+    AccessDenied,
     ConfigurationError,
     Conflict,
     InvalidInput,
@@ -36,6 +37,8 @@ def protocol_errors(what: str) -> Iterator[None]:
         raise
     except (InvalidInput, NotFound, Conflict) as error:
         raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+    except AccessDenied as error:
+        raise MCPError(code=INVALID_REQUEST, message=f"{error.code}: {error}") from error
     except (StorageError, ConfigurationError) as error:
         raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
     except Exception as error:

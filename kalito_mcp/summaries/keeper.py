@@ -159,7 +159,7 @@ class SummaryKeeper:
                 if (before := await _made_before(transaction, session, kept)) is not None:
                     return replace(before, redacted=redacted)
                 # The caller's text stays valid if the messages have changed.
-                await _must_not_repeat(transaction, session, keys)
+                await _must_not_repeat(transaction, session, scope, keys)
                 await transaction.conversations.add_summary(session, draft)
             return replace(_to_summary(session.id, draft), redacted=redacted)
         written = await self._summarizer.summarize(messages, session_model=session.model)
@@ -198,7 +198,7 @@ class SummaryKeeper:
         async with self._store.write() as transaction:
             session = await find_session(transaction, scope)
             _must_be_open(session)
-            await _must_not_repeat(transaction, session, keys)
+            await _must_not_repeat(transaction, session, scope, keys)
             # What was summarised meanwhile has its summary.
             left = [message for message in messages if message.seq > session.summarized_seq]
             if not left:
@@ -336,8 +336,10 @@ def _must_be_open(session: Session) -> None:
         raise SessionFinalized(session.id, session.state)
 
 
-async def _must_not_repeat(transaction: WriteTransaction, session: Session, keys: frozenset[str]) -> None:
-    if await transaction.records.forgotten_values(scope_of_session(session), keys):
+async def _must_not_repeat(
+    transaction: WriteTransaction, session: Session, caller: Scope, keys: frozenset[str]
+) -> None:
+    if await transaction.records.forgotten_values(scope_of_session(session, caller.limits), keys):
         raise repetition_refused()
 
 

@@ -11,7 +11,7 @@ from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
 from kalito_mcp.domain.graph import PromotionReport
 from kalito_mcp.domain.records import ConversationSummary
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
 from kalito_mcp.domain.time import DAY_MS
@@ -60,6 +60,8 @@ class Finalizer:
             Conflict: other processes kept changing the session. It stays FINALIZING; calling again resumes.
         """
         options = options or FinalizeOptions()
+        if options.checkpoint_name is not None:
+            scope.limits.check_none("a snapshot")
         session = await self._session(scope)
         agent = self._orchestrators.of(Scope(scope.owner, session.agent))
         agent.check_snapshot_name(options.checkpoint_name)
@@ -84,9 +86,8 @@ class Finalizer:
                 case FinalizeStage.PROMOTION:
                     promotion = await self._promote(scope, agent, session, options)
                 case FinalizeStage.CHECKPOINT:
-                    snapshot = (
-                        await agent.save_snapshot(options.checkpoint_name) if self._saves_snapshot(options) else None
-                    )
+                    saves = self._saves_snapshot(options) and scope.limits == NO_LIMITS
+                    snapshot = await agent.save_snapshot(options.checkpoint_name) if saves else None
                     crash_point("finalize.checkpoint.written")
                     await self._mark_alone(scope, stage)
             crash_point(f"finalize.{stage}")
@@ -94,7 +95,9 @@ class Finalizer:
         await agent.gc_sessions(round(self._observer.policy.keep_sessions_days * DAY_MS))
         if progress is not None:
             await progress(len(_STAGES), len(_STAGES), "finalized")
-        return Finalized(await self._session(scope), made, sleep, promotion, snapshot)
+        # What the agent knew of other projects, a caller with a limit to one does not learn.
+        shown = promotion if scope.limits.project is None else None
+        return Finalized(await self._session(scope), made, sleep, shown, snapshot)
 
     async def _preview(
         self, scope: Scope, session: Session, agent: MemoryOrchestrator, options: FinalizeOptions
@@ -112,10 +115,11 @@ class Finalizer:
         graph = await agent.get_session_store(session.id)
         if not _is_done(session, FinalizeStage.SUMMARIES):
             observe_pins(graph, pins, policy)
+        shows_agent = scope.limits.project is None
         sleep, promotion = await agent.preview(
             graph,
             sleeps=agent.config.run_on_finalize and not _is_done(session, FinalizeStage.SLEEP),
-            promotes=options.promote and not _is_done(session, FinalizeStage.PROMOTION),
+            promotes=options.promote and shows_agent and not _is_done(session, FinalizeStage.PROMOTION),
         )
         return Finalized(session, sleep=sleep, promotion=promotion, is_dry_run=True)
 

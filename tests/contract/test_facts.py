@@ -166,7 +166,7 @@ async def test_a_record_supersedes_those_that_it_names(store: Store) -> None:
     [second] = await say(store, drafts.message("The red mug is mine.", details={"supersedes": [first]}))
     key = int(first[4:])
     async with store.read() as view:
-        [whole] = (await view.facts.of_records([key]))[key]
+        [whole] = (await view.facts.of_records(Scope(), [key]))[key]
     assert (whole.superseded_by, whole.start, whole.end) == (second, 0, len("The mug on the left is mine."))
     with pytest.raises(RecordNotFound, match="msg_99"):
         await say(store, drafts.message("Mine too.", details={"supersedes": ["msg_99"]}))

@@ -148,7 +148,7 @@ async def test_a_renamed_project_keeps_everything(store: Store) -> None:
     assert await texts(store, "/new") == {"kite", "kite note"}
     assert await texts(store, "/old") == set()
     async with store.read() as view:
-        assert await view.sessions.projects("local", limit=9) == [("/new", 1)]
+        assert await view.sessions.projects(Scope(), limit=9) == [("/new", 1)]
 
 
 async def test_two_projects_become_one(store: Store) -> None:
@@ -160,7 +160,7 @@ async def test_two_projects_become_one(store: Store) -> None:
         await transaction.records.rename_project("local", "/old", "/new")
     assert await texts(store, "/new") == {"old kite", "old note", "new kite", "new note"}
     async with store.read() as view:
-        assert await view.sessions.projects("local", limit=9) == [("/new", 2)]
+        assert await view.sessions.projects(Scope(), limit=9) == [("/new", 2)]
         assert not await view.records.damaged(["doc old note /old"])
 
 

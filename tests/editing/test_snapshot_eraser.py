@@ -112,9 +112,9 @@ async def test_an_erasure_that_was_interrupted_is_finished_by_the_next(
     await memory.purge(["msg_3"])
     shutil.copy(tmp_path / "old.json", folder / "default.json")
     eraser = SnapshotEraser(memory.orchestrator()._snapshots, memory._store)
-    assert (await eraser.erase()).rewritten == ("snapshot default",)
+    assert (await eraser.erase())["local"].rewritten == ("snapshot default",)
     assert "Quahog" not in (folder / "default.json").read_text(encoding="utf-8")
-    assert (await eraser.erase()).rewritten == ()
+    assert (await eraser.erase())["local"].rewritten == ()
 
 
 @pytest.mark.parametrize(("module", "name"), [(top_subgraph, "top_subgraph"), (os, "fsync")])

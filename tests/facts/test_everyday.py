@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
 
@@ -30,7 +31,7 @@ async def is_ended(memory: Memory, place: int, old: str, new: str) -> bool:
         [message] = (await project.record_messages(f"{session} {place}", [NewMessage(Role.USER, text)])).message_ids
         keys.append(int(message.removeprefix("msg_")))
     async with memory._store.read() as view:
-        stated = (await view.facts.of_records(keys[:1])).get(keys[0], ())
+        stated = (await view.facts.of_records(Scope(), keys[:1])).get(keys[0], ())
     return any(fact.superseded_by_key == keys[1] for fact in stated)
 
 

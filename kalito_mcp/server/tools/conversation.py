@@ -60,6 +60,7 @@ class ConversationTools:
         session = session_id or self._opened.host_session or memory.new_session_id()
         new = [_new_message(message, place, memory.zone) for place, message in enumerate(messages)]
         recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
+        session = recorded.session.id
         ids = recorded.message_ids
         duplicates = len(ids) - recorded.new_count - recorded.erased_count
         hidden, brought_back = recorded.ids_of(Repetition.HIDDEN), recorded.ids_of(Repetition.BROUGHT_BACK)
@@ -190,6 +191,7 @@ class ConversationTools:
         else:
             made = await memory.summarize_session(session)
         stats = await memory.session_stats(session)
+        session = stats.session_id
         counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
         redacted = [one for summary in made for one in summary.redacted]
         return answer(
@@ -233,6 +235,7 @@ class ConversationTools:
         memory = await self._opened.memory_of(session)
         options = FinalizeOptions(promote, checkpoint, checkpoint_name or None, dry_run)
         finalized = await memory.finalize_session(session, options, context.report_progress)
+        session = finalized.session.id
         closed, made = finalized.session, finalized.summaries
         total = closed.message_count - closed.hidden_count
         text = (

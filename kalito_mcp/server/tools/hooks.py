@@ -5,7 +5,9 @@ from typing import Annotated, Final
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from kalito_mcp.capture.capturer import Capture, report_of_call
+from kalito_mcp.acting import acting
+from kalito_mcp.capture.capturer import report_of_call
+from kalito_mcp.capture.captures import Captures
 from kalito_mcp.server.tools.answers import text_answer
 
 _MOST_CHARS: Final = 4_194_304
@@ -15,8 +17,8 @@ Text = Annotated[str | None, Field(max_length=_MOST_CHARS)]
 class HookTools:
     """What hooks report."""
 
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
+    def __init__(self, captures: Captures) -> None:
+        self._captures = captures
 
     async def hook_event(
         self,
@@ -57,4 +59,6 @@ class HookTools:
                 "error": error,
             }
         )
-        return text_answer(await self._capture.take(report))
+        called = acting()
+        capture = self._captures.of(called.principal if called is not None else None)
+        return text_answer(await capture.take(report))

@@ -13,7 +13,7 @@ from kalito_mcp.domain.records import (
     SemanticPin,
 )
 from kalito_mcp.domain.request_keys import chosen_part
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.long_texts import read_aside
@@ -29,7 +29,7 @@ from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_CO
 from kalito_mcp.storage.sqlite.fact_rows import source_of_parameters, standing
 from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.queries import Queries
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import (
     INSERT_EDIT,
     STORED_COLUMNS,
@@ -73,6 +73,7 @@ WHERE r.session_key = :session_key AND r.type = 'message' AND r.seq BETWEEN :fir
 SELECT_MESSAGE: Final = f"""
 SELECT s.id, {RECORD_COLUMNS} FROM records r JOIN sessions s ON s.key = r.session_key
 WHERE r.key = :number AND r.type = 'message' AND s.owner = :owner AND (:session IS NULL OR s.id = :session)
+    AND {within("s")}
 """
 SELECT_MESSAGES_BY_KEY: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records r
@@ -162,7 +163,8 @@ class ConversationQueries(Queries):
         return rows.messages(session.id, found)
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
-        found = await self._all(SELECT_MESSAGE, number=number, owner=scope.owner, session=scope.session)
+        asked = {"number": number, "owner": scope.owner, "session": scope.session}
+        found = await self._all(SELECT_MESSAGE, **asked, **limits_of(scope))
         return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
 
     async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
@@ -190,14 +192,14 @@ class ConversationStatements(ConversationQueries):
     """`ports.conversations.ConversationWriter`."""
 
     async def append_messages(
-        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
+        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int, limits: Limits = NO_LIMITS
     ) -> Sequence[AppendedMessage]:
         known = await self._known_messages(session, drafts)
         key = await self._next_key()
         seq = session.message_count + 1
         appended: list[AppendedMessage] = []
         new: list[tuple[int, int, MessageDraft]] = []
-        erased = await Tombstones(self._connection).messages(session.owner, drafts)
+        erased = await Tombstones(self._connection).messages(Scope(session.owner, limits=limits), drafts)
         for place, draft in enumerate(drafts):
             if draft.client_key is not None:
                 before = known.get(draft.client_key)
@@ -227,14 +229,13 @@ class ConversationStatements(ConversationQueries):
             await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
         return appended
 
-    async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> int:
+    async def add_pins(self, session: Session, drafts: Sequence[PinDraft], *, limits: Limits = NO_LIMITS) -> int:
+        place = Scope(session.owner, session.agent, project=session.project, limits=limits)
         known = set(
             await self._known_client_keys(session, RecordType.PIN, [d.client_key for d in drafts if d.client_key])
         )
-        erased = await Tombstones(self._connection).texts(
-            session.owner, RecordType.PIN, [draft.content for draft in drafts]
-        )
-        gone = erased | await self._forgotten_contents(session, drafts)
+        erased = await Tombstones(self._connection).texts(place, RecordType.PIN, [draft.content for draft in drafts])
+        gone = erased | await self._forgotten_contents(place, drafts)
         fresh: list[PinDraft] = []
         for draft in drafts:
             is_gone = draft.content in gone
@@ -256,15 +257,14 @@ class ConversationStatements(ConversationQueries):
             )
         return len(fresh)
 
-    async def _forgotten_contents(self, session: Session, drafts: Sequence[PinDraft]) -> frozenset[str]:
+    async def _forgotten_contents(self, place: Scope, drafts: Sequence[PinDraft]) -> frozenset[str]:
         """The contents of the drafts that repeat what was forgotten."""
         values = ForgottenValues(self._connection)
         if await values.is_empty():
             return frozenset()
         contents = {draft.content for draft in drafts}
         keys = await read_aside(sum(map(len, contents)), lambda: {content: keys_of(content) for content in contents})
-        scope = Scope(session.owner, session.agent, project=session.project)
-        forgotten = await values.of(scope, frozenset[str]().union(*keys.values()))
+        forgotten = await values.of(place, frozenset[str]().union(*keys.values()))
         return frozenset(content for content in contents if not keys[content].isdisjoint(forgotten))
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:

@@ -32,12 +32,20 @@ _LONGEST_NOTE: Final = 1_000
 _SPEAKER: Final = 60
 
 
-def standing(alias: str) -> str:
-    """The condition that not all of what a record states has ended."""
+def fact_within(alias: str) -> str:
+    """The condition that a fact is of a line within the limits: that of a project may be stated by a personal pin."""
+    return f"""(:limit_project IS NULL OR {alias}.project_key = 0 OR {alias}.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :limit_project
+    ))"""
+
+
+def standing(alias: str, fact_is_known: str = "true") -> str:
+    """The condition that not all of what a record states has ended, as far as its facts `f` are known."""
     return f"""
         {alias}.key NOT IN (
             SELECT f.record_key FROM facts f
-            WHERE f.record_key = {alias}.key GROUP BY f.record_key HAVING min(f.superseded_by IS NOT NULL) = 1
+            WHERE f.record_key = {alias}.key AND {fact_is_known}
+            GROUP BY f.record_key HAVING min(f.superseded_by IS NOT NULL) = 1
         ) AND NOT EXISTS (SELECT 1 FROM superseded_records n WHERE n.record_key = {alias}.key)
     """
 

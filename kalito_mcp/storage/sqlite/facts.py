@@ -21,28 +21,31 @@ from kalito_mcp.storage.sqlite.fact_rows import (
     Source,
     Stated,
     fact,
+    fact_within,
     read_source,
     whole_record,
 )
-from kalito_mcp.storage.sqlite.queries import Queries
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.records import SELECT_AGENT_KEY
 
 SELECT_STATED: Final = f"""
 SELECT {STATED_COLUMNS}
 FROM facts f JOIN records r ON r.key = f.record_key LEFT JOIN records n ON n.key = f.superseded_by
     LEFT JOIN records c ON c.key = f.conflict_key
-WHERE f.record_key IN (SELECT value FROM json_each(:keys)) ORDER BY f.record_key, f.first, f.place
+WHERE f.record_key IN (SELECT value FROM json_each(:keys)) AND {fact_within("f")}
+ORDER BY f.record_key, f.first, f.place
 """
-SELECT_SUPERSEDED: Final = """
+SELECT_SUPERSEDED: Final = f"""
 SELECT r.key, r.id, length(r.text), r.created_at, coalesce(r.recorded_at, r.created_at), s.by_key, n.id, s.ordered_at,
     coalesce(n.recorded_at, n.created_at)
 FROM superseded_records s JOIN records r ON r.key = s.record_key JOIN records n ON n.key = s.by_key
-WHERE s.record_key IN (SELECT value FROM json_each(:keys)) ORDER BY r.key, s.ordered_at
+WHERE s.record_key IN (SELECT value FROM json_each(:keys)) AND {within("n")} ORDER BY r.key, s.ordered_at
 """
-_IN_SCOPE: Final = """
+_IN_SCOPE: Final = f"""
     f.agent_key = :agent_key AND f.project_key IN (
         SELECT 0 UNION ALL SELECT key FROM projects WHERE owner = :owner AND (:project IS NULL OR id = :project)
     ) AND (:session IS NULL OR f.session_key = (SELECT key FROM sessions WHERE owner = :owner AND id = :session))
+    AND {fact_within("f")}
 """
 SELECT_CURRENT: Final = f"""
 SELECT {STATED_COLUMNS}
@@ -91,12 +94,12 @@ _LONG_CHARS: Final = 5_000
 class FactQueries(Queries):
     """`ports.facts.FactReader`."""
 
-    async def of_records(self, keys: Sequence[int]) -> Mapping[int, Sequence[StatedFact]]:
-        asked = json.dumps(list(keys))
+    async def of_records(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, Sequence[StatedFact]]:
+        asked = {"keys": json.dumps(list(keys)), "owner": scope.owner, **limits_of(scope)}
         found: dict[int, list[StatedFact]] = {}
-        for row in await self._all(SELECT_STATED, keys=asked):
+        for row in await self._all(SELECT_STATED, **asked):
             found.setdefault(row[0], []).append(fact(row))
-        for row in await self._all(SELECT_SUPERSEDED, keys=asked):
+        for row in await self._all(SELECT_SUPERSEDED, **asked):
             found.setdefault(row[0], []).append(whole_record(row))
         return found
 
@@ -109,7 +112,7 @@ class FactQueries(Queries):
 
     async def conflicts(self, scope: Scope, *, limit: int) -> Sequence[tuple[StatedFact, StatedFact]]:
         rows = await self._in_scope(SELECT_CONFLICTS, scope, limit=limit)
-        stated_by = await self.of_records([key for row in rows for key in (row[0], row[2])])
+        stated_by = await self.of_records(scope, [key for row in rows for key in (row[0], row[2])])
         pairs: list[tuple[StatedFact, StatedFact]] = []
         for older_key, _, newer_key in rows:
             for older in stated_by.get(older_key, ()):
@@ -134,7 +137,7 @@ class FactQueries(Queries):
         return [Source(*row) for row in await self._all(SELECT_SOURCES, done_key=done_key, last_key=last_key)]
 
     async def _in_scope(self, statement: str, scope: Scope, **parameters: Any) -> list[Any]:
-        asked = {"owner": scope.owner, "session": scope.session}
+        asked = {"owner": scope.owner, "session": scope.session, **limits_of(scope)}
         keys = await self._all(SELECT_AGENT_KEY, agent=scope.agent, default_agent=DEFAULT_AGENT, **asked)
         if not keys:
             return []

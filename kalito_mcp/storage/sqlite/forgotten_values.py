@@ -13,6 +13,7 @@ import aiosqlite
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.records import ForgottenValue
+from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY, hashed_text
 
 SELECT_ANY_FORGOTTEN: Final = "SELECT 1 FROM forgotten_values LIMIT 1"
@@ -20,7 +21,7 @@ _AGENT: Final = "(SELECT key FROM agents WHERE owner = :owner AND id = :agent)"
 _PROJECT: Final = "(SELECT key FROM projects WHERE owner = :owner AND id = :project)"
 _OF_SCOPE: Final = f"""
     value_hash IN (SELECT value FROM json_each(:hashes)) AND agent_key = {_AGENT}
-    AND (:project IS NULL OR project_key IS NULL OR project_key = {_PROJECT})
+    AND (:project IS NULL OR project_key IS NULL OR project_key = {_PROJECT}) AND {within("forgotten_values")}
 """
 SELECT_FORGOTTEN: Final = f"""
 SELECT value_hash, max(forgotten_at), max(is_erased) FROM forgotten_values WHERE {_OF_SCOPE} GROUP BY value_hash
@@ -76,4 +77,5 @@ def _parameters(scope: Scope, hashes: Collection[str]) -> dict[str, Any]:
         "owner": scope.owner,
         "agent": scope.agent or DEFAULT_AGENT,
         "project": None if scope.project == PERSONAL else scope.project,
+        **limits_of(scope),
     }

@@ -15,18 +15,20 @@ from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.storage.sqlite import graph_rows as rows
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
-from kalito_mcp.storage.sqlite.queries import Queries
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT
 
 _Item = TypeVar("_Item")
-_AGENT_OR_DEFAULT: Final = f"coalesce(:agent, '{DEFAULT_AGENT}')"
+_AGENT_OR_DEFAULT: Final = f"coalesce(:agent, :limit_agent, '{DEFAULT_AGENT}')"
+# An agent's graph is made of all its projects.
+_AGENT_WITHIN: Final = "(:limit_agent IS NULL OR a.id = :limit_agent) AND :limit_project IS NULL"
 _GRAPH_KEY: Final = f"""
     SELECT g.key FROM sessions s JOIN agents a ON a.key = s.agent_key
     JOIN graphs g ON g.agent_key = s.agent_key AND g.session_key = s.key
-    WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+    WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
     UNION ALL
     SELECT g.key FROM agents a JOIN graphs g ON g.agent_key = a.key AND g.session_key IS NULL
-    WHERE :session IS NULL AND a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT}
+    WHERE :session IS NULL AND a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT} AND {_AGENT_WITHIN}
 """
 _STATE_COLUMNS: Final = "key, revision, removed_revision, slept_at, embedder"
 SELECT_GRAPH: Final = f"SELECT {_STATE_COLUMNS} FROM graphs WHERE key = ({_GRAPH_KEY})"
@@ -50,14 +52,16 @@ SELECT_IDLE_SESSIONS: Final = f"""
 SELECT s.id FROM agents a JOIN graphs g ON g.agent_key = a.key AND g.session_key IS NOT NULL
 JOIN sessions s ON s.key = g.session_key
 WHERE a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT} AND s.state = 'FINALIZED' AND s.updated_at < :before_ms
+    AND {within("s")}
 ORDER BY s.updated_at, s.key LIMIT :limit
 """
 INSERT_GRAPH: Final = f"""
 INSERT INTO graphs (agent_key, session_key)
 SELECT s.agent_key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
-WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
 UNION ALL
-SELECT a.key, NULL FROM agents a WHERE :session IS NULL AND a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT}
+SELECT a.key, NULL FROM agents a
+WHERE :session IS NULL AND a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT} AND {_AGENT_WITHIN}
 """
 UPDATE_REVISION: Final = f"""
 UPDATE graphs SET
@@ -121,9 +125,7 @@ class GraphQueries(Queries):
         return GraphContents(nodes=(), edges=(), state=GraphState())
 
     async def idle_sessions(self, scope: Scope, *, before_ms: int, limit: int) -> Sequence[str]:
-        found = await self._all(
-            SELECT_IDLE_SESSIONS, owner=scope.owner, agent=scope.agent, before_ms=before_ms, limit=limit
-        )
+        found = await self._all(SELECT_IDLE_SESSIONS, **_names(scope), before_ms=before_ms, limit=limit)
         return [row[0] for row in found]
 
     async def _whole(self, graph: Sequence[Any]) -> GraphContents:
@@ -193,7 +195,7 @@ class GraphStatements(GraphQueries):
 
     async def _create(self, scope: Scope) -> None:
         if scope.session is None:
-            await self._all(INSERT_AGENT, owner=scope.owner, agent=scope.agent or DEFAULT_AGENT)
+            await self._all(INSERT_AGENT, owner=scope.owner, agent=scope.agent or scope.limits.agent or DEFAULT_AGENT)
         await self._all(INSERT_GRAPH, **_names(scope))
         if not await self._all(SELECT_GRAPH, **_names(scope)):
             raise SessionNotFound(scope.session or "")
@@ -204,7 +206,7 @@ class GraphStatements(GraphQueries):
 
 
 def _names(scope: Scope) -> dict[str, Any]:
-    return {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+    return {"owner": scope.owner, "agent": scope.agent, "session": scope.session, **limits_of(scope)}
 
 
 def _state(row: Sequence[Any]) -> GraphState:

@@ -1,9 +1,29 @@
-"""Runs named statements. The implementations of the ports build on it."""
+"""Runs named statements, and says which rows the limits of a caller reach. The implementations of the ports build on
+it."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import aiosqlite
+
+    from kalito_mcp.domain.scope import Scope
+
+
+def within(alias: str) -> str:
+    """The condition that a row with the keys of an agent and a project is within the limits. What is of no project is
+    personal, and within those of every project. Its parameters: `limits_of`, and `owner`."""
+    return f"""
+        (:limit_agent IS NULL OR {alias}.agent_key = (
+            SELECT key FROM agents WHERE owner = :owner AND id = :limit_agent
+        )) AND (:limit_project IS NULL OR {alias}.project_key IS NULL OR {alias}.project_key = (
+            SELECT key FROM projects WHERE owner = :owner AND id = :limit_project
+        ))
+    """
+
+
+def limits_of(scope: "Scope") -> dict[str, str | None]:
+    """The parameters of `within`, without the owner."""
+    return {"limit_agent": scope.limits.agent, "limit_project": scope.limits.project}
 
 
 class Queries:

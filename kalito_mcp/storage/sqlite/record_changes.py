@@ -92,7 +92,7 @@ class RecordStatements(RecordQueries):
         where = await self._place(scope, now_ms)
         for kind in {draft.type for draft in drafts}:
             texts = [str(draft.content["text"]) for draft in drafts if draft.type is kind]
-            await Tombstones(self._connection).refuse(scope.owner, kind, texts)
+            await Tombstones(self._connection).refuse(scope, kind, texts)
         [[next_key]] = await self._all(SELECT_NEXT_KEY)
         keys: list[int] = []
         named: dict[str, int] = {}
@@ -102,7 +102,7 @@ class RecordStatements(RecordQueries):
             if key is None:
                 key, next_key = next_key, next_key + 1
                 cause = draft.content.get("caused_by")
-                caused_by = None if cause is None else named.get(cause) or await self._cause(scope.owner, cause)
+                caused_by = None if cause is None else named.get(cause) or await self._cause(scope, cause)
                 new.append(rows.new_row(key, where, draft, caused_by=caused_by, now_ms=now_ms))
                 named[draft.id] = key
                 if draft.content.get("scope") == Reach.PROJECT and where.project_key is None:
@@ -125,7 +125,7 @@ class RecordStatements(RecordQueries):
         cause = edit.content.get("caused_by")
         caused_by = before["caused_by"] if cause == before["cause"] else None
         if cause is not None and caused_by is None:
-            caused_by = await self._cause(await self._owner(before), cause)
+            caused_by = await self._cause(Scope(await self._owner(before)), cause)
             if await self._all(SELECT_CAUSED_BY_ITSELF, cause=caused_by, key=record.key):
                 raise Conflict(f"{record.id} led to {cause}, so {cause} cannot be its cause; leave caused_by out")
         version = record.revision + 1
@@ -209,6 +209,7 @@ class RecordStatements(RecordQueries):
 
     async def _place(self, scope: Scope, now_ms: int) -> rows.Place:
         """The keys of the scope's agent, session and project. Creates them if they are new."""
+        scope = scope.landing()
         if scope.session is not None:
             session = await SessionStatements(self._connection).ensure(scope, now_ms=now_ms)
             agent_key = await self._agent_key(Scope(scope.owner, session.agent))
@@ -269,8 +270,8 @@ class RecordStatements(RecordQueries):
             return int(key)
         return None
 
-    async def _cause(self, owner: str, record_id: str) -> int:
-        cause = await self.record(Scope(owner), record_id)
+    async def _cause(self, scope: Scope, record_id: str) -> int:
+        cause = await self.record(scope.anywhere(), record_id)
         if cause is None:
             raise RecordNotFound(f"no record {record_id!r} for caused_by; send the id of a record")
         return cause.key

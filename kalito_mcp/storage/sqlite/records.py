@@ -13,12 +13,12 @@ from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ForgottenValue, ScannedRecord, Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
-from kalito_mcp.storage.sqlite.fact_rows import standing
+from kalito_mcp.storage.sqlite.fact_rows import fact_within, standing
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.queries import Queries
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
-from kalito_mcp.storage.sqlite.tombstones import Tombstones
+from kalito_mcp.storage.sqlite.tombstones import WITHIN, Tombstones
 
 _WHOLE: Final = f"""
 SELECT {STORED_COLUMNS}, a.id, s.id, u.usage_count, u.last_used, (
@@ -29,9 +29,9 @@ SELECT {STORED_COLUMNS}, a.id, s.id, u.usage_count, u.last_used, (
 FROM records r JOIN agents a ON a.key = r.agent_key LEFT JOIN sessions s ON s.key = r.session_key
     LEFT JOIN record_usage u ON u.record_key = r.key
 """
-_ADMITTED: Final = """
+_ADMITTED: Final = f"""
     r.purged_at IS NULL AND a.owner = :owner AND (:agent IS NULL OR a.id = :agent)
-    AND (:session IS NULL OR s.id = :session)
+    AND (:session IS NULL OR s.id = :session) AND {within("r")}
 """
 SELECT_RECORD: Final = f"{_WHOLE} WHERE r.id = :id AND {_ADMITTED}"
 SELECT_MESSAGE_RECORD: Final = f"{_WHOLE} WHERE r.key = :number AND r.type = 'message' AND {_ADMITTED}"
@@ -42,14 +42,14 @@ WHERE r.agent_key = :agent_key AND r.type = :type AND r.id IS NOT NULL AND r.del
     AND (:session IS NULL OR s.id = :session)
     AND (:project IS NULL OR r.project_key IS NULL OR r.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
-    ))
+    )) AND {within("r")}
 ORDER BY r.key DESC LIMIT :limit
 """
 _LONGEST_INSTEAD: Final = 400
 """Characters of a message that is shown whole."""
 
-_KNOWN_OF: Final = """
-    r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL
+_KNOWN_OF: Final = f"""
+    r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}
     AND (r.is_internal = 0 OR :include_internal)
     AND (:project IS NULL OR r.reach = 'person' OR r.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
@@ -59,10 +59,10 @@ SELECT_KNOWN: Final = f"""
 SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
     (SELECT p.id FROM projects p WHERE p.key = r.project_key), (
         SELECT json_group_array(json_array(f.first, f.last, f.superseded_at, coalesce(n.id, 'msg_' || n.key)))
-        FROM facts f JOIN records n ON n.key = f.superseded_by WHERE f.record_key = r.key
+        FROM facts f JOIN records n ON n.key = f.superseded_by WHERE f.record_key = r.key AND {fact_within("f")}
     )
-FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key
-WHERE {_KNOWN_OF} AND {standing("r")}
+FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key AND {within("s")}
+WHERE {_KNOWN_OF} AND {standing("r", fact_within("f"))}
 ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :limit
 """
 # What ended all that a lasting record states is known in its place, unless a pin repeats it.
@@ -71,7 +71,8 @@ SELECT coalesce(n.id, 'msg_' || n.key), n.type, r.reach, n.text, max(r.importanc
     n.origin, s.id, (SELECT p.id FROM projects p WHERE p.key = r.project_key), '[]'
 FROM records r INDEXED BY records_known JOIN facts e ON e.record_key = r.key
     JOIN records n ON n.key = e.superseded_by LEFT JOIN sessions s ON s.key = n.session_key
-WHERE {_KNOWN_OF} AND NOT ({standing("r")}) AND n.deleted_at IS NULL AND n.reach IS NULL AND {standing("n")}
+WHERE {_KNOWN_OF} AND {fact_within("e")} AND {within("n")} AND NOT ({standing("r", fact_within("f"))})
+    AND n.deleted_at IS NULL AND n.reach IS NULL AND {standing("n")}
     AND (n.is_internal = 0 OR :include_internal) AND length(n.text) <= {_LONGEST_INSTEAD} AND 'msg_' || n.key NOT IN (
         SELECT json_extract(p.attributes, '$.source_message_id') FROM records p INDEXED BY records_known
         WHERE p.agent_key = :agent_key AND p.reach IS NOT NULL AND p.deleted_at IS NULL
@@ -88,20 +89,20 @@ _IN_PROJECT: Final = """
 """
 SELECT_DOCUMENT: Final = f"""
 {_WHOLE}
-WHERE r.agent_key = :agent_key AND r.source = :source AND {_IN_PROJECT}
+WHERE r.agent_key = :agent_key AND r.source = :source AND {_IN_PROJECT} AND {within("r")}
 ORDER BY r.seq
 """
 SELECT_OF_SOURCE: Final = f"""
 {_WHOLE}
 WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.source = :source
-    AND (:project IS NULL OR {_IN_PROJECT})
+    AND (:project IS NULL OR {_IN_PROJECT}) AND {within("r")}
 ORDER BY r.key
 """
 # "0" follows "/".
 SELECT_SOURCES: Final = f"""
 SELECT r.source, sum(length(CAST(r.text AS BLOB))) FROM records r
 WHERE r.agent_key = :agent_key AND r.source >= :prefix AND r.source < rtrim(:prefix, '/') || '0'
-    AND r.deleted_at IS NULL AND {_IN_PROJECT}
+    AND r.deleted_at IS NULL AND {_IN_PROJECT} AND {within("r")}
 GROUP BY r.source ORDER BY r.source
 """
 SELECT_PARTS: Final = f"""
@@ -135,20 +136,21 @@ WHERE r.key IN (
 ORDER BY r.level
 """
 SELECT_EDITS: Final = f"SELECT {EDIT_COLUMNS} FROM memory_edits e WHERE e.record_key = :key ORDER BY e.version"
-SELECT_TOMBSTONE: Final = """
-SELECT record_id, purged_at FROM tombstones WHERE record_id = :record_id AND owner = :owner LIMIT 1
+SELECT_TOMBSTONE: Final = f"""
+SELECT t.record_id, t.purged_at FROM tombstones t
+WHERE t.record_id = :record_id AND t.owner = :owner AND {WITHIN} LIMIT 1
 """
 SELECT_ERASED: Final = """
 SELECT DISTINCT record_id FROM tombstones
 WHERE record_id IN (SELECT value FROM json_each(:record_ids)) AND owner = :owner
 """
-SELECT_AGENT_KEY: Final = """
+SELECT_AGENT_KEY: Final = f"""
 SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
     :agent, (SELECT b.id FROM sessions s JOIN agents b ON b.key = s.agent_key
-             WHERE s.owner = :owner AND s.id = :session), :default_agent
-)
+             WHERE s.owner = :owner AND s.id = :session AND {within("s")}), :limit_agent, :default_agent
+) AND (:limit_agent IS NULL OR id = :limit_agent)
 """
-SELECT_SCANNED: Final = """
+SELECT_SCANNED: Final = f"""
 SELECT r.key, coalesce(r.id, 'msg_' || r.key), r.type, r.text, CASE WHEN :has_forgotten AND r.revision > 1 THEN (
         SELECT group_concat(json_extract(e.changes, '$.text'), char(10)) FROM memory_edits e WHERE e.record_key = r.key
     ) END, r.tags, r.name, r.created_at, r.session_key, r.seq, r.end_seq,
@@ -158,7 +160,7 @@ WHERE r.agent_key = :agent_key AND r.key > :after_key AND r.purged_at IS NULL
     AND (r.deleted_at IS NULL OR :has_forgotten)
     AND (:project IS NULL OR r.project_key IS NULL OR r.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
-    ))
+    )) AND {within("r")}
 ORDER BY r.key LIMIT :limit
 """
 _MESSAGE_ID: Final = re.compile(rf"{MESSAGE_ID_PREFIX}([1-9][0-9]{{0,17}})")
@@ -176,7 +178,7 @@ class RecordQueries(Queries):
     """`ports.records.RecordReader`."""
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
-        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, **limits_of(scope)}
         number = message_key(record_id)
         if number is not None:
             found = await self._records(SELECT_MESSAGE_RECORD, number=number, **asked)
@@ -207,6 +209,7 @@ class RecordQueries(Queries):
                 owner=scope.owner,
                 project=scope.project,
                 limit=limit,
+                **limits_of(scope),
             )
         return sorted(found, key=lambda one: -one.key)[:limit]
 
@@ -214,30 +217,26 @@ class RecordQueries(Queries):
         agent_key = await self._agent_key(scope)
         if agent_key is None:
             return []
-        return await self._records(
-            SELECT_DOCUMENT, agent_key=agent_key, source=source, owner=scope.owner, project=scope.project
-        )
+        asked = {"agent_key": agent_key, "source": source, **_places(scope)}
+        return await self._records(SELECT_DOCUMENT, **asked)
 
     async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
-        return await self._records(SELECT_OF_SOURCE, source=source, owner=scope.owner, project=scope.project)
+        return await self._records(SELECT_OF_SOURCE, source=source, **_places(scope))
 
     async def sources(self, scope: Scope, prefix: str) -> Sequence[tuple[str, int]]:
         agent_key = await self._agent_key(scope)
-        found = await self._all(
-            SELECT_SOURCES, agent_key=agent_key, prefix=prefix, owner=scope.owner, project=scope.project
-        )
+        found = await self._all(SELECT_SOURCES, agent_key=agent_key, prefix=prefix, **_places(scope))
         return [(source, size) for source, size in found]
 
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
-        return await self._records(
-            SELECT_PARTS, document_id=document_id, owner=scope.owner, agent=scope.agent, session=scope.session
-        )
+        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, **limits_of(scope)}
+        return await self._records(SELECT_PARTS, document_id=document_id, **asked)
 
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
         agent_key = await self._agent_key(scope)
         if agent_key is None:
             return []
-        asked = {"agent_key": agent_key, "project": scope.project, "owner": scope.owner, "limit": limit}
+        asked = {"agent_key": agent_key, "limit": limit, **_places(scope)}
         found = [
             one
             for statement in (SELECT_KNOWN, SELECT_KNOWN_INSTEAD)
@@ -258,10 +257,10 @@ class RecordQueries(Queries):
         return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=record.key)]
 
     async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
-        return await Tombstones(self._connection).texts(scope.owner, record_type, texts)
+        return await Tombstones(self._connection).texts(scope, record_type, texts)
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
-        found = await self._all(SELECT_TOMBSTONE, record_id=record_id, owner=scope.owner)
+        found = await self._all(SELECT_TOMBSTONE, record_id=record_id, owner=scope.owner, **limits_of(scope))
         return next((Tombstone(*row) for row in found), None)
 
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
@@ -276,7 +275,7 @@ class RecordQueries(Queries):
     async def scan(
         self, scope: Scope, *, after_key: int, limit: int, has_forgotten: bool = False
     ) -> Sequence[ScannedRecord]:
-        asked = {"owner": scope.owner, "project": scope.project, "after_key": after_key, "limit": limit}
+        asked = {"after_key": after_key, "limit": limit, **_places(scope)}
         agent_key = await self._agent_key(scope)
         found = await self._all(SELECT_SCANNED, agent_key=agent_key, has_forgotten=has_forgotten, **asked)
         return [ScannedRecord(key, record_id, RecordType(kind), *row) for key, record_id, kind, *row in found]
@@ -298,11 +297,17 @@ class RecordQueries(Queries):
             agent=scope.agent,
             session=scope.session,
             default_agent=DEFAULT_AGENT,
+            **limits_of(scope),
         )
         return next((int(row[0]) for row in found), None)
 
     async def _records(self, statement: str, **parameters: Any) -> list[MemoryRecord]:
         return [rows.record(row) for row in await self._all(statement, **parameters)]
+
+
+def _places(scope: Scope) -> dict[str, str | None]:
+    """The parameters that name the owner, the project and the limits."""
+    return {"owner": scope.owner, "project": scope.project, **limits_of(scope)}
 
 
 def message_key(record_id: str) -> int | None:

@@ -10,15 +10,18 @@ import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.ports.search import SearchIndex
+from kalito_mcp.storage.sqlite.queries import limits_of, within
 
 if TYPE_CHECKING:
     from kalito_mcp.storage.sqlite.record_columns import AgentColumns
     from kalito_mcp.storage.sqlite.search_index import SqliteSearchIndex
 
-SELECT_AGENT: Final = "SELECT key, NULL FROM agents WHERE owner = :owner AND id = :agent"
-SELECT_SESSION_AGENT: Final = """
+SELECT_AGENT: Final = """
+SELECT key, NULL FROM agents WHERE owner = :owner AND id = :agent AND (:limit_agent IS NULL OR id = :limit_agent)
+"""
+SELECT_SESSION_AGENT: Final = f"""
 SELECT s.agent_key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
-WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
 """
 SELECT_PROJECT: Final = "SELECT key FROM projects WHERE owner = :owner AND id = :project"
 
@@ -75,8 +78,9 @@ class SearchQueries:
             SELECT_AGENT if is_agent else SELECT_SESSION_AGENT,
             {
                 "owner": scope.owner,
-                "agent": (scope.agent or DEFAULT_AGENT) if is_agent else scope.agent,
+                "agent": (scope.agent or scope.limits.agent or DEFAULT_AGENT) if is_agent else scope.agent,
                 "session": scope.session,
+                **limits_of(scope),
             },
         ).fetchone()
         if found is None:
@@ -85,4 +89,6 @@ class SearchQueries:
         asked = {"owner": scope.owner, "project": scope.project}
         projects = [key for [key] in connection.execute(SELECT_PROJECT, asked)] if scope.project is not None else None
         columns = self._caches.of(agent_key)
-        return SqliteSearchIndex(connection, columns, agent_key, session_key=session_key, project_keys=projects)
+        return SqliteSearchIndex(
+            connection, columns, scope, agent_key=agent_key, session_key=session_key, project_keys=projects
+        )

@@ -3,10 +3,14 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
+from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.storage.sqlite import conversation_rows as rows
+from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
 from kalito_mcp.text.analysis import stem
@@ -37,45 +41,58 @@ SELECT term, records FROM (
     FROM json_each(:terms) AS asked
 ) WHERE records > 0
 """
-SELECT_CANDIDATES: Final = """
+SELECT_LIMIT_PROJECT: Final = "SELECT key FROM projects WHERE owner = :owner AND id = :limit_project"
+SELECT_CANDIDATES: Final = f"""
 SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
     r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END,
     p.id
-FROM records r LEFT JOIN projects p ON p.key = r.project_key LEFT JOIN sessions s ON s.key = r.session_key
-    LEFT JOIN record_usage u ON u.record_key = r.key
+FROM records r LEFT JOIN projects p ON p.key = r.project_key
+    LEFT JOIN sessions s ON s.key = r.session_key AND {within("s")} LEFT JOIN record_usage u ON u.record_key = r.key
 WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.agent_key = :agent_key AND r.deleted_at IS NULL
+    AND {within("r")}
 """
 # Among 10^6 records with 270,000 terms: 5 ms for one word, 35 to 60 ms for eight with the commonest beginnings.
 _MISTYPED_WORDS: Final = 8
 _COMPARED_TERMS: Final = 4_000
 _MOST_ENDING_LETTERS: Final = 8
 _COUNTED_RECORDS: Final = 1_000
+_MOST_COMPARED: Final = 32
+"""Similar terms of which is looked up whether they are within limits."""
 
 
 class SqliteSearchIndex:
-    """The index of one agent in one read transaction. Use it on the thread of its connection."""
+    """The index of one agent in one read transaction. Use it on the thread of its connection.
+
+    Where the scope has a limit to a project, no record, term or name of another project is in it, nor is any counted.
+    """
 
     def __init__(
         self,
         connection: sqlite3.Connection,
         columns: AgentColumns,
-        agent_key: int,
+        scope: Scope,
         *,
+        agent_key: int,
         session_key: int | None = None,
         project_keys: Sequence[int] | None = None,
     ) -> None:
         self._connection = connection
         self._columns = columns
-        self._agent_key = agent_key
+        self._asked = {"owner": scope.owner, "agent_key": agent_key, **limits_of(scope)}
         self._prefix = f"{agent_key}:"
         self._state = columns.current(connection)
         self.session_key = session_key
         self.project_keys = project_keys
         self.records = self._state.columns
+        self._within: NDArray[np.bool_] | None = None
+        if scope.limits.project is not None:
+            self._within = self._reached()
+            self.records = _narrowed(self.records, self._within)
 
     def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
         """The places of the agent's records that contain the term so often; see the port."""
-        return self._columns.places(self._connection, f"{COUNT_MARKS[times]}{self._prefix}{term}", self._state)
+        found = self._columns.places(self._connection, f"{COUNT_MARKS[times]}{self._prefix}{term}", self._state)
+        return found if self._within is None else found[self._within[found]]
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word, the agent's terms that it may be a mistyped form of; see the port."""
@@ -90,10 +107,15 @@ class SqliteSearchIndex:
             word: near(
                 word,
                 (by_head.get(head(word), {}) | {term: known[term] for term in spelled[word] & known.keys()}).items(),
-                limit=limit,
+                limit=limit if self._within is None else _MOST_COMPARED,
             )
             for word in asked
         }
+        if self._within is not None:
+            found = {
+                word: [(term, count) for term, _ in terms if (count := len(self.places(term)))][:limit]
+                for word, terms in found.items()
+            }
         return {word: terms for word, terms in found.items() if terms}
 
     def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -101,14 +123,24 @@ class SqliteSearchIndex:
         if not prefixes:
             return {}
         lengths = {prefix: (len(prefix), len(prefix) + _MOST_ENDING_LETTERS) for prefix in prefixes}
-        return {prefix: sorted(terms) for prefix, terms in self._terms_between(lengths).items()}
+        found = {prefix: sorted(terms) for prefix, terms in self._terms_between(lengths).items()}
+        if self._within is None:
+            return found
+        reached = {prefix: [term for term in terms if len(self.places(term))] for prefix, terms in found.items()}
+        return {prefix: terms for prefix, terms in reached.items() if terms}
 
     def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
         """The records with these keys, with their texts."""
-        found = self._connection.execute(
-            SELECT_CANDIDATES, {"keys": json.dumps(list(keys)), "agent_key": self._agent_key}
-        )
+        found = self._connection.execute(SELECT_CANDIDATES, {"keys": json.dumps(list(keys)), **self._asked})
         return rows.candidates(found.fetchall())
+
+    def _reached(self) -> "NDArray[np.bool_]":
+        """Which records are of the project of the limits, or personal."""
+        projects = self.records.projects
+        found: NDArray[np.bool_] = projects < 0
+        for [key] in self._connection.execute(SELECT_LIMIT_PROJECT, self._asked):
+            found = found | (projects == key)
+        return found
 
     def _terms_of_heads(self, words: Sequence[str]) -> dict[str, dict[str, int]]:
         """For each head of the words, the terms that begin with it, and how many records contain each."""
@@ -134,3 +166,10 @@ class SqliteSearchIndex:
         # Sorted like the index itself: that saves a quarter of the time.
         asked = {"prefix": self._prefix, "terms": json.dumps(sorted(terms)), "cap": _COUNTED_RECORDS}
         return dict(self._connection.execute(SELECT_INDEXED_TERMS, asked))
+
+
+def _narrowed(records: RecordColumns, is_reached: "NDArray[np.bool_]") -> RecordColumns:
+    """The columns without the speakers of other records, which are not shown."""
+    spoken = set(records.names[is_reached].tolist())
+    names = [name if at in spoken else None for at, name in enumerate(records.name_list)]
+    return replace(records, is_shown=records.is_shown & is_reached, name_list=names)

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_LIMITS, PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import AccessDenied, InvalidInput
 from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 
@@ -35,10 +35,13 @@ class SessionStatements(SessionQueries):
     """`ports.sessions.SessionWriter`."""
 
     async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
+        scope = scope.landing()
         agent = scope.agent or DEFAULT_AGENT
         known = await self.get(scope.of_session(scope.session or ""))
         if known is None:
             any_agent = await self.get(Scope(owner=scope.owner, session=scope.session))
+            if any_agent is not None and scope.limits != NO_LIMITS:
+                raise AccessDenied(f"session_id {scope.session!r} cannot be used here; use another one")
             if any_agent is not None:
                 raise InvalidInput(
                     f"session {scope.session!r} belongs to agent {any_agent.agent!r}, not {agent!r}; "

@@ -6,7 +6,7 @@ from typing import Any, Final
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Place, Session, SessionState
 from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.queries import Queries
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 
 _COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.created_at, s.updated_at, s.model, s.message_count, s.summary_count,
@@ -20,27 +20,27 @@ _BEYOND_ALL: Final = (1 << 63) - 1
 _NEWEST: Final = Place((1 << 63) - 1, 0)
 SELECT_SESSION: Final = f"""
 SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
-WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
 """
-_IN_PROJECT: Final = """(:project IS NULL OR s.project_key IS NULL OR s.project_key = (
+_IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
-    ))"""
+    )) AND {within("s")}"""
 SELECT_RECENT_SESSIONS: Final = f"""
 SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_recent JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1, length(:prefix)) = :prefix
-    AND {_IN_PROJECT} AND (s.updated_at, s.key) < (:updated_at, :key)
+    AND {_IN_SCOPE} AND (s.updated_at, s.key) < (:updated_at, :key)
 ORDER BY s.updated_at DESC, s.key DESC LIMIT :limit
 """
 # By key, from the newest down to the last of the page: an index by owner would have to be sorted for every page.
 SELECT_SESSIONS_BEGUN: Final = f"""
 SELECT {_COLUMNS} FROM sessions s NOT INDEXED CROSS JOIN agents a ON a.key = s.agent_key
-WHERE s.key < :before AND s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_PROJECT}
+WHERE s.key < :before AND s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
 ORDER BY s.key DESC LIMIT :limit
 """
 # One that comes and one that goes would leave the count as it is, and two of each perhaps also the sum.
 SELECT_CENSUS: Final = f"""
 SELECT count(*), total(s.key), total(s.key * s.key) FROM sessions s JOIN agents a ON a.key = s.agent_key
-WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_PROJECT}
+WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
 """
 SELECT_OWING_SESSIONS: Final = f"""
 SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
@@ -57,23 +57,40 @@ WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
 )
 ORDER BY s.key LIMIT :limit
 """
-SELECT_AGENTS: Final = "SELECT id FROM agents WHERE owner = :owner ORDER BY key DESC LIMIT :limit"
-SELECT_TOTALS: Final = """
-SELECT count(*), total(message_count - hidden_count), total(pin_count), total(summary_count) FROM sessions
-WHERE owner = :owner
+# An agent or a project of which nothing is within the limits does not exist there.
+SELECT_AGENTS: Final = """
+SELECT a.id FROM agents a
+WHERE a.owner = :owner AND (:limit_agent IS NULL OR a.id = :limit_agent) AND (:limit_project IS NULL OR EXISTS (
+    SELECT 1 FROM records r INDEXED BY records_columns
+    WHERE r.agent_key = a.key AND (r.project_key IS NULL OR r.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :limit_project
+    ))
+))
+ORDER BY a.key DESC LIMIT :limit
+"""
+SELECT_TOTALS: Final = f"""
+SELECT count(*), total(s.message_count - s.hidden_count), total(s.pin_count), total(s.summary_count) FROM sessions s
+WHERE s.owner = :owner AND {within("s")}
 """
 # The index has the types. A document has a row for each part, and a note is one whose source begins with "note:".
-SELECT_OTHER_TOTALS: Final = """
+SELECT_OTHER_TOTALS: Final = f"""
 SELECT count(DISTINCT CASE WHEN r.type = 'document' AND r.source LIKE 'note:%' THEN r.source END),
     count(CASE WHEN r.type = 'task' THEN 1 END),
     count(DISTINCT CASE WHEN r.type = 'document' AND r.source NOT LIKE 'note:%' THEN r.source END)
 FROM records r INDEXED BY records_columns
 WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN ('document', 'task')
-    AND r.deleted_at IS NULL
+    AND r.deleted_at IS NULL AND {within("r")}
 """
-SELECT_PROJECTS: Final = """
-SELECT p.id, (SELECT count(*) FROM sessions s WHERE s.project_key = p.key) FROM projects p
-WHERE p.owner = :owner ORDER BY p.key DESC LIMIT :limit
+_LIMIT_AGENT: Final = "(SELECT key FROM agents WHERE owner = :owner AND id = :limit_agent)"
+SELECT_PROJECTS: Final = f"""
+SELECT p.id, (
+    SELECT count(*) FROM sessions s
+    WHERE s.project_key = p.key AND (:limit_agent IS NULL OR s.agent_key = {_LIMIT_AGENT})
+) FROM projects p
+WHERE p.owner = :owner AND (:limit_project IS NULL OR p.id = :limit_project) AND (:limit_agent IS NULL OR EXISTS (
+    SELECT 1 FROM records r INDEXED BY records_columns WHERE r.agent_key = {_LIMIT_AGENT} AND r.project_key = p.key
+))
+ORDER BY p.key DESC LIMIT :limit
 """
 
 
@@ -81,8 +98,8 @@ class SessionQueries(Queries):
     """`ports.sessions.SessionReader`."""
 
     async def get(self, scope: Scope) -> Session | None:
-        rows = await self._all(SELECT_SESSION, owner=scope.owner, agent=scope.agent, session=scope.session)
-        return next(_sessions(rows), None)
+        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+        return next(_sessions(await self._all(SELECT_SESSION, **asked, **limits_of(scope))), None)
 
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: Place | None = None
@@ -97,27 +114,31 @@ class SessionQueries(Queries):
             project=scope.project,
             updated_at=updated_at,
             key=key,
+            **limits_of(scope),
         )
         return list(_sessions(rows))
 
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
         asked = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, "limit": limit}
+        asked |= limits_of(scope)
         key = _BEYOND_ALL if before is None else before.key
         return list(_sessions(await self._all(SELECT_SESSIONS_BEGUN, **asked, before=key)))
 
     async def census(self, scope: Scope) -> tuple[float, ...]:
-        asked = {"owner": scope.owner, "agent": scope.agent, "project": scope.project}
+        asked = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}
         return tuple(next(iter(await self._all(SELECT_CENSUS, **asked))))
 
-    async def agents(self, owner: str, *, limit: int) -> Sequence[str]:
-        return [agent for [agent] in await self._all(SELECT_AGENTS, owner=owner, limit=limit)]
+    async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
+        found = await self._all(SELECT_AGENTS, owner=scope.owner, limit=limit, **limits_of(scope))
+        return [agent for [agent] in found]
 
-    async def projects(self, owner: str, *, limit: int) -> Sequence[tuple[str, int]]:
-        return [(project, sessions) for project, sessions in await self._all(SELECT_PROJECTS, owner=owner, limit=limit)]
+    async def projects(self, scope: Scope, *, limit: int) -> Sequence[tuple[str, int]]:
+        found = await self._all(SELECT_PROJECTS, owner=scope.owner, limit=limit, **limits_of(scope))
+        return [(project, sessions) for project, sessions in found]
 
     async def totals(self, scope: Scope) -> dict[str, int]:
-        [of_sessions] = await self._all(SELECT_TOTALS, owner=scope.owner)
-        [others] = await self._all(SELECT_OTHER_TOTALS, owner=scope.owner)
+        [of_sessions] = await self._all(SELECT_TOTALS, owner=scope.owner, **limits_of(scope))
+        [others] = await self._all(SELECT_OTHER_TOTALS, owner=scope.owner, **limits_of(scope))
         names = ("sessions", "messages", "pins", "summaries", "notes", "tasks", "documents")
         return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
 

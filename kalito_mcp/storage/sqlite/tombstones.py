@@ -13,17 +13,27 @@ from typing import Any, Final
 import aiosqlite
 
 from kalito_mcp.domain.records import RecordType, message_record_id
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import Conflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.records import Unswept
+from kalito_mcp.storage.sqlite.queries import limits_of, within
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
 SELECT_ANY_TOMBSTONE: Final = "SELECT 1 FROM tombstones LIMIT 1"
-SELECT_TOMBSTONES_OF_TEXTS: Final = """
-SELECT text_hash, number, seq, client_key_hash, created_at, purged_at FROM tombstones
-WHERE text_hash IN (SELECT value FROM json_each(:text_hashes)) AND owner = :owner AND type = :type
-ORDER BY purged_at, record_id
+# Messages and summaries leave a row that says where they were. Of others it is not known, so that within limits they
+# are as if they had never been there.
+WITHIN: Final = f"""
+    ((:limit_agent IS NULL AND :limit_project IS NULL) OR EXISTS (
+        SELECT 1 FROM records r
+        WHERE r.key = coalesce(t.number, (SELECT o.key FROM records o WHERE o.id = t.record_id)) AND {within("r")}
+    ))
+"""
+SELECT_TOMBSTONES_OF_TEXTS: Final = f"""
+SELECT t.text_hash, t.number, t.seq, t.client_key_hash, t.created_at, t.purged_at FROM tombstones t
+WHERE t.text_hash IN (SELECT value FROM json_each(:text_hashes)) AND t.owner = :owner AND t.type = :type AND {WITHIN}
+ORDER BY t.purged_at, t.record_id
 """
 INSERT_TOMBSTONE: Final = """
 INSERT OR REPLACE INTO tombstones (
@@ -72,10 +82,10 @@ class Tombstones:
         [[is_left]] = await self._connection.execute_fetchall(SELECT_ANY_LEFTOVER)
         return Unswept(rows[-1][0] if rows else 0, keys, is_left_elsewhere=bool(is_left))
 
-    async def messages(self, owner: str, drafts: Sequence[MessageDraft]) -> dict[int, AppendedMessage]:
+    async def messages(self, scope: Scope, drafts: Sequence[MessageDraft]) -> dict[int, AppendedMessage]:
         """Which of the drafts, by position, are erased messages that come again, and where those were stored. Such a
         draft has the same text, and the same client_key or time."""
-        found = await self._of_texts(owner, RecordType.MESSAGE, [draft.text for draft in drafts])
+        found = await self._of_texts(scope, RecordType.MESSAGE, [draft.text for draft in drafts])
         if not found:
             return {}
         secret = await self._secret()
@@ -87,13 +97,13 @@ class Tombstones:
                     again[place] = AppendedMessage(id=number, seq=seq, is_new=False, is_erased=True)
         return again
 
-    async def texts(self, owner: str, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
+    async def texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
         """Which of the texts an erased record of this type had."""
-        return frozenset(await self._of_texts(owner, record_type, texts))
+        return frozenset(await self._of_texts(scope, record_type, texts))
 
-    async def refuse(self, owner: str, record_type: RecordType, texts: Sequence[str]) -> None:
+    async def refuse(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> None:
         """Raise Conflict if an erased record of this type had one of the texts."""
-        for text, stones in (await self._of_texts(owner, record_type, texts)).items():
+        for text, stones in (await self._of_texts(scope, record_type, texts)).items():
             day = to_iso(stones[-1][-1])[:10]
             raise Conflict(
                 f"a {record_type} with this text ({len(text):,} characters) was erased for good on {day} and stays "
@@ -101,7 +111,7 @@ class Tombstones:
             )
 
     async def _of_texts(
-        self, owner: str, record_type: RecordType, texts: Sequence[str]
+        self, scope: Scope, record_type: RecordType, texts: Sequence[str]
     ) -> dict[str, list[tuple[int, int, str | None, int, int]]]:
         """For each erased text its tombstones, oldest first: number, seq, client_key_hash, created_at, purged_at."""
         if not texts or not await self._connection.execute_fetchall(SELECT_ANY_TOMBSTONE):
@@ -110,7 +120,12 @@ class Tombstones:
         asked = {hashed_text(secret, text): text for text in texts}
         rows = await self._connection.execute_fetchall(
             SELECT_TOMBSTONES_OF_TEXTS,
-            {"text_hashes": json.dumps(list(asked)), "owner": owner, "type": str(record_type)},
+            {
+                "text_hashes": json.dumps(list(asked)),
+                "owner": scope.owner,
+                "type": str(record_type),
+                **limits_of(scope),
+            },
         )
         found: dict[str, list[tuple[int, int, str | None, int, int]]] = {}
         for text_hash, number, seq, client_key_hash, created_at, purged_at in rows:

@@ -16,6 +16,7 @@ from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
 from kalito_mcp.storage.sqlite.moved_vectors import ActiveIndex, MovedVectors
+from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_indexes import VectorIndexQueries
 
@@ -61,10 +62,16 @@ WHERE key IN (SELECT value FROM json_each(:keys)) AND agent_key = :agent_key
 """
 SELECT_KEPT: Final = "SELECT key FROM record_vectors WHERE key IN (SELECT value FROM json_each(:keys))"
 SELECT_ALL_KEPT: Final = "SELECT key FROM record_vectors WHERE index_key = :index_key"
-SELECT_PLACE_OF_AGENT: Final = "SELECT key, NULL FROM agents WHERE owner = :owner AND id = coalesce(:agent, :default)"
-SELECT_PLACE_OF_SESSION: Final = """
+SELECT_PLACE_OF_AGENT: Final = """
+SELECT key, NULL FROM agents
+WHERE owner = :owner AND id = coalesce(:agent, :limit_agent, :default) AND (:limit_agent IS NULL OR id = :limit_agent)
+"""
+SELECT_PLACE_OF_SESSION: Final = f"""
 SELECT a.key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
-WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
+"""
+SELECT_WITHIN: Final = f"""
+SELECT r.key FROM records r WHERE r.key IN (SELECT value FROM json_each(:keys)) AND {within("r")}
 """
 INSERT_INDEX: Final = """
 INSERT INTO vector_indexes (fingerprint, dimension, state, first_key, done_key)
@@ -157,8 +164,18 @@ class VectorQueries(VectorIndexQueries):
         place = await self._place(scope)
         if active is None or place is None or k < 1:
             return []
+        found = await self._nearest(active, place, query, k)
+        if scope.limits.project is None:
+            return found
+        asked = {"keys": json.dumps([key for key, _ in found]), "owner": scope.owner, **limits_of(scope)}
+        reached = {key for [key] in await self._all(SELECT_WITHIN, **asked)}
+        return [one for one in found if one[0] in reached]
+
+    async def _nearest(
+        self, active: ActiveIndex, place: _Place, query: "NDArray[np.float32]", k: int
+    ) -> list[tuple[int, float]]:
         if active.moved_key is not None:
-            return await self._moved_nearest(active, active.moved_key, place, query, k)
+            return list(await self._moved_nearest(active, active.moved_key, place, query, k))
         file = await self._caches.ann_file(self._connection, active.key)
         found = None if file is None else await self._approximate(file, active, place, query, k)
         return found if found is not None else await self._scanned(active, place, query, k)
@@ -250,7 +267,7 @@ class VectorQueries(VectorIndexQueries):
 
     async def _place(self, scope: Scope) -> _Place | None:
         """Keys of the scope's agent and session."""
-        asked = {"owner": scope.owner, "agent": scope.agent}
+        asked = {"owner": scope.owner, "agent": scope.agent, **limits_of(scope)}
         if scope.session is None:
             rows = await self._all(SELECT_PLACE_OF_AGENT, **asked, default=DEFAULT_AGENT)
         else:

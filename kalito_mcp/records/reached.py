@@ -1,0 +1,113 @@
+"""What a caller with limits sees of the records that it reaches: not the ids of what it does not reach. Reads only.
+
+A record within the limits may name others beyond them: the session that a personal pin was made in, its cause, what it
+led to, the project that it came from. Whoever changes a record needs it as it is stored; so this is for what is shown.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditorType, MemoryRecord, StoredEdit
+from kalito_mcp.domain.scope import NO_LIMITS, Scope
+from kalito_mcp.errors import AccessDenied, RecordNotFound
+from kalito_mcp.ports.records import RecordReader
+from kalito_mcp.ports.store import ReadView, Store
+
+_NAMED: Final = ("caused_by", "source_message_id")
+"""Fields of a record that name another."""
+_SUPERSEDES: Final = "supersedes"
+_PROJECT: Final = "project"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What of that which some records name is within the limits of a scope."""
+
+    scope: Scope
+    session_ids: frozenset[str] = frozenset()
+    record_ids: frozenset[str] = frozenset()
+
+    def record(self, record: MemoryRecord) -> MemoryRecord:
+        """The record, as it is shown."""
+        if self.scope.limits == NO_LIMITS:
+            return record
+        return replace(
+            record,
+            session_id=record.session_id if record.session_id in self.session_ids else None,
+            content=self.content(record.content),
+            led_to=tuple(one for one in record.led_to if one in self.record_ids),
+        )
+
+    def content(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The content of a version of a record, as it is shown."""
+        limits = self.scope.limits
+        if limits == NO_LIMITS:
+            return content
+        seen = {name: value for name, value in content.items() if name not in _NAMED or value in self.record_ids}
+        if limits.project is not None and seen.get(_PROJECT) != limits.project:
+            seen.pop(_PROJECT, None)
+        if superseded := [one for one in seen.pop(_SUPERSEDES, None) or () if one in self.record_ids]:
+            seen[_SUPERSEDES] = superseded
+        return seen
+
+    def edit(self, edit: StoredEdit) -> StoredEdit:
+        """The edit, as it is shown: one of the memory itself names the record that was its cause."""
+        cause = (edit.editor.id or "").removeprefix(f"{SYSTEM_EDITOR.id}:").partition("@")[0]
+        if self.scope.limits == NO_LIMITS or edit.editor.type is not EditorType.SYSTEM or cause in self.record_ids:
+            return edit
+        return replace(edit, editor=SYSTEM_EDITOR)
+
+
+async def look_up(
+    view: ReadView,
+    scope: Scope,
+    records: Sequence[MemoryRecord],
+    contents: Iterable[Mapping[str, Any]] = (),
+    edits: Iterable[StoredEdit] = (),
+) -> Reached:
+    """Look up what these records name, and these contents and edits of theirs."""
+    if scope.limits == NO_LIMITS:
+        return Reached(scope)
+    anywhere = scope.anywhere()
+    sessions = {one.session_id for one in records if one.session_id is not None}
+    known = {one for one in sessions if await view.sessions.get(anywhere.of_session(one)) is not None}
+    named = {one for record in records for one in record.led_to}
+    for content in (*(record.content for record in records), *contents):
+        named |= {str(content[name]) for name in _NAMED if name in content} | set(content.get(_SUPERSEDES) or ())
+    for edit in edits:
+        if edit.editor.type is EditorType.SYSTEM:
+            named.add((edit.editor.id or "").removeprefix(f"{SYSTEM_EDITOR.id}:").partition("@")[0])
+    found = {one for one in named if await view.records.record(anywhere, one) is not None}
+    return Reached(scope, frozenset(known), frozenset(found))
+
+
+async def reached(store: Store, scope: Scope, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """The records, as they are shown to a caller with the limits of the scope."""
+    if scope.limits == NO_LIMITS:
+        return list(records)
+    found = await store.trip(lambda view: look_up(view, scope, records))
+    return [found.record(one) for one in records]
+
+
+async def check_cause(records: RecordReader, scope: Scope, before: MemoryRecord, content: Mapping[str, Any]) -> None:
+    """Refuse a new cause that the caller does not reach, in the words for one that does not exist.
+
+    Raises:
+        RecordNotFound: there is no such cause within the limits.
+    """
+    cause = content.get("caused_by")
+    if scope.limits == NO_LIMITS or cause in (None, before.content.get("caused_by")):
+        return
+    if await records.record(scope.anywhere(), str(cause)) is None:
+        raise RecordNotFound(f"no record {cause!r} for caused_by; send the id of a record")
+
+
+async def check_is_reached(records: RecordReader, scope: Scope, record: MemoryRecord) -> None:
+    """Refuse a change that has moved the record beyond the limits of the caller.
+
+    Raises:
+        AccessDenied: it is beyond them now.
+    """
+    if scope.limits != NO_LIMITS and await records.record(scope.anywhere(), record.id) is None:
+        raise AccessDenied(f"this would move {record.id} beyond what this token reaches; nothing was written")
