@@ -163,8 +163,12 @@ def lines(size: int, schemas: Mapping[str, Any]) -> Part:
             sentinel = {"jsonrpc": "2.0", "id": last, "method": "ping", "params": {"_meta": MODERN}}
             wanted = Counter(map(_as_key, filter(None, map(readable_id, batch))))
             batch.append(json.dumps(sentinel).encode())
-            server.stdin.write(b"".join(line + b"\n" for line in batch))
-            server.stdin.flush()
+            try:
+                server.stdin.write(b"".join(line + b"\n" for line in batch))
+                server.stdin.flush()
+            except BrokenPipeError:
+                part.wrong("the server reads no more")
+                break
             part.sent += _BATCH
             _take_answers(read, part, wanted, last)
             if part.sent >= size / 10:
