@@ -117,6 +117,7 @@ audit: $(VENV)/.venv
 
 # Every REST endpoint, for ten minutes, with what the OpenAPI document allows and what it does not.
 fuzz: $(VENV)/.dev build/fuzz/.installed
+	$(BIN)/python -m bench.fuzz
 	PYTHONPATH=. $(BIN)/python -m tests.web.rest.fuzz --program build/fuzz/bin/schemathesis
 
 build/fuzz/.installed:

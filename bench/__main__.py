@@ -53,6 +53,7 @@ CAMPAIGNS: Final = (
     "power_cut",
     "workday",
     "formats",
+    "fuzz",
 )
 _LONGER: Final = {"search": ("--full",), "recall": ("--typos", "0.5", "--per-category", "--ablate")}
 """The extra arguments of the long forms."""

@@ -41,6 +41,8 @@ _SLOW: Final = 200
 _PATIENCE_S: Final = 60.0
 _BATCH: Final = 200
 _LIMITS: Final = {f"KALITO_HTTP_{name}_PER_MINUTE": "1000000000" for name in ("CALLS", "WRITES", "REFUSALS")}
+_ALL_TOOLS: Final = {"KALITO_MEMORY_TOOL": "1", "KALITO_CHATGPT": "1"}
+_PATHS: Final = ("/mcp/", "/", "/register", "/token", "/api/memory/pins", "/metrics", "/health/live")
 _WELL: Final = (b"HTTP/1.1 4", b"HTTP/1.1 301", b"HTTP/1.1 307")
 
 
@@ -132,7 +134,7 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[by
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env={**clean_environment(folder), **_LIMITS},
+            env={**clean_environment(folder), **_LIMITS, **_ALL_TOOLS},
             cwd=ROOT,
         )
         try:
@@ -161,8 +163,12 @@ def lines(size: int, schemas: Mapping[str, Any]) -> Part:
             sentinel = {"jsonrpc": "2.0", "id": last, "method": "ping", "params": {"_meta": MODERN}}
             wanted = Counter(map(_as_key, filter(None, map(readable_id, batch))))
             batch.append(json.dumps(sentinel).encode())
-            server.stdin.write(b"".join(line + b"\n" for line in batch))
-            server.stdin.flush()
+            try:
+                server.stdin.write(b"".join(line + b"\n" for line in batch))
+                server.stdin.flush()
+            except BrokenPipeError:
+                part.wrong("the server reads no more")
+                break
             part.sent += _BATCH
             _take_answers(read, part, wanted, last)
             if part.sent >= size / 10:
@@ -273,22 +279,7 @@ def bodies(size: int, port: int, token: str, pid: int, schemas: Mapping[str, Any
             odd["Mcp-Name"] = _header(params.get("uri") or params.get("name"))
         if rng.random() < 0.1:
             odd["Authorization"] = rng.choice(("", "Bearer", "Bearer kal_x", "Basic eDp5", f"Bearer {token}x"))
-        path = rng.choice(
-            (
-                "/mcp",
-                "/mcp",
-                "/mcp",
-                "/mcp",
-                "/mcp",
-                "/mcp",
-                "/mcp/",
-                "/",
-                "/register",
-                "/token",
-                "/metrics",
-                "/health/live",
-            )
-        )
+        path = "/mcp" if rng.random() < 0.6 else rng.choice(_PATHS)
         body = damaged(rng, raw) if rng.random() < 0.8 else raw
         status, _, answer = client.post(body, path, **odd)
         part.answers[str(status)] += 1

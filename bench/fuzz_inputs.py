@@ -36,11 +36,11 @@ _TEXTS: Final = (
     "What is my cat called?", "\u65e5\u672c\u8a9e", "\U0001f9f5", "x" * 2_000, "2026-03-04", "7d",
 )  # fmt: skip
 _MEETING: Final[Mapping[str, tuple[Any, ...]]] = {
-    "session_id": ("a", "b", "kept"),
+    "session_id": tuple(f"s{number}" for number in range(200)),
     "agent_id": ("default",),
     "project": ("*", "personal"),
-    "record_id": ("msg_1", "msg_2", "msg_40"),
-    "target_id": ("msg_1", "msg_2"),
+    "record_id": tuple(f"msg_{number}" for number in range(1, 200)),
+    "target_id": tuple(f"msg_{number}" for number in range(1, 50)),
     "expected_revision": (1, 2, 3),
     "max_tokens": (500, 4_000),
     "cursor": (None,),
@@ -151,7 +151,9 @@ def call(rng: random.Random, schemas: Mapping[str, Any]) -> tuple[str, dict[str,
     """A tool and its arguments, some of them spoilt."""
     tool = rng.choice(sorted(schemas))
     arguments = drawn(rng, schemas[tool], schemas[tool].get("$defs", {}))
-    for name in arguments.keys() & _MEETING.keys():
+    if "session_id" in schemas[tool]["properties"] and rng.random() < 0.8:
+        arguments["session_id"] = ""
+    for name in sorted(arguments.keys() & _MEETING.keys()):
         if rng.random() < 0.9:
             arguments[name] = rng.choice(_MEETING[name])
     for _ in range(rng.choice((0, 0, 0, 1, 2))):

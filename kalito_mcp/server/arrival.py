@@ -86,6 +86,12 @@ class TimelyConnection(H11Protocol):
         super().connection_made(transport)
         self._expect_request(HEAD_S)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        # It would keep the connection in memory with all that it had sent.
+        if self._limit is not None:
+            self._limit.cancel()
+
     def on_response_complete(self) -> None:
         self._expect_request(IDLE_S)
         super().on_response_complete()

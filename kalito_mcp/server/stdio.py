@@ -46,7 +46,7 @@ _log: Final = logging.getLogger("kalito.server")
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _CHUNK_BYTES: Final = 256 * 1024
 _LONGEST_NUMBER: Final = 400
-_ID: Final = rb'(-?[0-9]{1,18}|"[\w.:-]{1,100}")'
+_ID: Final = rb'(-?(?:0|[1-9][0-9]{0,17})|"[\w.:-]{1,100}")'
 # Where SDKs write the id: right after the version, at the start of the message or at its end.
 _ID_OF_BROKEN_LINE: Final = re.compile(
     rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*%(id)b\s*,|.*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*%(id)b\s*\}\s*$'

@@ -5,6 +5,7 @@ from typing import Final
 from pydantic import ConfigDict
 
 from kalito_mcp.domain.access import Permission
+from kalito_mcp.web.rest.audit import AUDIT
 from kalito_mcp.web.rest.contexts import CONTEXTS
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Endpoint, Nothing, Output, Reply
 from kalito_mcp.web.rest.forgetting import FORGETTING
@@ -38,6 +39,7 @@ TABLE: Final[tuple[AnyEndpoint, ...]] = (
     *FOUND,
     *WHOLE,
     *TOKENS,
+    *AUDIT,
     Endpoint(
         "GET",
         "/openapi.json",

@@ -1,11 +1,13 @@
 """Endpoints of the memory as a whole: what is known, what contradicts itself, numbers, graphs, tasks, and an export."""
 
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.archive import Selection
+from kalito_mcp.errors import StorageReadOnly
 from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Nothing, Output, Reply
 from kalito_mcp.web.rest.shapes import AgentName, GraphBody, Known, ReachName, RecordBody, record_body
 
@@ -191,12 +193,17 @@ async def read_stats(call: Call[Nothing, Nothing]) -> Reply:
     return Reply(Totals(**await call.memory.totals()))
 
 
+EXPORT: Final = "GET /api/export"
+
+
 async def export(call: Call[Nothing, ExportOf]) -> Reply:
     """The memory as an archive. Limits of the principal narrow it."""
     asked, limits = call.query, call.principal.limits
     selection = Selection(
         session=asked.session, project=limits.project or asked.project, agent=limits.agent or asked.agent
     )
+    with suppress(StorageReadOnly):  # what cannot be written can still be taken out
+        await call.memory.log_access(EXPORT)
     return Reply(stream=call.exporter(call.memory, selection))
 
 

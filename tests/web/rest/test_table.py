@@ -52,6 +52,7 @@ EXPECTED = {
     "GET /api/agents": "read",
     "GET /api/stats": "read",
     "GET /api/export": "admin",
+    "GET /api/audit": "admin",
     "GET /api/tokens": "admin",
     "POST /api/tokens": "admin",
     "DELETE /api/tokens/{token_id}": "admin",
