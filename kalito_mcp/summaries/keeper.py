@@ -336,10 +336,8 @@ def _must_be_open(session: Session) -> None:
         raise SessionFinalized(session.id, session.state)
 
 
-async def _must_not_repeat(
-    transaction: WriteTransaction, session: Session, caller: Scope, keys: frozenset[str]
-) -> None:
-    if await transaction.records.forgotten_values(scope_of_session(session, caller.limits), keys):
+async def _must_not_repeat(writes: WriteTransaction, session: Session, caller: Scope, keys: frozenset[str]) -> None:
+    if await writes.records.forgotten_values(scope_of_session(session, caller.limits), keys):
         raise repetition_refused()
 
 

@@ -113,6 +113,8 @@ TABLE: Final = [
     Row("restore", {"record_id": NOTE, "version": 1}, "denied shown shown shown none none none"),
     Row("memory_history", {"record_id": NOTE}, "shown shown shown shown none none none"),
     Row("memory_history", {"record_id": MESSAGE, "version": 1}, "shown shown shown shown none none none"),
+    Row("search", {"query": "hangs behind"}, "own own own shown own own own"),
+    Row("fetch", {"id": NOTE}, "shown shown shown shown none none none"),
     Row("list_tasks", {}, "own own own shown own own own"),
     Row("list_tasks", {"agent_id": DEFAULT_AGENT}, "own own own shown own denied own"),
     Row("memory", {"command": "view", "path": "/memories", "project": SHOP}, "denied shown shown shown own own denied"),
@@ -258,6 +260,7 @@ def test_each_call_gives_each_caller_what_the_table_says(tmp_path: Path) -> None
     environment = {f"KALITO_HTTP_{name}_PER_MINUTE": "100000" for name in ("CALLS", "WRITES", "REFUSALS")} | {
         "KALITO_HOOKS": "claude-code",
         "KALITO_MEMORY_TOOL": "1",
+        "KALITO_CHATGPT": "1",
     }
     wrong: list[object] = []
     with talking(database, **environment) as (serving, http):
