@@ -4,16 +4,19 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.web.rest.endpoint import Output
 
 _NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
 """What the memory checks of a name, for whoever reads the schema."""
 SessionName = Annotated[
-    str, Field(description="The id of a conversation.", min_length=1, max_length=200, json_schema_extra=_NAME)
+    str,
+    Field(description="The id of a conversation.", min_length=1, max_length=200, json_schema_extra=_NAME),
+    AfterValidator(lambda name: checked_name(name, "session_id")),
 ]
 AgentName = Annotated[
     str | None, Field(description="Whose memory. Default: `default`, or the session's.", min_length=1, max_length=200)

@@ -67,6 +67,7 @@ def test_another_content_type_is_refused(client: httpx2.Client) -> None:
         ("type=pins", "type[0] must be"),
         ("%FF=1", "not valid"),
         ("project=", "project is empty"),
+        ("session_id=a%00b", "session_id contains control characters"),
     ],
 )
 def test_a_wrong_query_is_refused_in_words(client: httpx2.Client, query: str, words: str) -> None:
