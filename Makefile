@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test check format catalogue lint types imports coverage bulk package mcpb archives listings bench campaigns hook-figures
-.PHONY: e2e-hosts lock clean
+.PHONY: e2e-hosts conformance audit lock clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/kalito-mcp demo
@@ -96,6 +96,23 @@ build/e2e_hosts/.installed: tests/e2e_hosts/package.json
 	cp $< $(@D)/package.json
 	npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# MCP's conformance suite in both eras, and the Inspector. Both need npm, which also brings the Node.js that they need.
+conformance: $(VENV)/.runtime build/conformance/.installed
+	PYTHONPATH=. $(BIN)/python -m tests.conformance
+
+build/conformance/.installed: tests/conformance_tools/package.json
+	mkdir -p $(@D)
+	cp $< $(@D)/package.json
+	npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# Whether a library that we install has a known hole, by the database of PyPI.
+audit: $(VENV)/.venv
+	test -x build/audit/bin/pip-audit || { $(BIN)/python -m venv build/audit && \
+		build/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; }
+	build/audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements/runtime.txt || { \
+		echo "audit: a hole, or pypi.org could not be asked about a library: see above"; exit 1; }
 
 lock: $(VENV)/.dev
 	$(PIP) uv

@@ -22,7 +22,7 @@ start() { # transport; sets server and target
     KALITO_DATABASE="$folder/$1.db"
     export KALITO_DATABASE
     : >"$folder/stderr"
-    "$PYTHON" -m kalito_mcp serve --transport "$1" --port 0 2>"$folder/stderr" &
+    "$PYTHON" -m kalito_mcp serve --transport "$1" --port 0 --without-login 2>"$folder/stderr" &
     server=$!
     target=
     while test -z "$target"; do

@@ -1,10 +1,14 @@
-"""The verbs of `Memory` for who may connect over HTTP."""
+"""The verbs of `Memory` for who may connect over HTTP, and for the log of what they did."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.access.tokens import NewToken, Tokens
-from kalito_mcp.domain.access import Permission, Principal, Token
+from kalito_mcp.acting import acting
+from kalito_mcp.domain.access import HOST, Permission, Principal, Token
+from kalito_mcp.domain.audit import AuditEntry, AuditHead, NewEntry, Outcome, action_name
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
+from kalito_mcp.errors import AccessDenied
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.upkeep.watched_store import no_new_words
 
@@ -12,7 +16,14 @@ from kalito_mcp.upkeep.watched_store import no_new_words
 class AccessVerbs(ProjectVerbs):
     """The part of `Memory` that knows tokens. They are of all owners of the database unless one is named."""
 
+    sign_in: SignIn
+    """How people let programs in by OAuth. It takes no new words, and works while the memory is paused."""
     _tokens: Tokens
+
+    @property
+    def owner(self) -> str:
+        """Whose memory this is."""
+        return self._owner
 
     async def create_token(
         self,
@@ -33,10 +44,11 @@ class AccessVerbs(ProjectVerbs):
                 self._owner if owner is None else owner, permission, name=name, limits=limits, lifetime_ms=lifetime_ms
             )
 
-    async def principal_of(self, token: str) -> Principal | None:
-        """On whose behalf a call with the text of a token works; None if it is unknown, expired or revoked."""
+    async def principal_of(self, token: str, resources: Collection[str] | None = None) -> Principal | None:
+        """On whose behalf a call with the text of a token works; None if it is unknown, expired or revoked, or was made
+        for another server than the one with these URLs."""
         with no_new_words():
-            found = await self._tokens.valid(token)
+            found = await self._tokens.valid(token, resources)
         return None if found is None else found.principal
 
     async def tokens(self, owner: str | None = None) -> Sequence[Token]:
@@ -47,3 +59,46 @@ class AccessVerbs(ProjectVerbs):
         """Revoke a token by its id, or all tokens of a consent. Raises NotFound."""
         with no_new_words():
             return await self._tokens.revoke(named, owner)
+
+    async def log_access(
+        self,
+        action: str,
+        *,
+        principal: Principal | None = None,
+        outcome: Outcome = Outcome.DONE,
+        count: int = 1,
+    ) -> AuditEntry:
+        """Add to the audit log what is no change of the memory: a sign-in, an export, refusals. `count` equal ones are
+        one entry. What changes the memory while `acting_as` names somebody is logged by itself.
+
+        Without `principal` it is the one who acts, or else the program that started this process. `action` is a name of
+        ours, such as `sign_in`; one that is longer than 100 letters or not ASCII becomes `other`.
+        """
+        called = acting()
+        who = principal or (called.principal if called else HOST)
+        entry = NewEntry(
+            self.clock.now_ms(), who.id, who.owner, action_name(action), who.client, outcome=outcome, count=count
+        )
+        with no_new_words():
+            return await self._store.write_trip(lambda transaction: transaction.audit.add(entry))
+
+    async def audit(
+        self, *, since_ms: int = 0, before: int | None = None, limit: int = 100, all_owners: bool = False
+    ) -> Sequence[AuditEntry]:
+        """Entries of the audit log about this owner, or about all owners: of this moment or later, and with a lower
+        number than `before`, the newest first.
+
+        Raises:
+            AccessDenied: this memory is limited to an agent or a project, and the log is of all.
+        """
+        if self._limits != NO_LIMITS:
+            raise AccessDenied("the audit log is of the whole memory; use a token that is not limited to a part of it")
+        owner = None if all_owners else self._owner
+        async with self._store.read() as view:
+            return await view.audit.entries(owner, since_ms=since_ms, before=before, limit=limit)
+
+    async def check_audit(self, noted: AuditHead | None = None) -> tuple[str | None, AuditHead]:
+        """What is wrong with the audit log of all owners, None if every entry is as it was written; and its head. Note
+        the head elsewhere: given as `noted`, the log must still begin with what it was then."""
+        async with self._store.read() as view:
+            return await view.audit.check(noted)

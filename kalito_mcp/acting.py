@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.domain.access import Principal
+from kalito_mcp.domain.access import HOST, Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,16 @@ def acting_as(principal: Principal, action: str) -> Iterator[None]:
         yield
     finally:
         _ACTING.reset(before)
+
+
+@contextmanager
+def acting_as_host(action: str) -> Iterator[None]:
+    """The same for the program that started this process, unless the task works for a principal already."""
+    if acting() is not None:
+        yield
+        return
+    with acting_as(HOST, action):
+        yield
 
 
 def acting() -> Acting | None:

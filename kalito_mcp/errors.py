@@ -16,6 +16,7 @@
     │   ├── AlreadyTakenIn      the same call was sent before, and done
     │   └── GraphFull           everything in the graph is protected from eviction
     ├── AccessDenied            the caller's token does not allow it; nothing was read or written
+    │   └── TooManyAttempts     says how long to wait
     ├── ConfigurationError      a setting, an environment variable or a missing extra
     ├── StorageError            a problem with the database file
     │   ├── StorageFull
@@ -169,6 +170,17 @@ class AccessDenied(KalitoError):
     """The caller is known, but may not do this. The message says which permission it needs."""
 
     code = "forbidden"
+
+
+class TooManyAttempts(AccessDenied):
+    """It was tried too often. `retry_after_s` is how long to wait, in whole seconds."""
+
+    code = "too_many_attempts"
+
+    def __init__(self, retry_after_s: int) -> None:
+        unit = "second" if retry_after_s == 1 else "seconds"
+        super().__init__(f"too many attempts; wait {retry_after_s} {unit} and try again")
+        self.retry_after_s = retry_after_s
 
 
 class ConfigurationError(KalitoError):

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Collection, Sequence, Set
 from typing import Any
 
+from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.access.tokens import Tokens
 from kalito_mcp.access_verbs import AccessVerbs
 from kalito_mcp.archive_verbs import ArchiveVerbs
 from kalito_mcp.contexts.injector import Injection, Injector
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.context import Include, MemoryContext
+from kalito_mcp.domain.counts import Counts
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
 from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
 from kalito_mcp.domain.known import Profile
@@ -45,9 +47,10 @@ from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
+from kalito_mcp.watch_verbs import WatchVerbs
 
 
-class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
+class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
     """An opened memory of one owner. Get one from `open_memory`.
 
     Whatever brings new words raises `Conflict` while the memory is paused, and where nothing is remembered.
@@ -77,6 +80,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
         usage: UsageCounter,
         clock: Clock,
         ids: IdSource,
+        sign_in: SignIn,
         vectors: VectorWorker | None = None,
         projects: ProjectPolicy | None = None,
         switch: Callable[[], Switch] = Switch,
@@ -88,6 +92,8 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
         self.clock = clock
         self.zone = zone
         """The user's time zone, by which days are counted and named."""
+        self.counts = Counts()
+        """What it gave since it was opened, to all owners."""
         self._store = store
         self._recorder = recorder
         self._summaries = summaries
@@ -102,6 +108,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
         self._files = files
         self._forgetter = Forgetter(store, editor, eraser, clock)
         self._historian = historian
+        self.sign_in = sign_in
         self._tokens = Tokens(store, clock)
         self._usage = usage
         self._vectors = vectors
@@ -177,6 +184,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
             as_json=as_json,
         )
         self._usage.used(context.used_ids)
+        self.counts.built(context.total_tokens)
         return context
 
     async def inject(
@@ -201,6 +209,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
             self._scope(None), prompt, session_id=session_id, earlier=earlier, lost_up_to=lost_up_to, shown=shown
         )
         self._usage.used(found.record_ids)
+        self.counts.injected(self._injector.tokens(found))
         return found
 
     async def inject_known(self) -> Injection:
@@ -209,7 +218,9 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
         if not self.injection.enabled or not self.injection.known_tokens:
             return Injection()
         context = await self.build_context(None, self.injection.known_tokens)
-        return self._injector.of_known(self._scope(None), context.known)
+        found = self._injector.of_known(self._scope(None), context.known)
+        self.counts.injected(self._injector.tokens(found))
+        return found
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
         """Pin a text in a session; a new session is created. A known `client_key` returns its pin.
@@ -267,6 +278,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
         """
         page = await self._searcher.search(self._scope(session_id, agent_id), request)
         self._usage.used(hit.record_id for hit in page.hits)
+        self.counts.searched(len(page.hits))
         return page
 
     async def past_answers(
@@ -346,6 +358,10 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs):
         """Sessions whose id starts with the prefix, last written first."""
         async with self._store.read() as view:
             return await view.sessions.list_recent(self._scope(None, agent_id), prefix=prefix, limit=limit)
+
+    def owed_age_s(self) -> float:
+        """For how many seconds background work of this process has been owed; 0 if none is."""
+        return self._owed.age_s
 
     async def settled(self) -> None:
         """Wait until the background work for this memory's own calls is done: pins, summaries, graph, uses, vectors."""

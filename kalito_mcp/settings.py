@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.access.policy import HttpPolicy, OidcPolicy
 from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.contexts.packer import ContextPolicy
@@ -78,6 +78,7 @@ class Settings:
     projects: ProjectPolicy = ProjectPolicy()
     time: TimePolicy = TimePolicy()
     http: HttpPolicy = HttpPolicy()
+    oidc: OidcPolicy = OidcPolicy()
     servers: tuple[Mapping[str, Any], ...] = ()
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import anyio
 
+from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.contexts.injector import Injector
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
@@ -113,7 +114,7 @@ async def open_memory(
         registry = _registry(settings, clock)
         embedder = registry.embedder(settings.vectors)
         switch = partial(read_switch, path)
-        store = WatchedStore(opened, check=lambda: switch().check_not_paused(clock.now_ms()))
+        store = WatchedStore(opened, lambda: switch().check_not_paused(clock.now_ms()), clock.now_ms)
         vectors = None
         if embedder is not None and not opened.is_read_only:
             vectors = VectorWorker(opened, embedder, settings.vectors)
@@ -131,6 +132,7 @@ async def open_memory(
             embedder=embedder,
             vectors=vectors,
             switch=switch,
+            sign_in=SignIn.over(opened, clock),
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:
@@ -172,6 +174,7 @@ async def _assemble(
     embedder: Embedder | None,
     vectors: VectorWorker | None,
     switch: Callable[[], Switch],
+    sign_in: SignIn,
 ) -> tuple[Memory, OwedWorker, UsageCounter]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
@@ -238,6 +241,7 @@ async def _assemble(
         usage=usage,
         clock=clock,
         ids=ids,
+        sign_in=sign_in,
         vectors=vectors,
         projects=settings.projects,
         switch=switch,

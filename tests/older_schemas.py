@@ -3,6 +3,9 @@
 from typing import Final
 
 BACK_TO_9: Final = """
+DROP TABLE audit_log; DROP TABLE audit_head;
+DROP TABLE passphrases; DROP TABLE oauth_clients; DROP TABLE oauth_requests; DROP TABLE oauth_codes;
+DROP TABLE oauth_grants; DROP TABLE access_attempts;
 DROP TABLE access_tokens;
 DROP TABLE imports;
 DROP TABLE forgotten_values;

@@ -1,11 +1,12 @@
 """Tokens: made, checked, listed and revoked. Whoever has the text of one may call on its owner's behalf."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from kalito_mcp.acting import acting_as_host
 from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.validation import checked_name
@@ -97,16 +98,22 @@ class Tokens:
         made = new_token(
             owner, permission, now_ms=self._clock.now_ms(), name=name, limits=limits, lifetime_ms=lifetime_ms
         )
-        async with self._store.write() as transaction:
-            await transaction.access.add_token(made.token, hash_of(made.text))
+        with acting_as_host("create_token"):
+            async with self._store.write() as transaction:
+                await transaction.access.add_token(made.token, hash_of(made.text))
         return made
 
-    async def valid(self, text: str) -> Token | None:
-        """The token with this text; None if there is none, or it is expired, revoked, or only for renewing."""
+    async def valid(self, text: str, resources: Collection[str] | None = None) -> Token | None:
+        """The token with this text; None if there is none, or it is expired, revoked, or only for renewing.
+
+        `resources` are the URLs of the server that was called: what an OAuth client got for another one is refused.
+        """
         text_hash = hash_of(text)
         found = await self._store.trip(lambda view: view.access.token(text_hash))
         now_ms = self._clock.now_ms()
         if found is None or found.kind is TokenKind.REFRESH or not found.is_valid(now_ms):
+            return None
+        if resources is not None and found.resource is not None and found.resource not in resources:
             return None
         if found.last_used_at is None or now_ms - found.last_used_at >= _NOTED_EVERY_MS:
             async with self._store.write() as transaction:
@@ -124,8 +131,9 @@ class Tokens:
         Raises:
             NotFound: the owner has no such token that is still valid.
         """
-        async with self._store.write() as transaction:
-            revoked = await transaction.access.revoke_tokens(named, owner=owner, now_ms=self._clock.now_ms())
+        with acting_as_host("revoke_token"):
+            async with self._store.write() as transaction:
+                revoked = await transaction.access.revoke_tokens(named, owner=owner, now_ms=self._clock.now_ms())
         if not revoked:
-            raise NotFound(f"no valid token {named!r}; `kalito-mcp token list` shows them")
+            raise NotFound(f"no valid token or consent {named!r}; `kalito-mcp token list` shows them")
         return revoked

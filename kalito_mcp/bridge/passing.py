@@ -7,7 +7,7 @@ that says how old it is. What changes or erases what is stored needs the home: a
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -44,11 +44,12 @@ _DAY_S: Final = 86_400
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call of a tool. The arguments are valid as far as their shape goes. `required` are the fields that its answer
-    must have, each with its JSON type."""
+    must have, each with its JSON type, and `answers` what the user has answered to the home's questions."""
 
     name: str
     arguments: Mapping[str, Any]
     required: Mapping[str, str]
+    answers: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class Places(Protocol):
@@ -147,7 +148,7 @@ class Passing:
         return result
 
     async def _change(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
-        params = {"name": call.name, "arguments": dict(call.arguments)}
+        params = {"name": call.name, "arguments": dict(call.arguments), **call.answers}
         try:
             async with self._delivery.in_order():
                 pass

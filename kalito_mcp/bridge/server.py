@@ -2,34 +2,41 @@
 passes on what is called.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.request_state import RequestStateBoundary
+from mcp.server.subscriptions import ResourceUpdated
 from mcp.types import (
     CallToolRequestParams,
     CompleteRequestParams,
     GetPromptRequestParams,
+    PaginatedRequestParams,
     ReadResourceRequestParams,
     RequestParams,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kalito_mcp.bridge.home import Caller, Progress, RequestRefused
 from kalito_mcp.bridge.hooks import Hooks
 from kalito_mcp.bridge.passing import READING, Passing, ToolCall, made_here, refusal_of
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.errors import KalitoError
+from kalito_mcp.server.addresses import AGENT_URI, PROFILE_URI, SESSIONS_URI, stats_uri
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.server.refusals import refusal
-from kalito_mcp.server.subscriptions import AGENT_URI, PROFILE_URI
+from kalito_mcp.server.state_keys import StateKeys
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+_ASKS: Final = "input_required"
 _HOOK_TOOL: Final = "hook_event"
 
 
@@ -47,10 +54,18 @@ def build_bridge(passing: Passing, hooks: Hooks, host: Host, *, has_memory_tool:
     bridge = _Bridge(server, passing, hooks, host)
     core = server._lowlevel_server  # MCPServer has no public way to replace these
     core.lifespan = _no_lifespan
+    server.subscriptions.prepare = _nothing_to_prepare
+    # The home seals what it asks for and opens the answer; here it passes as it is.
+    server.middleware[:] = [one for one in server.middleware if not _seals(one)]
     core.add_request_handler("tools/call", CallToolRequestParams, bridge.call_tool)
     core.add_request_handler("resources/read", ReadResourceRequestParams, bridge.read_resource)
     core.add_request_handler("prompts/get", GetPromptRequestParams, bridge.get_prompt)
     core.add_request_handler("completion/complete", CompleteRequestParams, bridge.complete)
+    first_page = core.get_request_handler("resources/list")
+    assert first_page is not None  # noqa: S101 - every server of ours lists its resources
+    core.add_request_handler(
+        "resources/list", PaginatedRequestParams, partial(bridge.list_resources, first_page.handler)
+    )
     return server
 
 
@@ -58,6 +73,14 @@ def build_bridge(passing: Passing, hooks: Hooks, host: Host, *, has_memory_tool:
 async def _no_memory() -> "AsyncIterator[Memory]":
     raise RuntimeError("a bridge has no memory of its own")
     yield
+
+
+async def _nothing_to_prepare(*_what: object) -> None:
+    """No memory is watched here."""
+
+
+def _seals(middleware: object) -> bool:
+    return isinstance(middleware, RequestStateBoundary) or isinstance(getattr(middleware, "__self__", None), StateKeys)
 
 
 @asynccontextmanager
@@ -80,8 +103,12 @@ class _Bridge:
             if params.name == _HOOK_TOOL:
                 text = await self._hooks.take(report_of_call(arguments))
                 return made_here(text)
-            call = ToolCall(params.name, arguments, _required(tool.output_schema))
-            result = await self._passing.call(call, self._caller(context), _progress(context))
+            call = ToolCall(params.name, arguments, _required(tool.output_schema), _answers(params))
+            caller, on_progress = self._caller(context), _progress(context)
+            result = await self._passing.call(call, caller, on_progress)
+            while result.get("resultType") == _ASKS and context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+                call = replace(call, answers=await _asked(context, result))
+                result = await self._passing.call(call, caller, on_progress)
             await self._notify(call, result)
             return _plain(result)
         except RequestRefused as refused:
@@ -95,6 +122,16 @@ class _Bridge:
         self, context: ServerRequestContext[Any], params: ReadResourceRequestParams
     ) -> dict[str, Any]:
         return await self._read("resources/read", context, params)
+
+    async def list_resources(
+        self,
+        first_page: Callable[..., Awaitable[Any]],
+        context: ServerRequestContext[Any],
+        params: PaginatedRequestParams,
+    ) -> Any:
+        if params.cursor is None:
+            return await first_page(context, params)
+        return await self._read("resources/list", context, params)
 
     async def get_prompt(self, context: ServerRequestContext[Any], params: GetPromptRequestParams) -> dict[str, Any]:
         return await self._read("prompts/get", context, params)
@@ -117,21 +154,43 @@ class _Bridge:
             return
         changed = result.get("structuredContent") or {}
         session = changed.get("session_id") or call.arguments.get("session_id")
-        if isinstance(session, str):
-            await self._server.subscriptions.session_changed(session)
-        await self._server.subscriptions.changed(PROFILE_URI, AGENT_URI)
+        uris = [SESSIONS_URI, PROFILE_URI, AGENT_URI, *([stats_uri(session)] if isinstance(session, str) else [])]
+        for uri in uris:
+            await self._server.subscriptions.publish(ResourceUpdated(uri=uri))
 
     def _caller(self, context: ServerRequestContext[Any]) -> Caller:
         """Who asks. The home keeps the host's name with what it records."""
         told = context.session.client_params
         client = None if told is None else told.client_info.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return Caller(client, self._host.session, self._host.project)
+        declared = context.session.client_capabilities
+        elicits = None if declared is None or declared.elicitation is None else declared.elicitation
+        elicitation = None if elicits is None else elicits.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return Caller(client, self._host.session, self._host.project, elicitation)
 
 
 def _required(schema: Mapping[str, Any] | None) -> dict[str, str]:
     """The fields that an answer must have, each with its JSON type."""
     fields: Mapping[str, Any] = (schema or {}).get("properties", {})
     return {name: str(fields.get(name, {}).get("type", "string")) for name in (schema or {}).get("required", [])}
+
+
+def _answers(params: CallToolRequestParams) -> dict[str, Any]:
+    """What the user has answered to the home, as a host of the 2026 protocol sends it."""
+    given = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return {name: given[name] for name in ("inputResponses", "requestState") if name in given}
+
+
+async def _asked(context: ServerRequestContext[Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask the user of a host of the 2025 protocol what the home wants to know, and return the answers."""
+    answers: dict[str, Any] = {}
+    for name, request in (result.get("inputRequests") or {}).items():
+        given = request.get("params") or {}
+        if request.get("method") != "elicitation/create" or "requestedSchema" not in given:
+            raise ToolError("unsupported: the home asks what this host cannot be asked; do it on the home")
+        answer = await context.session.elicit_form(given["message"], given["requestedSchema"], context.request_id)
+        answers[name] = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+    state = {"requestState": result["requestState"]} if "requestState" in result else {}
+    return {"inputResponses": answers, **state}
 
 
 def _progress(context: ServerRequestContext[Any]) -> Progress | None:

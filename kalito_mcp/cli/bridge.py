@@ -27,6 +27,7 @@ from kalito_mcp.server.stdio import serve_stdio
 from kalito_mcp.sources import PREFIX, read_sources
 
 if TYPE_CHECKING:
+    from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
 
 _SECTION: Final = "projects"
@@ -52,14 +53,15 @@ async def serve_bridge(
     session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     host = Host(session, places.project)
     server = build_bridge(Passing(delivery, Answers(folder / "answers"), places), hooks, host, **switches(os.environ))
-    async with home.open(), _during(delivery, Listener(path, hooks.take)):
+    async with home.open(), _during(server, delivery, Listener(path, hooks.take)):
         await serve_stdio(server, begun)
 
 
 @asynccontextmanager
-async def _during(delivery: Delivery, listener: Listener) -> AsyncIterator[None]:
+async def _during(server: "KalitoServer", delivery: Delivery, listener: Listener) -> AsyncIterator[None]:
     """Deliver and listen during the block."""
     async with anyio.create_task_group() as tasks:
+        server.subscriptions.senders = tasks
         tasks.start_soon(_connect, delivery)
         tasks.start_soon(delivery.run)
         tasks.start_soon(listener.run)

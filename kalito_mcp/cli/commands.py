@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _COMMANDS: Final = {
     "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
     "token": ("kalito_mcp.cli.token", "Make, list and revoke the tokens of programs that connect over HTTP."),
+    "passphrase": ("kalito_mcp.cli.passphrase", "Set the passphrase of the page on which programs are let in."),
+    "audit": ("kalito_mcp.cli.audit", "List who did what over HTTP, and check that list."),
     "install": ("kalito_mcp.cli.hosts:install", "Write kalito into the configuration of assistants."),
     "uninstall": ("kalito_mcp.cli.hosts:uninstall", "Take it out of them again."),
     "status": ("kalito_mcp.cli.hosts:status", "Show which assistants have it, and whether they can start it."),

@@ -25,6 +25,8 @@ from kalito_mcp.sources import read_sources
 from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from kalito_mcp.bridge.connection import Connection
     from kalito_mcp.memory import Memory
     from kalito_mcp.server.build import KalitoServer
@@ -44,7 +46,8 @@ _LAST_SECONDS: Final = 3.0
     type=click.Choice(["stdio", "http", "sse"]),
     default="stdio",
     show_default=True,
-    help="stdio for a host that starts it; http (at /mcp) or sse (at /sse, deprecated by MCP) on this machine.",
+    help="stdio for a host that starts it; http serves MCP at /mcp. sse, at /sse, is deprecated by MCP: for old hosts "
+    "only.",
 )
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="The address to listen on. 0.0.0.0: other machines, too."
@@ -102,14 +105,19 @@ def command(
                 await serve_stdio(server, begun)
             else:
                 from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - as above
-                from kalito_mcp.server.http import http_app, serve_http  # noqa: PLC0415 - as above
+                from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
+                from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
 
                 settings = settings_of(database, config)
                 owner = settings.owner if without_login else None
-                app = http_app(server, transport, settings.http, owner=owner)
+
+                def app_on(taken: int) -> "ASGIApp":
+                    return http_app(server, transport, settings.http, owner=owner, port=taken, oidc=settings.oidc)
+
                 first = None if without_login else await _first_token(await server.opened.memory())
                 path = "/mcp" if transport == "http" else "/sse"
-                await serve_http(app, path, host=host, port=port, announce=lambda url: _announce(url, first))
+                announce = partial(_announce, first_token=first, is_deprecated=transport == "sse")
+                await serve_http(app_on, path, server=server, host=host, port=port, announce=announce)
 
     try:
         anyio.run(run)
@@ -182,8 +190,11 @@ async def _first_token(memory: "Memory") -> str | None:
     return (await memory.create_token(Permission.ADMIN, name="first")).text
 
 
-def _announce(url: str, first_token: str | None) -> None:
+def _announce(url: str, *, first_token: str | None, is_deprecated: bool) -> None:
     click.echo(f"kalito-mcp: serving at {url}", err=True)
+    if is_deprecated:
+        said = "MCP has deprecated SSE and may remove it; use --transport http, which does all that this does"
+        click.echo(f"kalito-mcp: {said}", err=True)
     if first_token is not None:
         click.echo(f"kalito-mcp: the first token, shown this once: {first_token}", err=True)
 

@@ -9,8 +9,9 @@ import click
 from kalito_mcp.cli.options import settings_of, settings_of_existing, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import tell
-from kalito_mcp.domain.access import Permission, Token
+from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import Limits
+from kalito_mcp.domain.sign_in import Grant
 from kalito_mcp.domain.time import to_iso
 
 if TYPE_CHECKING:
@@ -71,18 +72,23 @@ def create(
 @command.command(name="list")
 @with_settings
 def list_all(database: Path | None, config: Path | None) -> None:
-    """List the tokens, the newest first."""
-    found = with_memory(settings_of_existing(database, config), lambda memory: memory.tokens())
-    tell(_line(token) for token in found)
-    if not found:
-        tell(["no tokens; `kalito-mcp token create NAME` makes one"])
+    """List the tokens, and the programs that were let in on the sign-in page, the newest first."""
+
+    async def read(memory: "Memory") -> tuple[Sequence[Token], Sequence[Grant]]:
+        return await memory.tokens(), await memory.sign_in.consents.all()
+
+    tokens, grants = with_memory(settings_of_existing(database, config), read)
+    lines = [_line(token) for token in tokens if token.kind is TokenKind.STATIC] + [
+        _line_of_grant(one) for one in grants
+    ]
+    tell(lines or ["no tokens; `kalito-mcp token create NAME` makes one"])
 
 
 @command.command()
 @click.argument("token_id", metavar="ID")
 @with_settings
 def revoke(database: Path | None, config: Path | None, token_id: str) -> None:
-    """Revoke the token ID, or all tokens that an OAuth client got by the same consent. It counts at once."""
+    """Revoke the token ID, or the program that was let in as ID. It counts at once."""
     revoked: Sequence[str] = with_memory(
         settings_of_existing(database, config), lambda memory: memory.revoke_token(token_id)
     )
@@ -94,6 +100,15 @@ def _line(token: Token) -> str:
         f"{name} {value}" for name, value in (("agent", token.limits.agent), ("project", token.limits.project)) if value
     ]
     state = "revoked" if token.revoked_at else f"until {to_iso(token.expires_at)}" if token.expires_at else "valid"
-    used = f"used {to_iso(token.last_used_at)}" if token.last_used_at else "never used"
-    about = ", ".join([token.permission, f"owner {token.owner}", *limits, state, used])
+    about = ", ".join([token.permission, f"owner {token.owner}", *limits, state, _used(token.last_used_at)])
     return f"{token.id}  {token.prefix}...  {token.name}  {about}"
+
+
+def _line_of_grant(grant: Grant) -> str:
+    state = "revoked" if grant.revoked_at else "signed in" if grant.is_usable else "signed out"
+    about = ", ".join([grant.permission, f"owner {grant.owner}", state, _used(grant.last_used_at)])
+    return f"{grant.id}  {grant.client_name}  {about}"
+
+
+def _used(last_used_at: int | None) -> str:
+    return f"used {to_iso(last_used_at)}" if last_used_at else "never used"

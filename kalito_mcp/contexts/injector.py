@@ -115,6 +115,10 @@ class Injector:
         lines = [f"{piece.label}{piece.text}" for piece in pieces]
         return Injection("\n".join([first, *lines, last]), tuple(one.record_id for one in records))
 
+    def tokens(self, injection: Injection) -> int:
+        """How many tokens its text has."""
+        return self._counter.count(injection.text) if injection.text else 0
+
     def _frame(self, scope: Scope, session_id: str, what: str) -> tuple[str, str]:
         fence = blake2b(f"{scope.owner}\x1f{session_id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
         return render.injection_opening(fence, what), render.closing(fence)

@@ -80,5 +80,5 @@ class Token:
 
     @property
     def principal(self) -> Principal:
-        """On whose behalf a call with this token works."""
-        return Principal(self.id, self.owner, self.permission, self.limits, self.client)
+        """On whose behalf a call with this token works. Its id is that of the consent, if any, which lasts longer."""
+        return Principal(self.grant or self.id, self.owner, self.permission, self.limits, self.client)

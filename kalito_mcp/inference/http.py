@@ -31,7 +31,12 @@ _MOST_ADDRESSES: Final = 4  # tried per attempt; `localhost` has two
 _METADATA: Final = frozenset(
     ipaddress.ip_address(address) for address in ("100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")
 )
-_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_INNER: Final = tuple(ipaddress.ip_network(network) for network in ("64:ff9b::/96", "::/96"))
+"""IPv6 addresses whose last 32 bits are the IPv4 address that is really meant."""
+_PRIVATE: Final = tuple(
+    ipaddress.ip_network(network)
+    for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")
+)
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 Answer = TypeVar("Answer")
@@ -69,14 +74,15 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
 
 def address_flaw(address: str, *, allows_loopback: bool) -> str | None:
-    """Why no text may be sent to a numeric address; None if it may.
+    """Why no text may be sent to a numeric address; None if it may. Without `allows_loopback` it may be neither this
+    machine's nor one of a private network.
 
-    IPv4 addresses inside IPv6 ones (mapped, 6to4, NAT64) are judged as IPv4 addresses.
+    IPv4 addresses inside IPv6 ones (mapped, compatible, 6to4, Teredo, NAT64) are judged as IPv4 addresses.
     """
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour
-        if ip in _NAT64:
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if any(ip in network for network in _INNER) and int(ip) > 1:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
         ip = inner or ip
     if ip.is_link_local or ip in _METADATA:
@@ -85,6 +91,8 @@ def address_flaw(address: str, *, allows_loopback: bool) -> str | None:
         return "is not the address of one machine"
     if ip.is_loopback and not allows_loopback:
         return "leads back to this machine"
+    if not allows_loopback and any(ip in network for network in _PRIVATE):
+        return "is one of a private network"
     return None
 
 
@@ -92,7 +100,7 @@ class HttpModel:
     """One path of one server, with JSON in and out. Not shared between event loops.
 
     `is_local` comes from the configuration. `allows_loopback` is False for a remote server, so that its name cannot be
-    turned against this machine.
+    turned against this machine and its network.
     """
 
     _PATH: ClassVar[str]
@@ -264,7 +272,7 @@ class HttpModel:
             if flaw is not None:
                 raise self._unavailable(
                     f"was not asked because its host's address {address} {flaw}",
-                    "set its url to the server's own address (is_local = true if that is this machine)",
+                    "set its url to the server's own address (is_local = true if that is this machine or its network)",
                 )
         return addresses[:_MOST_ADDRESSES]
 

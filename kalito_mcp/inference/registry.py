@@ -35,9 +35,6 @@ _URL: Final = re.compile(
     re.I | re.A,
 )
 _HIGHEST_PORT: Final = 65535
-_PRIVATE: Final = tuple(
-    ipaddress.ip_network(network) for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
-)
 _LONGEST_NAME: Final = 64
 
 
@@ -90,12 +87,12 @@ class ModelServer:
         """Whether the text stays on this machine or in this network: `is_local`, or derived from kind and URL."""
         if self.is_local is not None:
             return self.is_local
-        return self.kind == "ollama" or _is_loopback(self._host) or _is_private(self._host)
+        return self.kind == "ollama" or _is_at_home(self._host)
 
     @property
     def allows_loopback(self) -> bool:
-        """Whether its name may lead to this machine: it is local, or its URL names this machine."""
-        return self.runs_locally or _is_loopback(self._host)
+        """Whether its name may lead to this machine or its network: it is local, or its URL names this machine."""
+        return self.runs_locally or _is_at_home(self._host)
 
     def answers_for(self, model_id: str) -> bool:
         """Whether one of the globs matches."""
@@ -231,14 +228,10 @@ def _literal_address(host: str) -> str | None:
         return None
 
 
-def _is_loopback(host: str) -> bool:
+def _is_at_home(host: str) -> bool:
+    """Whether the host is spelled out as this machine or as an address of a private network."""
     address = _literal_address(host)
     if address is None:
         return host == "localhost" or host.endswith(".localhost")
     # Any other flaw was refused when the server was configured.
     return address_flaw(address, allows_loopback=False) is not None
-
-
-def _is_private(host: str) -> bool:
-    address = _literal_address(host)
-    return address is not None and any(ipaddress.ip_address(address) in network for network in _PRIVATE)

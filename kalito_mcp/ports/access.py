@@ -25,6 +25,9 @@ class AccessWriter(AccessReader, Protocol):
     async def used_token(self, token_id: str, *, now_ms: int) -> None:
         """Note that a token was used."""
 
+    async def retire_token(self, token_id: str, *, now_ms: int) -> bool:
+        """Revoke this one token, and none that came of the same consent; whether it was not revoked before."""
+
     async def revoke_tokens(self, named: str, *, owner: str | None, now_ms: int) -> Sequence[str]:
-        """Revoke the token of this id, or those of this grant, of an owner or of all. The ids of those that were valid
-        until now."""
+        """Revoke the token of this id, or this consent with all its tokens, of an owner or of all. A token takes the
+        consent that it came of along. The ids of what was valid until now."""

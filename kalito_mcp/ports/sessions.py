@@ -16,6 +16,12 @@ class SessionReader(Protocol):
     async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
         """At most `limit` sessions whose id starts with the prefix, last written first."""
 
+    async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
+        """At most `limit` sessions that were begun before a session, or of all, newest first. No write moves them."""
+
+    async def census(self, scope: Scope) -> tuple[float, ...]:
+        """Numbers that differ if other sessions are in the scope than before."""
+
     async def agents(self, owner: str, *, limit: int) -> Sequence[str]:
         """The ids of at most `limit` of the owner's agents, newest first."""
 

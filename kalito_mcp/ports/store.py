@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from kalito_mcp.ports.access import AccessReader, AccessWriter
 from kalito_mcp.ports.archive import ArchiveReader, ArchiveWriter
+from kalito_mcp.ports.audit import AuditReader, AuditWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
 from kalito_mcp.ports.facts import FactReader
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
@@ -13,6 +14,7 @@ from kalito_mcp.ports.imports import ImportReader, ImportWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter, Swept
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
+from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 T = TypeVar("T")
@@ -41,6 +43,10 @@ class ReadView(Protocol):
     def imports(self) -> ImportReader: ...
     @property
     def access(self) -> AccessReader: ...
+    @property
+    def sign_in(self) -> SignInReader: ...
+    @property
+    def audit(self) -> AuditReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -64,6 +70,10 @@ class WriteTransaction(Protocol):
     def imports(self) -> ImportWriter: ...
     @property
     def access(self) -> AccessWriter: ...
+    @property
+    def sign_in(self) -> SignInWriter: ...
+    @property
+    def audit(self) -> AuditWriter: ...
 
 
 class Store(Protocol):

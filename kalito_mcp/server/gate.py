@@ -52,6 +52,15 @@ def http_denial(principal: Principal, message: Any) -> tuple[str, str] | None:
     return None if principal.may(needed) else (needed, denial(principal, needed))
 
 
+def is_write(message: Any) -> bool:
+    """Whether the JSON-RPC message of a request may change something."""
+    if not isinstance(message, Mapping):
+        return False
+    params = message.get("params")
+    needed = permission_of(str(message.get("method")), params if isinstance(params, Mapping) else None)
+    return needed is not Permission.READ
+
+
 class Gate:
     """The SDK's middleware that lets a message pass on behalf of its principal, if they may send it."""
 

@@ -1,30 +1,22 @@
-"""MCP over streamable HTTP, and over the older HTTP with server-sent events, behind one guard."""
+"""Listens for HTTP on a port, and keeps what does not arrive in time from staying."""
 
 import asyncio
 import os
 import socket
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
 import uvicorn
-from mcp.server.transport_security import TransportSecuritySettings
-from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from kalito_mcp.access.policy import HttpPolicy
-from kalito_mcp.domain.access import Permission, Principal
-from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import ConfigurationError
-from kalito_mcp.server.arrival import IDLE_S, TimelyConnection, WholeRequests
+from kalito_mcp.server.arrival import IDLE_S, TimelyConnection
 from kalito_mcp.server.build import KalitoServer
-from kalito_mcp.server.gate import http_denial
-from kalito_mcp.web.guard import LOOPBACK, Guard, Needs
-from kalito_mcp.web.health import health_routes
+from kalito_mcp.server.http_server import ENDING_S, DrainingServer, most_connections
+from kalito_mcp.web.guard import LOOPBACK
 
-_GRACE_S: Final = 2
-"""How long open requests may continue after the process was asked to end: a subscription never ends by itself."""
-_MOST_CONNECTIONS: Final = 512
-"""Requests beyond are refused with status 503. Many systems give a process 1,024 files at most."""
+_LONGEST_HEAD_BYTES: Final = 32_768
+"""Of a request: its line and all its headers."""
 
 
 def check_address(host: str, *, has_login: bool) -> None:
@@ -40,54 +32,42 @@ def check_address(host: str, *, has_login: bool) -> None:
         )
 
 
-def http_app(
-    server: KalitoServer, transport: Literal["http", "sse"], policy: HttpPolicy, *, owner: str | None
-) -> ASGIApp:
-    """All that is served over HTTP: MCP, and what `web` has.
-
-    Every request needs a token, unless `owner` says whose memory everybody may use.
-    """
-    # The guard checks the names that the SDK would check, on every route.
-    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    if transport == "http":
-        mcp = server.streamable_http_app(transport_security=unchecked)
-    else:
-        mcp = server.sse_app(transport_security=unchecked)
-
-    async def authenticate(token: str) -> Principal | None:
-        return await (await server.opened.memory()).principal_of(token)
-
-    app = Starlette(routes=[*mcp.routes, *health_routes(server.opened.memory)], lifespan=mcp.router.lifespan_context)
-    return Guard(
-        WholeRequests(Needs(app, http_denial)),
-        policy,
-        authenticate=authenticate if owner is None else None,
-        anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
-    )
-
-
-async def serve_http(app: ASGIApp, path: str, *, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until interrupted. `announce` gets the URL of `path` as soon as it can be connected to; port 0 takes a free
-    one. What does not arrive in time is closed (see `arrival`).
+async def serve_http(
+    app_on: Callable[[int], ASGIApp],
+    path: str,
+    *,
+    server: KalitoServer,
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+) -> None:
+    """Serve until interrupted. `app_on` makes the application of the server for the port that was taken; port 0 takes a
+    free one. `announce` gets the URL of `path` as soon as it can be connected to. What does not arrive in time is
+    closed (see `arrival`), and what runs at the end finishes (see `draining`).
 
     Raises:
         ConfigurationError: the port is taken.
     """
-    config = uvicorn.Config(
-        app,
-        http=TimelyConnection,
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_keep_alive=IDLE_S,
-        log_config=None,
-        log_level="warning",
-        timeout_graceful_shutdown=_GRACE_S,
-    )
     with _listen(host, port) as listening:
+        config = uvicorn.Config(
+            app_on(listening.getsockname()[1]),
+            http=TimelyConnection,
+            ws="none",
+            h11_max_incomplete_event_size=_LONGEST_HEAD_BYTES,
+            server_header=False,
+            # The limits know which proxies to believe.
+            proxy_headers=False,
+            limit_concurrency=most_connections(),
+            timeout_keep_alive=IDLE_S,
+            log_config=None,
+            log_level="warning",
+            timeout_graceful_shutdown=ENDING_S,
+        )
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listening.getsockname()[1]}{path}"
         # Once the server handles Ctrl-C, which it does before it first waits: earlier, Ctrl-C would end in a traceback.
         asyncio.get_running_loop().call_soon(announce, url)
-        await uvicorn.Server(config).serve(sockets=[listening])
+        await DrainingServer(config, server.draining, server.subscriptions.end).serve(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -3,11 +3,12 @@
 A server answers its host before the memory is open. The first call that needs the memory waits for it.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import anyio
+from anyio.abc import TaskStatus
 
 from kalito_mcp.acting import acting
 from kalito_mcp.domain.validation import checked_name
@@ -40,6 +41,8 @@ class MemoryHandle:
         self._failure: KalitoError | None = None
         self._ready: anyio.Event | None = None
         self.default_session = default_session
+        self.alongside: Callable[..., Awaitable[None]] | None = None
+        """What runs while this is open. It reports when it has started, and ends when it is cancelled."""
 
     @property
     def host_session(self) -> str | None:
@@ -60,10 +63,14 @@ class MemoryHandle:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._hold, self._ready, done)
+                beside = anyio.CancelScope()
+                if self.alongside is not None:
+                    await tasks.start(self._run_in, beside, self.alongside)
                 try:
                     yield
                 except KalitoError as error:  # out of the task group, which would wrap it
                     self._failure = error
+                beside.cancel()
                 done.set()
         finally:
             self._ready = None
@@ -105,6 +112,16 @@ class MemoryHandle:
         """The SDK's lifespan: one a process, but over SSE one a connection. The transports therefore open the memory
         around it. Only a server without a transport of ours opens it here."""
         return self.open()
+
+    async def _run_in(
+        self,
+        scope: anyio.CancelScope,
+        function: Callable[..., Awaitable[None]],
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        with scope:
+            await function(task_status=task_status)
 
     async def _hold(self, ready: anyio.Event, done: anyio.Event) -> None:
         try:

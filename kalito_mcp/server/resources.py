@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
@@ -12,15 +12,23 @@ from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
 from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, SessionNotFound
 from kalito_mcp.safety.escaping import json_text
+from kalito_mcp.server.addresses import (
+    AGENT_URI,
+    GRAPH_URI,
+    HISTORY_URI,
+    PROFILE_URI,
+    RECORD_URI,
+    SESSIONS_URI,
+    SNAPSHOT_URI,
+    SNAPSHOTS_URI,
+    STATS_URI,
+)
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.refusals import protocol_errors
-from kalito_mcp.server.subscriptions import AGENT_URI, PROFILE_URI, SESSIONS_URI, SNAPSHOTS_URI
 
-STATS_URI: Final = "memory://sessions/{session_id}/stats"
-GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
-SNAPSHOT_URI: Final = "memory://snapshots/{snapshot_id}"
-RECORD_URI: Final = "memory://records/{record_id}"
-HISTORY_URI: Final = "memory://records/{record_id}/history"
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
 _MAX_SESSIONS: Final = 100
 _MAX_COMPLETIONS: Final = 100
 
@@ -131,21 +139,30 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
             found = await (await opened.memory()).history(record_id)
         return _json({"record_id": record_id, "edits": found})
 
+    completions = {"session_id": _session_ids, "snapshot_id": _snapshot_ids, "record_id": _record_ids}
+
     @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
     async def complete_id(
         ref: PromptReference | ResourceTemplateReference, argument: Any, _context: Any
     ) -> Completion | None:
-        if argument.name == "snapshot_id":
-            with protocol_errors("completion of snapshot_id"):
-                listed = (await opened.memory()).orchestrator().list_snapshots()
-            names = [one.name for one in listed if one.name.startswith(argument.value)]
-            return Completion(values=names[:_MAX_COMPLETIONS], has_more=len(names) > _MAX_COMPLETIONS)
-        if argument.name != "session_id":
+        complete = completions.get(argument.name)
+        if complete is None:
             return None
-        with protocol_errors("completion of session_id"):
-            found = await (await opened.memory()).list_sessions(prefix=argument.value, limit=_MAX_COMPLETIONS + 1)
-        values = [session.id for session in found[:_MAX_COMPLETIONS]]
-        return Completion(values=values, has_more=len(found) > _MAX_COMPLETIONS)
+        with protocol_errors(f"completion of {argument.name}"):
+            values = await complete(await opened.memory(), argument.value)
+        return Completion(values=values[:_MAX_COMPLETIONS], has_more=len(values) > _MAX_COMPLETIONS)
+
+
+async def _session_ids(memory: "Memory", prefix: str) -> list[str]:
+    return [one.id for one in await memory.list_sessions(prefix=prefix, limit=_MAX_COMPLETIONS + 1)]
+
+
+async def _snapshot_ids(memory: "Memory", prefix: str) -> list[str]:
+    return [one.name for one in memory.orchestrator().list_snapshots() if one.name.startswith(prefix)]
+
+
+async def _record_ids(memory: "Memory", prefix: str) -> list[str]:
+    return list(await memory.record_ids(prefix))
 
 
 @contextmanager

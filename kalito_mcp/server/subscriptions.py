@@ -1,81 +1,266 @@
-"""Notifies hosts of changed resources: through the SDK's bus (2026 protocol) or their connection (2025 protocol).
+"""Who is subscribed to what, in both eras, and for whom: hosts hear of nothing but what they could read.
 
-The SDK serves `subscriptions/listen`, but not `resources/subscribe` of the older protocol. A host is notified of
-changes made through this process. It sees the writes of other processes when it reads next.
+The SDK serves `subscriptions/listen` of the 2026 protocol, but not `resources/subscribe` of the older one. A
+subscription remembers its principal. What is published during a call reaches its owner's subscriptions only; what
+changed in the memory is found by `watcher`, which reads as each subscriber would.
 """
 
 import logging
-from typing import Any, Final
-from urllib.parse import quote
-from weakref import WeakKeyDictionary
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
 
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.connection import Connection
-from mcp.server.context import ServerRequestContext
-from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
-from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.subscriptions import (
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    EmptyResult,
+    SubscribeRequestParams,
+    SubscriptionFilter,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    UnsubscribeRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-SESSIONS_URI: Final = "memory://sessions"
-AGENT_URI: Final = "memory://agent"
-PROFILE_URI: Final = "memory://profile"
-SNAPSHOTS_URI: Final = "memory://snapshots"
+from kalito_mcp.acting import acting
+from kalito_mcp.domain.scope import NO_LIMITS, Limits
+from kalito_mcp.domain.watching import Watched
+from kalito_mcp.server.addresses import SESSION_LIST, watched_at
+
+MOST_SUBSCRIPTIONS: Final = 4_096
+"""Streams of `subscriptions/listen`. Each costs some 30 KB."""
+MOST_RESOURCES: Final = 1_000
+"""Resources of one subscription, or of one connection of the 2025 protocol."""
+_ASKED: Final[ContextVar[SubscriptionFilter]] = ContextVar("asked")
+"""What the stream wants that this task is about to begin: the SDK does not tell its bus."""
 _log: Final = logging.getLogger("kalito.server")
 
 
-def stats_uri(session_id: str) -> str:
-    """The address of a session's numbers."""
-    return f"{SESSIONS_URI}/{quote(session_id, safe='')}/stats"
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Those who may read the same: whose memory, and which part. Over stdio without an owner: it is the one served."""
+
+    owner: str | None = None
+    limits: Limits = NO_LIMITS
+
+    def includes(self, other: "Audience") -> bool:
+        """Whether these may know whatever those do."""
+        return self.owner == other.owner and self.limits in (NO_LIMITS, other.limits)
 
 
-def graph_uri(session_id: str) -> str:
-    """The address of a session's graph."""
-    return f"{SESSIONS_URI}/{quote(session_id, safe='')}/graph"
+def audience() -> Audience:
+    """That of the call which this task works for."""
+    called = acting()
+    return Audience() if called is None else Audience(called.principal.owner, called.principal.limits)
+
+
+Prepare = Callable[[Audience, Collection[Watched]], Awaitable[None]]
+
+
+class Subscriber(Protocol):
+    """One stream, or one connection of the 2025 protocol."""
+
+    @property
+    def audience(self) -> Audience: ...
+    @property
+    def wants_list(self) -> bool:
+        """Whether it asked to hear which sessions there are."""
+
+    @property
+    def watched(self) -> Mapping[str, Watched | None]:
+        """The resources that it asked for, by their addresses as it wrote them; None where we have no such resource."""
+
+    def deliver(self, event: ServerEvent) -> None:
+        """Pass the event on if it was asked for. Returns at once and does not raise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stream:
+    """A stream of `subscriptions/listen`."""
+
+    audience: Audience
+    watched: Mapping[str, Watched | None]
+    wants_list: bool
+    deliver: Callable[[ServerEvent], None]
+
+
+@dataclass(slots=True, eq=False)
+class _OlderHost:
+    """A connection of the 2025 protocol. What it has not read yet is notified once."""
+
+    audience: Audience
+    connection: Connection
+    watched: dict[str, Watched | None] = field(default_factory=dict)
+    wants_list: bool = False
+    sending: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    _unsent: dict[ServerEvent, None] = field(default_factory=dict)
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def deliver(self, event: ServerEvent) -> None:
+        if not isinstance(event, ResourceUpdated) or event.uri in self.watched:
+            self._unsent[event] = None
+            self._changed.set()
+
+    async def send(self) -> None:
+        """Send what is delivered, until the host leaves. One that does not read holds up nobody else."""
+        with self.sending:
+            while True:
+                await self._changed.wait()
+                self._changed = anyio.Event()
+                while self._unsent:
+                    event = next(iter(self._unsent))
+                    del self._unsent[event]
+                    try:
+                        await _notify(self.connection, event)
+                    except Exception:  # the connection is the SDK's: whatever it raises, the memory is as it is
+                        _log.info("a subscriber could not be notified", exc_info=True)
+
+
+async def _notify(connection: Connection, event: ServerEvent) -> None:
+    match event:
+        case ResourceUpdated(uri=uri):
+            await connection.send_resource_updated(uri)
+        case ResourcesListChanged():
+            await connection.send_resource_list_changed()
+        case ToolsListChanged():
+            await connection.send_tool_list_changed()
+        case PromptsListChanged():
+            await connection.send_prompt_list_changed()
 
 
 class Subscriptions:
-    """Which connections are subscribed to which resources."""
+    """All subscriptions of a server: the SDK's bus, the methods of both eras, and what the watcher asks."""
 
     def __init__(self) -> None:
-        self.bus = InMemorySubscriptionBus()
-        self._connections: WeakKeyDictionary[Connection, set[str]] = WeakKeyDictionary()
+        self.prepare: Prepare = _nothing_to_prepare
+        """Gets what a new subscriber wants before it is acknowledged, so that no later change is missed."""
+        self.nudged: anyio.Event | None = None
+        """Set when something was probably written, or somebody has subscribed. None while nobody watches."""
+        self.senders: TaskGroup | None = None
+        """Where hosts of the 2025 protocol are notified, each in a task of its own."""
+        self._streams: dict[object, _Stream] = {}
+        self._older: dict[Connection, _OlderHost] = {}
+        self._listening = ListenHandler(self, max_subscriptions=MOST_SUBSCRIPTIONS)
 
-    def serve_older_hosts(self, server: MCPServer[Any]) -> None:
-        """Answer resources/subscribe and resources/unsubscribe."""
-        core = server._lowlevel_server  # MCPServer has no public way to add these two methods
+    def open_count(self) -> int:
+        """How many subscriptions of hosts there are, of both protocols."""
+        return len(self._streams) + len(self._older)
+
+    def serve(self, server: MCPServer[Any]) -> None:
+        """Answer `subscriptions/listen`, `resources/subscribe` and `resources/unsubscribe`."""
+        core = server._lowlevel_server  # MCPServer has no public way to add or replace methods
+        core.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, self._listen)
         core.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         core.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
 
-    async def session_changed(self, session_id: str) -> None:
-        """Notify every subscriber of the session, and of the list of sessions."""
-        await self.changed(stats_uri(session_id), SESSIONS_URI)
+    def __iter__(self) -> Iterator[Subscriber]:
+        return iter([*self._streams.values(), *self._older.values()])
 
-    async def changed(self, *uris: str) -> None:
-        """Notify every subscriber of these resources, and drop connections that are gone.
+    def nudge(self) -> None:
+        """Have the watcher look at once."""
+        if self.nudged is not None:
+            self.nudged.set()
 
-        A message enters its graph a moment after it was recorded, and nobody is notified of that.
-        """
-        for uri in uris:
-            await self.bus.publish(ResourceUpdated(uri=uri))
-            for connection, wanted in list(self._connections.items()):
-                if uri in wanted:
-                    await self._notify(connection, uri)
-
-    async def _notify(self, connection: Connection, uri: str) -> None:
+    async def after_calls(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """The SDK's middleware that has the watcher look after each tool call: most of them write."""
         try:
-            await connection.send_resource_updated(uri)
-        except Exception:  # the connection is the SDK's: whatever it raises, the record is stored
-            _log.info("a subscriber is gone", exc_info=True)
-            self._connections.pop(connection, None)
+            return await call_next(ctx)
+        finally:
+            if ctx.method == "tools/call":
+                self.nudge()
+
+    async def publish(self, event: ServerEvent) -> None:
+        """Pass an event of a call on to those who may know what its principal knows."""
+        known_to = audience()
+        for one in self:
+            if not isinstance(event, ResourceUpdated) or one.audience.includes(known_to):
+                one.deliver(event)
+        await anyio.lowlevel.checkpoint()
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Add a stream for the principal of this call. Returns what removes it."""
+        asked, token = _ASKED.get(), object()
+        watched = {uri: watched_at(uri) for uri in asked.resource_subscriptions or ()}
+        self._streams[token] = _Stream(audience(), watched, bool(asked.resources_list_changed), listener)
+        self.nudge()
+
+        def unsubscribe() -> None:
+            self._streams.pop(token, None)
+
+        return unsubscribe
+
+    def end(self) -> None:
+        """Have each stream send what it holds and then its result, by which the protocol ends it."""
+        self._listening.close()
+
+    async def wants_list(self, context: ServerRequestContext[Any]) -> None:
+        """Note that a host reads the list of sessions: one of the 2025 protocol hears when it changes from now on."""
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            host = self._older_host(context)
+            await self.prepare(host.audience, [SESSION_LIST])
+            host.wants_list = True
+
+    async def _listen(
+        self, context: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        asked = params.notifications
+        uris = asked.resource_subscriptions or []
+        if len(uris) > MOST_RESOURCES:
+            raise _too_many()
+        wanted = [found for found in map(watched_at, uris) if found is not None]
+        await self.prepare(audience(), [*wanted, *([SESSION_LIST] if asked.resources_list_changed else [])])
+        _ASKED.set(asked)
+        return await self._listening(context, params)
 
     async def _subscribe(self, context: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
-        self._connections.setdefault(_connection(context), set()).add(params.uri)
+        host = self._older_host(context)
+        if len(host.watched) >= MOST_RESOURCES:
+            raise _too_many()
+        watched = watched_at(params.uri)
+        await self.prepare(host.audience, [] if watched is None else [watched])
+        host.watched[params.uri] = watched
+        self.nudge()
         return EmptyResult()
 
     async def _unsubscribe(self, context: ServerRequestContext[Any], params: UnsubscribeRequestParams) -> EmptyResult:
-        self._connections.get(_connection(context), set()).discard(params.uri)
+        self._older_host(context).watched.pop(params.uri, None)
         return EmptyResult()
 
+    def _older_host(self, context: ServerRequestContext[Any]) -> _OlderHost:
+        # Each request has a session object of its own; the connection behind it lasts.
+        connection = context.session._connection
+        host = self._older.get(connection)
+        if host is None:
+            host = self._older[connection] = _OlderHost(audience(), connection)
+            connection.exit_stack.callback(self._leave, host)
+            if self.senders is not None:
+                self.senders.start_soon(host.send)
+        return host
 
-def _connection(context: ServerRequestContext[Any]) -> Connection:
-    # Each request has a session object of its own; the connection behind it lasts.
-    return context.session._connection
+    def _leave(self, host: _OlderHost) -> None:
+        self._older.pop(host.connection, None)
+        host.sending.cancel()
+
+
+async def _nothing_to_prepare(_audience: Audience, _watched: Collection[Watched]) -> None:
+    """Without a watcher."""
+
+
+def _too_many() -> MCPError:
+    said = f"more than {MOST_RESOURCES:,} resources in one subscription; subscribe to fewer"
+    return MCPError(code=INVALID_PARAMS, message=said)

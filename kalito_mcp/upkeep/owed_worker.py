@@ -7,6 +7,7 @@ look first. A failure is logged and retried at the next nudge or the next start.
 
 import logging
 import math
+import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -61,6 +62,12 @@ class OwedWorker:
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._hurry = anyio.Event()
+        self._owed_since_s: float | None = None
+
+    @property
+    def age_s(self) -> float:
+        """For how long work has been owed; 0 if none is."""
+        return 0.0 if self._owed_since_s is None else max(0.0, time.monotonic() - self._owed_since_s)
 
     def nudge(self, scope: Scope | None = None) -> None:
         """Report that a session may owe work, or with no scope that an erasure may. Returns at once."""
@@ -68,6 +75,8 @@ class OwedWorker:
             self._pending[(scope.owner, scope.session)] = scope
         if self._idle.is_set():
             self._idle = anyio.Event()
+        if self._owed_since_s is None:
+            self._owed_since_s = time.monotonic()
         self._wake.set()
 
     async def run(self) -> None:
@@ -91,6 +100,7 @@ class OwedWorker:
                     await self._catch_up()
                 busy_until = anyio.current_time() + _GATHER_S
             self._idle.set()
+            self._owed_since_s = None
             self._hurry = anyio.Event()
             with anyio.move_on_after(pause_s) if pause_s < math.inf else nullcontext():
                 await self._wake.wait()

@@ -1,5 +1,6 @@
 """A store that reports each commit made through it, so that a method that writes need not wake the workers itself, that
-lets calls go before background work, and that takes no new words while the memory is paused.
+lets calls go before background work, that takes no new words while the memory is paused, and that adds to the audit log
+what a principal changed, in the transaction that changes it.
 """
 
 import time
@@ -10,7 +11,9 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
+from kalito_mcp.acting import Acting, acting
 from kalito_mcp.call_keys import CallKey, key_to_store
+from kalito_mcp.domain.audit import NewEntry, action_name
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.errors import AlreadyTakenIn
@@ -64,12 +67,19 @@ async def _store_key(call: CallKey, transaction: WriteTransaction) -> None:
 class WatchedStore:
     """A `ports.store.Store` on top of another one.
 
-    `check` raises while nothing may be remembered. Then only background work and `no_new_words` write.
+    `check` raises while nothing may be remembered. Then only background work and `no_new_words` write. `now_ms` is the
+    time of the audit log.
     """
 
-    def __init__(self, store: Store, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        check: Callable[[], None] = lambda: None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
         self._store = store
         self._check = check
+        self._now_ms = now_ms
         self._watchers: list[Callable[[], None]] = []
         self._calls = 0
         self._no_calls = anyio.Event()
@@ -94,11 +104,15 @@ class WatchedStore:
         """As the store's. Nothing is reported if the block raised, because nothing was committed. Raises what `check`
         raises."""
         self._check_words()
-        call = key_to_store()
+        call, called = key_to_store(), acting()
         async with self._turn(), self._store.write() as transaction:
             if call is not None:
                 await _store_key(call, transaction)
+            if called is not None:
+                await transaction.audit.begin()
             yield transaction
+            if called is not None:
+                await self._log(called, transaction)
         if call is not None:
             call.is_stored = True
         self._report()
@@ -120,7 +134,7 @@ class WatchedStore:
             return await work(transaction)
 
         async with self._turn():
-            result = await self._store.write_trip(work if call is None else marked, before=before)
+            result = await self._store.write_trip(self._logged(work if call is None else marked), before=before)
         if call is not None:
             call.is_stored = True
         self._report()
@@ -172,6 +186,30 @@ class WatchedStore:
             if not self._calls:
                 self._no_calls.set()
                 self._no_calls = anyio.Event()
+
+    def _logged(
+        self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]
+    ) -> Callable[[WriteTransaction], Coroutine[Any, Any, T]]:
+        """The same work, with what it changes in the audit log if somebody called."""
+        called = acting()
+        if called is None:
+            return work
+
+        async def logged(transaction: WriteTransaction) -> T:
+            await transaction.audit.begin()
+            result = await work(transaction)
+            await self._log(called, transaction)
+            return result
+
+        return logged
+
+    async def _log(self, called: Acting, transaction: WriteTransaction) -> None:
+        """Add to the audit log what the transaction changed on behalf of who called, if it changed anything."""
+        changes = tuple(await transaction.audit.end())
+        if changes:
+            who = called.principal
+            entry = NewEntry(self._now_ms(), who.id, who.owner, action_name(called.action), who.client, changes=changes)
+            await transaction.audit.add(entry)
 
     def _check_words(self) -> None:
         if not _IS_BACKGROUND.get() and not _HAS_NO_NEW_WORDS.get():

@@ -6,6 +6,7 @@ how one gets a token, or say nothing.
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,19 +16,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Principal
+from kalito_mcp.web.limits import RateLimits, too_many
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
+_REST: Final = "/api/"
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 Authenticate = Callable[[str], Awaitable[Principal | None]]
 
 
 class Guard:
     """Passes requests on that name this server and come from somebody it knows; the principal goes along in the scope.
 
-    `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`. `metadata_url` is where clients
-    read how to get a token.
+    `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`, and nobody is limited: it is for
+    programs of this machine. `metadata_url` says where clients read how to get a token, by the Host that they called,
+    and `scopes` what they should ask for.
     """
 
     def __init__(
@@ -38,19 +43,23 @@ class Guard:
         authenticate: Authenticate | None,
         anyone: Principal,
         open_paths: Collection[str] = OPEN,
-        metadata_url: str | None = None,
+        metadata_url: Callable[[str], str] | None = None,
+        scopes: Sequence[str] = (),
+        limits: RateLimits | None = None,
     ) -> None:
         self._app = app
         self._authenticate = authenticate
         self._anyone = anyone
         self._open = open_paths
-        self._challenge = "Bearer" + (f' resource_metadata="{metadata_url}"' if metadata_url else "")
+        self._metadata_url = metadata_url
+        self._scopes = " ".join(scopes)
+        self._limits = limits or RateLimits(policy)
         public = urlsplit(policy.public_url)
         self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, public.hostname or "") if name}
         self._origins = {*policy.origins, *([f"{public.scheme}://{public.netloc}"] if public.netloc else [])}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
@@ -59,10 +68,20 @@ class Guard:
             principal = await self._principal(headers.getlist("authorization"))
             if principal is None:
                 refusal = _refusal(401, "invalid_token", "send a valid token as `Authorization: Bearer kal_...`")
-                refusal.headers["www-authenticate"] = self._challenge
+                refusal.headers["www-authenticate"] = self._challenge(headers)
             else:
                 scope[PRINCIPAL_KEY] = principal
+        if self._authenticate is not None and (refusal is None or refusal.status_code == HTTPStatus.UNAUTHORIZED):
+            wait_s = self._wait_s(scope)
+            refusal = too_many(wait_s) if wait_s else refusal
         await (refusal or self._app)(scope, receive, send)
+
+    def _wait_s(self, scope: Scope) -> float:
+        principal = scope.get(PRINCIPAL_KEY)
+        if isinstance(principal, Principal):
+            is_write = scope["path"].startswith(_REST) and scope["method"] not in _READING
+            return self._limits.call(principal) or (self._limits.write(principal) if is_write else 0.0)
+        return self._limits.open_call(scope) if scope["path"] in self._open else self._limits.refused(scope)
 
     def _wrong_name(self, headers: Headers) -> JSONResponse | None:
         """The refusal of a request that a web page sent by a name of its own, or on behalf of another page."""
@@ -73,6 +92,14 @@ class Guard:
             if origin not in self._origins and not _is_loopback(origin):
                 return _refusal(403, "unknown_origin", "this page may not call; add it to the setting http.origins")
         return None
+
+    def _challenge(self, headers: Headers) -> str:
+        """How the client can get a token (RFC 9728, 5.1). Only who sent one is told that it is not valid."""
+        parts = ['error="invalid_token"'] if "authorization" in headers else []
+        if self._metadata_url is not None:
+            parts.append(f'resource_metadata="{self._metadata_url(headers["host"])}"')
+            parts += [f'scope="{self._scopes}"'] if self._scopes else []
+        return "Bearer" + (f" {', '.join(parts)}" if parts else "")
 
     async def _principal(self, authorization: Sequence[str]) -> Principal | None:
         if self._authenticate is None:
@@ -105,14 +132,25 @@ def _refusal(status: int, error: str, description: str) -> JSONResponse:
 
 
 class Needs:
-    """Refuses MCP messages that the principal may not send with status 403, before the SDK answers them in its own way.
+    """Refuses MCP messages that the principal may not send with status 403, before the SDK answers them in its own way,
+    and writes that come too fast with status 429.
 
-    `denial` says of the body of a request why it is refused; None if it is not.
+    `denial` says of the body of a request why it is refused; None if it is not. `is_write` says whether it may change
+    something.
     """
 
-    def __init__(self, app: ASGIApp, denial: Callable[[Principal, Any], tuple[str, str] | None]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        denial: Callable[[Principal, Any], tuple[str, str] | None],
+        *,
+        is_write: Callable[[Any], bool] = lambda _: False,
+        limits: RateLimits | None = None,
+    ) -> None:
         self._app = app
         self._denial = denial
+        self._is_write = is_write
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         principal = scope.get(PRINCIPAL_KEY)
@@ -130,6 +168,10 @@ class Needs:
             answer = _refusal(403, "insufficient_scope", said)
             answer.headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{needed}"'
             await answer(scope, receive, send)
+            return
+        wait_s = self._limits.write(principal) if self._limits is not None and self._is_write(message) else 0.0
+        if wait_s:
+            await too_many(wait_s)(scope, receive, send)
             return
         kept = [first]
 

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 
-def health_routes(memory: "Callable[[], Awaitable[Memory]]") -> list[Route]:
-    """`/health/live` answers while the process runs, `/health/ready` while the memory can be read."""
+def health_routes(memory: "Callable[[], Awaitable[Memory]]", is_ending: Callable[[], bool]) -> list[Route]:
+    """`/health/live` answers while the process runs, `/health/ready` while the memory can be read and the server does
+    not end."""
 
     async def live(_request: Request) -> Response:
         return PlainTextResponse("live\n")
 
     async def ready(_request: Request) -> Response:
         try:
+            if is_ending():
+                return PlainTextResponse("ending\n", 503)
             await (await memory()).list_sessions(limit=1)
         except KalitoError:
             return PlainTextResponse("not ready\n", 503)

@@ -35,6 +35,7 @@ WORK_MUST_GO_ON = (
     "vector_worker.py",
     "sleep.py",
     "subscriptions.py",
+    "watcher.py",
 )
 
 

@@ -13,7 +13,7 @@ from kalito_mcp.settings import Settings, load_settings
 from kalito_mcp.sources import read_sources
 from tests.cli.conftest import Invoke
 
-SECRET = "sk-canary-0123456789"  # noqa: S105 - what must never be printed
+SECRET = "sk-canary-0123456789"
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +132,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "graph.past_answers": (0, 100),
     "sleep.min_cluster_size": (2, MOST),
     "http.calls_per_minute": (1, MOST),
+    "http.writes_per_minute": (1, MOST),
+    "http.refusals_per_minute": (1, MOST),
     "storage.busy_timeout_s": (0, 86_400),
     "vectors.batch": (1, 256),
 }

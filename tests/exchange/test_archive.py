@@ -38,8 +38,16 @@ ROOT = Path(__file__).parents[2]
 ALL = Selection()
 LEFT_OUT = {
     "migrations": "the schema's own",
+    "audit_log": "who did what in this database; in another one it would prove nothing",
+    "audit_head": "the same",
     "imports": "what the files of this machine had; another machine has others",
     "access_tokens": "who may connect to this server; another one has its own",
+    "passphrases": "as above",
+    "oauth_clients": "as above",
+    "oauth_requests": "as above",
+    "oauth_grants": "as above",
+    "oauth_codes": "as above",
+    "access_attempts": "as above",
     "record_shapes": "derived",
     "record_changes": "for the caches of running processes",
     "text_rebuild": "derived",

@@ -148,16 +148,17 @@ GOES_ON_TOO: Final[Mapping[str, Verb]] = {
     "forget_previewed": lambda memory: _previewed(memory, is_purge=False),
     "purge_previewed": lambda memory: _previewed(memory, is_purge=True),
     "purge": lambda memory: memory.purge(["msg_2"]),
+    "log_access": lambda memory: memory.log_access("log_access"),
     "settled": lambda memory: memory.settled(),
     "create_token": lambda memory: memory.create_token(Permission.READ, name="later"),
     "principal_of": lambda memory: memory.principal_of("kal_unknown"),
     "revoke_token": _revoked,
 }
 READS: Final = frozenset(
-    "agents build_context check_not_taken_in derived_from diff files_read graph_overview history in_project "
-    "in_project_of inject inject_known list_records list_sessions look_at_files past_answers preview_forgetting "
-    "profile project_named project_of_document projects record record_as_of records search_memory session "
-    "session_stats tasks tokens transcript version".split()
+    "agents audit build_context check_audit check_not_taken_in derived_from derived_key diff files_read graph_overview "
+    "history in_project in_project_of inject inject_known list_records list_sessions look_at_files past_answers "
+    "preview_forgetting profile project_named project_of_document projects record record_as_of record_ids records "
+    "revision search_memory session session_stats sessions_before tasks tokens transcript version versions".split()
 )
 MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})
 

@@ -13,6 +13,8 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import (
+    access,
+    audit,
     fact_lines,
     facts,
     forgotten_values,
@@ -20,6 +22,7 @@ from kalito_mcp.storage.sqlite import (
     record_changes,
     record_rows,
     records,
+    sign_in,
     text_index_check,
     tombstones,
 )
@@ -166,6 +169,15 @@ HOT = {
     "removal of an edge": DELETE_EDGE,
     "removal of a node": DELETE_NODE,
     "removal of all nodes": DELETE_NODES,
+    "audit log": audit.SELECT_ENTRIES,
+    "chain of the audit log": audit.SELECT_CHAIN,
+    "token": access.SELECT_TOKEN,
+    "use of a token": access.UPDATE_USED,
+    "end of a consent": access.UPDATE_REVOKED,
+    "client": sign_in.SELECT_CLIENT,
+    "request": sign_in.SELECT_REQUEST,
+    "code": sign_in.SELECT_CODE,
+    "attempts": sign_in.SELECT_ATTEMPTS,
 }
 
 
@@ -192,6 +204,8 @@ def connection(copy: Path) -> Iterator[sqlite3.Connection]:
         opened.execute(text_index_check._CREATE_TERMS)
         opened.execute(CREATE_NEW_TERMS)
         opened.execute(CREATE_NEW_SHAPES)
+        opened.execute(audit.CREATE_NOTICED)
+        opened.execute(audit.CREATE_NAMED)
         yield opened
 
 
@@ -210,6 +224,9 @@ def test_the_package_has_its_statements_in_upper_case_constants() -> None:
 def test_every_statement_can_be_prepared(connection: sqlite3.Connection, name: str, statement: str) -> None:
     for table in ("terms_of", "terms"):
         if f"temp.{table} USING" in statement:
+            connection.execute(f"DROP TABLE temp.{table}")
+    for table in ("audit_noticed", "audit_named"):
+        if f"CREATE TEMP TABLE {table} " in statement:
             connection.execute(f"DROP TABLE temp.{table}")
     # Made in a file of its own, or during a rebuild.
     for table in ("record_shapes", "new_record_shapes", "new_records_text"):
@@ -239,6 +256,7 @@ def test_what_a_removed_row_takes_along_is_found_by_an_index(connection: sqlite3
         ("graph_edges", "from_key"),
         ("graph_edges", "to_key"),
         ("memory_edits", "record_key"),
+        ("oauth_codes", "grant_id"),
         ("record_usage", "record_key"),
     }
     for table, column in cascades(connection):

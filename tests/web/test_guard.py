@@ -10,7 +10,7 @@ from kalito_mcp.web.guard import OPEN, PRINCIPAL_KEY, Guard
 pytestmark = pytest.mark.anyio
 ANN = Principal("tok_1", "ann")
 ANYONE = Principal("anyone", "local", Permission.ADMIN)
-TOKEN = "kal_secret"  # noqa: S105 - a made-up one
+TOKEN = "kal_secret"
 POLICY = HttpPolicy(
     hosts=("memory.lan",), origins=("https://app.example.org",), public_url="https://memory.example.org/"
 )
@@ -41,10 +41,10 @@ async def passed(
         POLICY,
         authenticate=authenticate if has_login else None,
         anyone=ANYONE,
-        metadata_url="https://memory.example.org/.well-known/oauth-protected-resource",
+        metadata_url=lambda _host: "https://memory.example.org/.well-known/oauth-protected-resource",
     )
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
-    scope = {"type": "http", "method": method, "path": path, "headers": raw}
+    scope = {"type": "http", "method": method, "path": path, "headers": raw, "client": ("192.0.2.1", 50_000)}
     await guard(scope, receive, send)
     answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], told[0] if told else None, answered
@@ -131,7 +131,10 @@ async def test_without_one_valid_token_every_path_but_the_open_ones_is_refused(
 ) -> None:
     status, told, answered = await passed(HOST, *(("Authorization", one) for one in authorization), path=path)
     assert (status, told) == (401, None)
-    assert answered["www-authenticate"].startswith('Bearer resource_metadata="https://memory.example.org/')
+    challenge = answered["www-authenticate"]
+    assert challenge.startswith("Bearer ")
+    assert 'resource_metadata="https://memory.example.org/' in challenge
+    assert ('error="invalid_token"' in challenge) == bool(authorization)
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer "])

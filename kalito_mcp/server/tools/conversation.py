@@ -15,7 +15,6 @@ from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.server.memory_handle import MemoryHandle
-from kalito_mcp.server.subscriptions import AGENT_URI, SNAPSHOTS_URI, Subscriptions, graph_uri
 from kalito_mcp.server.tools.answers import answer, redaction_lines, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.records import editor_of
@@ -40,9 +39,8 @@ _SHOWN_SUMMARIES: Final = 10
 class ConversationTools:
     """The tools that record, recall, summarise and close a conversation."""
 
-    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
+    def __init__(self, opened: MemoryHandle) -> None:
         self._opened = opened
-        self._subscriptions = subscriptions
 
     async def record_messages(
         self,
@@ -62,7 +60,6 @@ class ConversationTools:
         session = session_id or self._opened.host_session or memory.new_session_id()
         new = [_new_message(message, place, memory.zone) for place, message in enumerate(messages)]
         recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
-        await self._subscriptions.session_changed(session)
         ids = recorded.message_ids
         duplicates = len(ids) - recorded.new_count - recorded.erased_count
         hidden, brought_back = recorded.ids_of(Repetition.HIDDEN), recorded.ids_of(Repetition.BROUGHT_BACK)
@@ -192,7 +189,6 @@ class ConversationTools:
             made = [adopted]
         else:
             made = await memory.summarize_session(session)
-        await self._subscriptions.session_changed(session)
         stats = await memory.session_stats(session)
         counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
         redacted = [one for summary in made for one in summary.redacted]
@@ -237,9 +233,6 @@ class ConversationTools:
         memory = await self._opened.memory_of(session)
         options = FinalizeOptions(promote, checkpoint, checkpoint_name or None, dry_run)
         finalized = await memory.finalize_session(session, options, context.report_progress)
-        if not dry_run:
-            await self._subscriptions.session_changed(session)
-            await self._subscriptions.changed(graph_uri(session), AGENT_URI, SNAPSHOTS_URI)
         closed, made = finalized.session, finalized.summaries
         total = closed.message_count - closed.hidden_count
         text = (

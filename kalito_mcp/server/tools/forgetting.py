@@ -16,7 +16,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.derived import derived_from, excerpt, listed, more, shown
-from kalito_mcp.server.tools.records import RecordTools, editor_of
+from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import ForgottenRecords
 from kalito_mcp.text.plurals import plural
 
@@ -85,9 +85,8 @@ async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRec
 class ForgettingTools:
     """The tool that forgets and erases records."""
 
-    def __init__(self, opened: MemoryHandle, records: RecordTools) -> None:
+    def __init__(self, opened: MemoryHandle) -> None:
         self._opened = opened
-        self._records = records
 
     async def forget(
         self,
@@ -149,7 +148,6 @@ class ForgettingTools:
         return await self._forgotten(memory, list(hidden.values()))
 
     async def _forgotten(self, memory: Memory, forgotten: Sequence[MemoryRecord]) -> CallToolResult:
-        await self._records.notify_sessions(forgotten)
         ids = [one.id for one in forgotten]
         derived = await derived_from(memory, forgotten)
         return answer(
@@ -163,7 +161,6 @@ class ForgettingTools:
         )
 
     async def _erased(self, report: PurgeReport, found: Sequence[MemoryRecord]) -> CallToolResult:
-        await self._records.notify_sessions(found)
         lines = [f"Erased for good: {listed(report.erased)}."]
         if report.rewritten:
             lines.append(f"Rewritten without the erased text: {listed(report.rewritten)}.")

@@ -15,7 +15,6 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.server.memory_handle import MemoryHandle
-from kalito_mcp.server.subscriptions import AGENT_URI, Subscriptions, graph_uri
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import (
     AgentId,
@@ -35,9 +34,8 @@ _DECIMALS: Final = 4
 class GraphTools:
     """The tool that records what the user thought of an answer."""
 
-    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
+    def __init__(self, opened: MemoryHandle) -> None:
         self._opened = opened
-        self._subscriptions = subscriptions
 
     async def record_feedback(
         self,
@@ -70,7 +68,6 @@ class GraphTools:
         kept = await memory.record_feedback(
             target_id, label, note, session_id=session_id or None, agent_id=agent_id or None
         )
-        await self._subscriptions.changed(AGENT_URI, *([graph_uri(session_id)] if session_id else []))
         redacted = list(kept.redacted)
         return answer(
             "\n".join([f"Recorded {label} on {target_id} as {kept.id}.", *redaction_lines(redacted)]),

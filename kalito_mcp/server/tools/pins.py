@@ -8,7 +8,6 @@ from pydantic import Field
 
 from kalito_mcp.domain.records import CreatePinRequest, PinType
 from kalito_mcp.server.memory_handle import MemoryHandle
-from kalito_mcp.server.subscriptions import PROFILE_URI, Subscriptions
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, ReachName, SessionId
@@ -17,9 +16,8 @@ from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeN
 class PinTools:
     """The tool that pins one fact."""
 
-    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
+    def __init__(self, opened: MemoryHandle) -> None:
         self._opened = opened
-        self._subscriptions = subscriptions
 
     async def create_pin(
         self,
@@ -67,8 +65,6 @@ class PinTools:
                 scope=scope,
             )
         )
-        await self._subscriptions.session_changed(pin.session_id)
-        await self._subscriptions.changed(PROFILE_URI)
         fields = pin.to_dict()
         source = f" from {pin.source_message_id}" if pin.source_message_id else ""
         text = (

@@ -9,12 +9,10 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
-from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.escaping import escape_json
 from kalito_mcp.server.memory_handle import MemoryHandle
-from kalito_mcp.server.subscriptions import PROFILE_URI, Subscriptions
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.derived import Derived, derived_from, excerpt, listed, more, shown
 from kalito_mcp.server.tools.shapes import (
@@ -31,15 +29,13 @@ RecordId = Annotated[str, Field(description="As returned: `msg_45`, `task_…`."
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
 """The fields of a message that its pins and summaries repeat."""
 _TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()
-_MAY_BE_KNOWN: Final = (RecordType.PIN, RecordType.DOCUMENT)
 
 
 class RecordTools:
     """The tools that add, show, correct and bring back records."""
 
-    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions) -> None:
+    def __init__(self, opened: MemoryHandle) -> None:
         self._opened = opened
-        self._subscriptions = subscriptions
 
     async def remember(
         self,
@@ -77,7 +73,6 @@ class RecordTools:
         )
         ids = [one.id for one in kept]
         name = str(kept[0].content.get("document_id", kept[0].id))
-        await self.notify_sessions(kept)
         project_id = kept[0].project
         place = f" of project {project_id}" if project_id else ""
         parts = f"{plural(len(ids), 'record')}: {listed(ids)}"
@@ -196,7 +191,6 @@ class RecordTools:
         is_changed: bool = True,
         has_derived: bool = True,
     ) -> CallToolResult:
-        await self.notify_sessions(records)
         ids = [one.id for one in records]
         revision, text, redacted = records[0].revision, excerpt(records[0].text), list(records[0].redacted)
         derived = Derived()
@@ -218,13 +212,6 @@ class RecordTools:
                 redacted=redacted or None,
             ),
         )
-
-    async def notify_sessions(self, records: Sequence[MemoryRecord]) -> None:
-        """Tell the subscribers of the records' sessions."""
-        for session_id in sorted({one.session_id for one in records if one.session_id is not None}):
-            await self._subscriptions.session_changed(session_id)
-        if any(one.type in _MAY_BE_KNOWN for one in records):
-            await self._subscriptions.changed(PROFILE_URI)
 
 
 def editor_of(context: Context[None, Any]) -> Editor:

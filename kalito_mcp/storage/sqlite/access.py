@@ -25,11 +25,20 @@ INSERT INTO access_tokens (
     :created_at, :expires_at
 )
 """
-UPDATE_USED: Final = "UPDATE access_tokens SET last_used_at = :now_ms WHERE id = :id"
+UPDATE_USED: Final = "UPDATE access_tokens SET last_used_at = :now_ms WHERE id = :id RETURNING grant_id"
+UPDATE_GRANT_USED: Final = "UPDATE oauth_grants SET last_used_at = :now_ms WHERE id = :id"
+SELECT_GRANT_OF: Final = "SELECT grant_id FROM access_tokens WHERE id = :named AND grant_id IS NOT NULL"
 UPDATE_REVOKED: Final = """
 UPDATE access_tokens SET revoked_at = :now_ms
 WHERE revoked_at IS NULL AND (id = :named OR grant_id = :named) AND (:owner IS NULL OR owner = :owner)
 RETURNING id, expires_at
+"""
+UPDATE_RETIRED: Final = """
+UPDATE access_tokens SET revoked_at = :now_ms WHERE id = :id AND revoked_at IS NULL RETURNING id
+"""
+UPDATE_GRANT_REVOKED: Final = """
+UPDATE oauth_grants SET revoked_at = :now_ms
+WHERE revoked_at IS NULL AND id = :named AND (:owner IS NULL OR owner = :owner) RETURNING id
 """
 
 
@@ -67,11 +76,20 @@ class AccessStatements(AccessQueries):
         )
 
     async def used_token(self, token_id: str, *, now_ms: int) -> None:
-        await self._all(UPDATE_USED, id=token_id, now_ms=now_ms)
+        for (grant,) in await self._all(UPDATE_USED, id=token_id, now_ms=now_ms):
+            if grant is not None:
+                await self._all(UPDATE_GRANT_USED, id=grant, now_ms=now_ms)
+
+    async def retire_token(self, token_id: str, *, now_ms: int) -> bool:
+        return bool(await self._all(UPDATE_RETIRED, id=token_id, now_ms=now_ms))
 
     async def revoke_tokens(self, named: str, *, owner: str | None, now_ms: int) -> Sequence[str]:
-        revoked = await self._all(UPDATE_REVOKED, named=named, owner=owner, now_ms=now_ms)
-        return [token_id for token_id, expires_at in revoked if expires_at is None or now_ms < expires_at]
+        for (grant,) in await self._all(SELECT_GRANT_OF, named=named):
+            named = grant
+        grants = await self._all(UPDATE_GRANT_REVOKED, named=named, owner=owner, now_ms=now_ms)
+        tokens = await self._all(UPDATE_REVOKED, named=named, owner=owner, now_ms=now_ms)
+        valid = [token_id for token_id, expires_at in tokens if expires_at is None or now_ms < expires_at]
+        return [grant for (grant,) in grants] + valid
 
 
 def _token(row: Any) -> Token:

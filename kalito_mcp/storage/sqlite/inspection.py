@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kalito_mcp.errors import StorageReplaced
+from kalito_mcp.storage.sqlite.audit_check import audit_fault
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS
@@ -115,6 +116,7 @@ _TYPED_RECORDS_SINCE: Final = 3
 _VECTORS_SINCE: Final = 4
 _UNSWEPT_SINCE: Final = 6
 _FORGOTTEN_VALUES_SINCE: Final = 12
+_AUDIT_SINCE: Final = 15
 _PROJECTS_SINCE: Final = 9
 _REACH_SINCE: Final = 10
 # With these views the same statements inspect the database of an older release.
@@ -189,6 +191,7 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
                 "every record has its session, and every edge has its ends",
             )
             yield from _unswept(connection)
+            yield from _audit(connection)
             vectors = _vectors(connection, fingerprint)
             if vectors is not None:
                 yield vectors
@@ -259,6 +262,17 @@ def _unswept(connection: sqlite3.Connection) -> Iterator[Finding]:
         remedy = "`serve` finishes it in the background, `kalito-mcp purge` without an ID does it now"
         detail = f"a purge was interrupted, and the erased text may still be in the files: {remedy}"
         yield Finding("erasures", Verdict.WARNING, detail)
+
+
+def _audit(connection: sqlite3.Connection) -> Iterator[Finding]:
+    [version] = connection.execute(_SELECT_VERSION).fetchone()
+    if version >= _AUDIT_SINCE:
+        fault, count = audit_fault(connection)
+        if fault is None:
+            yield Finding("audit log", Verdict.OK, f"{plural(count, 'entry')}, each as it was written")
+        else:
+            remedy = "somebody changed the file, or the disk did; compare it with a backup"
+            yield Finding("audit log", Verdict.FAILED, f"{fault}: {remedy}")
 
 
 def _vectors(connection: sqlite3.Connection, fingerprint: str | None) -> Finding | None:

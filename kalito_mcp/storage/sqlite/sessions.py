@@ -15,17 +15,31 @@ _COLUMNS: Final = """
     s.is_placed
 """
 _STATE_PLACE: Final = 4
+_BEYOND_ALL: Final = (1 << 63) - 1
+"""A key that no session reaches."""
 SELECT_SESSION: Final = f"""
 SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
 """
+_IN_PROJECT: Final = """(:project IS NULL OR s.project_key IS NULL OR s.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :project
+    ))"""
 SELECT_RECENT_SESSIONS: Final = f"""
 SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_recent JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1, length(:prefix)) = :prefix
-    AND (:project IS NULL OR s.project_key IS NULL OR s.project_key = (
-        SELECT key FROM projects WHERE owner = :owner AND id = :project
-    ))
+    AND {_IN_PROJECT}
 ORDER BY s.updated_at DESC, s.key DESC LIMIT :limit
+"""
+# By key, from the newest down to the last of the page: an index by owner would have to be sorted for every page.
+SELECT_SESSIONS_BEGUN: Final = f"""
+SELECT {_COLUMNS} FROM sessions s NOT INDEXED CROSS JOIN agents a ON a.key = s.agent_key
+WHERE s.key < :before AND s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_PROJECT}
+ORDER BY s.key DESC LIMIT :limit
+"""
+# One that comes and one that goes would leave the count as it is, and two of each perhaps also the sum.
+SELECT_CENSUS: Final = f"""
+SELECT count(*), total(s.key), total(s.key * s.key) FROM sessions s JOIN agents a ON a.key = s.agent_key
+WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_PROJECT}
 """
 SELECT_OWING_SESSIONS: Final = f"""
 SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
@@ -79,6 +93,15 @@ class SessionQueries(Queries):
             project=scope.project,
         )
         return list(_sessions(rows))
+
+    async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
+        asked = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, "limit": limit}
+        key = _BEYOND_ALL if before is None else before.key
+        return list(_sessions(await self._all(SELECT_SESSIONS_BEGUN, **asked, before=key)))
+
+    async def census(self, scope: Scope) -> tuple[float, ...]:
+        asked = {"owner": scope.owner, "agent": scope.agent, "project": scope.project}
+        return tuple(next(iter(await self._all(SELECT_CENSUS, **asked))))
 
     async def agents(self, owner: str, *, limit: int) -> Sequence[str]:
         return [agent for [agent] in await self._all(SELECT_AGENTS, owner=owner, limit=limit)]

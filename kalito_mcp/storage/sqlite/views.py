@@ -4,6 +4,7 @@ import aiosqlite
 
 from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
+from kalito_mcp.storage.sqlite.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.sqlite.facts import FactQueries, FactStatements
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
@@ -13,6 +14,7 @@ from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.session_changes import SessionStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
+from kalito_mcp.storage.sqlite.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
@@ -34,6 +36,8 @@ class ReadViewOfSqlite:
         self.vectors = VectorQueries(connection, vectors)
         self.archive = ArchiveQueries(connection)
         self.access = AccessQueries(connection)
+        self.sign_in = SignInQueries(connection)
+        self.audit = AuditQueries(connection)
         self.connection = connection
 
 
@@ -53,3 +57,5 @@ class WriteTransactionOfSqlite:
         self.vectors = VectorStatements(connection)
         self.archive = ArchiveStatements(connection)
         self.access = AccessStatements(connection)
+        self.sign_in = SignInStatements(connection)
+        self.audit = AuditStatements(connection)

@@ -1,0 +1,126 @@
+"""How often something may be tried: signing in, registering, asking. Counted in the database, for all its processes.
+
+Who guesses a passphrase waits longer each time: 1 s after the third wrong one, then 2, 4, 8 s, up to a minute for an
+owner and a quarter of an hour for an address. An attempt is counted before it is checked, so many at once gain nothing.
+A minute at most for an owner, because anybody can make an owner wait.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from kalito_mcp.domain.sign_in import Attempts
+from kalito_mcp.errors import TooManyAttempts
+from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
+from kalito_mcp.ports.store import Store
+
+_FREE: Final = 3
+_LONGEST_OF_OWNER_MS: Final = 60_000
+_LONGEST_OF_ADDRESS_MS: Final = 900_000
+_FORGOTTEN_MS: Final = 86_400_000
+_OWN_NET_BITS: Final = 64
+"""Of IPv6: who has one address usually has all that begin alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """`per_address` attempts of one address, and `in_all` of everybody, in `window_ms`."""
+
+    name: str
+    per_address: int
+    in_all: int
+    window_ms: int
+
+
+class AttemptLimiter:
+    """Counts attempts by a keyed hash of who makes them: the database has no addresses."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def count_login(self, owner: str, address: str) -> None:
+        """Count an attempt to sign in.
+
+        Raises:
+            TooManyAttempts: the owner or the address has to wait; nothing was counted.
+        """
+        subjects = [
+            (await self._subject("owner", owner), _LONGEST_OF_OWNER_MS),
+            (await self._subject("login", own_net(address)), _LONGEST_OF_ADDRESS_MS),
+        ]
+        async with self._store.write() as transaction:
+            now_ms = self._clock.now_ms()
+            known = [await _recent(transaction.sign_in, subject, now_ms) for subject, _ in subjects]
+            waits = [
+                one.last_at + _pause_ms(one.count, longest) - now_ms
+                for one, (_, longest) in zip(known, subjects, strict=True)
+            ]
+            if max(waits) > 0:
+                raise TooManyAttempts(-(-max(waits) // 1_000))
+            for one, (subject, _) in zip(known, subjects, strict=True):
+                await transaction.sign_in.put_attempts(subject, Attempts(one.count + 1, one.since, now_ms))
+
+    async def forgive_login(self, owner: str, address: str) -> None:
+        """Forget what the owner mistyped. Of the address, only this attempt: it may try other owners."""
+        of_owner, of_address = await self._subject("owner", owner), await self._subject("login", own_net(address))
+        async with self._store.write() as transaction:
+            await transaction.sign_in.drop_attempts(of_owner)
+            found = await transaction.sign_in.attempts(of_address)
+            if found is not None and found.count > 1:
+                fewer = Attempts(found.count - 1, found.since, found.last_at)
+                await transaction.sign_in.put_attempts(of_address, fewer)
+            else:
+                await transaction.sign_in.drop_attempts(of_address)
+
+    async def count(self, allowance: Allowance, address: str) -> None:
+        """Count an attempt of another kind.
+
+        Raises:
+            TooManyAttempts: there were too many in the window; nothing was counted.
+        """
+        subjects = [
+            (await self._subject(allowance.name, own_net(address)), allowance.per_address),
+            (await self._subject(allowance.name, "*"), allowance.in_all),
+        ]
+        async with self._store.write() as transaction:
+            now_ms = self._clock.now_ms()
+            for subject, most in subjects:
+                one = await _recent(transaction.sign_in, subject, now_ms)
+                if now_ms - one.since >= allowance.window_ms:
+                    one = Attempts(0, now_ms, now_ms)
+                if one.count >= most:
+                    raise TooManyAttempts(-(-(one.since + allowance.window_ms - now_ms) // 1_000))
+                await transaction.sign_in.put_attempts(subject, Attempts(one.count + 1, one.since, now_ms))
+
+    async def _subject(self, kind: str, name: str) -> str:
+        key = await self._store.secret()
+        return blake2b(f"{kind}\n{name}".encode("utf-8", "surrogatepass"), digest_size=16, key=key).hexdigest()
+
+
+def own_net(address: str) -> str:
+    """The address, or the network that its holder has to themselves."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return str(ip.ipv4_mapped)
+        return str(ipaddress.ip_network((int(ip), _OWN_NET_BITS), strict=False))
+    return str(ip)
+
+
+async def _recent(reader: SignInReader | SignInWriter, subject: str, now_ms: int) -> Attempts:
+    """What is counted, without what was long ago. A clock that was set back does not make anybody wait for long."""
+    found = await reader.attempts(subject)
+    if found is None or not 0 <= now_ms - found.last_at < _FORGOTTEN_MS:
+        return Attempts(0, now_ms, now_ms)
+    return found
+
+
+def _pause_ms(count: int, longest_ms: int) -> int:
+    """How long to wait after so many wrong attempts."""
+    return 0 if count < _FREE else int(min(1_000 * 2.0 ** min(count - _FREE, 60), longest_ms))

@@ -1,0 +1,252 @@
+"""From a client's request by a person's consent to tokens, and how they are renewed and revoked.
+
+A code and a refresh token count once. The second use of one means that somebody else has it too, so it revokes all that
+came of the same consent. Source: RFC 9700 (OAuth security), 4.14; OAuth 2.1, 4.1.3 and 4.3.1.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import Final
+
+from kalito_mcp.access.attempts import Allowance, AttemptLimiter
+from kalito_mcp.access.tokens import NewToken, hash_of, new_token
+from kalito_mcp.domain.access import Permission, Token, TokenKind
+from kalito_mcp.domain.sign_in import Client, Code, Grant, SignInRequest
+from kalito_mcp.errors import NotFound, TooManyAttempts
+from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.store import Store, WriteTransaction
+
+REQUEST_S: Final = 600
+ACCESS_S: Final = 3_600
+_REQUEST_MS: Final = REQUEST_S * 1_000
+_CODE_MS: Final = 60_000
+_ACCESS_MS: Final = ACCESS_S * 1_000
+_IDLE_MS: Final = 30 * 86_400_000
+"""So long a consent lasts without being used."""
+_MOST_REQUESTS: Final = 1_000
+_MOST_LISTED: Final = 1_000
+_ASKING: Final = Allowance("authorize", per_address=200, in_all=5_000, window_ms=_REQUEST_MS)
+_GONE: Final = "this sign-in is over or belongs to another browser; start again in the program that you came from"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back to the client: a code, or None if the person refused."""
+
+    request: SignInRequest
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A new pair of tokens. Their texts are only here."""
+
+    access: NewToken
+    refresh: NewToken
+
+
+class Consents:
+    """The requests, consents, codes and OAuth tokens of a database."""
+
+    def __init__(self, store: Store, clock: Clock, limiter: AttemptLimiter) -> None:
+        self._store = store
+        self._clock = clock
+        self._limiter = limiter
+
+    async def begin(
+        self,
+        client: Client,
+        *,
+        redirect_uri: str,
+        is_redirect_explicit: bool,
+        challenge: str,
+        permission: Permission,
+        resource: str,
+        state: str | None,
+        address: str,
+    ) -> str:
+        """Store what a client asks for, for ten minutes. The handle by which the person sees it.
+
+        Raises:
+            TooManyAttempts: too many are waiting for an answer.
+        """
+        await self._limiter.count(_ASKING, address)
+        handle, now_ms = secrets.token_urlsafe(32), self._clock.now_ms()
+        request = SignInRequest(
+            client.id,
+            client.name,
+            redirect_uri,
+            is_redirect_explicit,
+            challenge,
+            permission,
+            resource,
+            state,
+            expires_at=now_ms + _REQUEST_MS,
+        )
+        async with self._store.write() as transaction:
+            await transaction.sign_in.drop_expired(now_ms)
+            if await transaction.sign_in.count_requests() >= _MOST_REQUESTS:
+                raise TooManyAttempts(60)
+            await transaction.sign_in.add_request(hash_of(handle), request)
+        return handle
+
+    async def show(self, handle: str, cookie: str | None) -> tuple[SignInRequest, str]:
+        """What a client asks for, and the cookie that ties it to the browser, which is the first one that shows it.
+
+        Raises:
+            NotFound: it is unknown, answered or expired, or another browser has shown it.
+        """
+        handle_hash = hash_of(handle)
+        found = await self._store.trip(lambda view: view.sign_in.request(handle_hash))
+        if found is not None and found.browser_hash is None and found.expires_at > self._clock.now_ms():
+            cookie = secrets.token_urlsafe(32)
+            async with self._store.write() as transaction:
+                await transaction.sign_in.bind_request(handle_hash, hash_of(cookie))
+                found = await transaction.sign_in.request(handle_hash)
+        return self._checked(found, cookie), cookie or ""
+
+    async def asked(self, handle: str, cookie: str | None) -> SignInRequest:
+        """What a client asks for, to the browser that has shown it. Raises NotFound as `show`."""
+        handle_hash = hash_of(handle)
+        return self._checked(await self._store.trip(lambda view: view.sign_in.request(handle_hash)), cookie)
+
+    async def allow(self, handle: str, cookie: str | None, *, owner: str, permission: Permission) -> Answer:
+        """Note the owner's consent, to no more than the client asked for, and make its code.
+
+        Raises:
+            NotFound: as `show`.
+        """
+        code = secrets.token_urlsafe(32)
+        async with self._store.write() as transaction:
+            request = await self._taken(transaction, handle, cookie)
+            now_ms = self._clock.now_ms()
+            grant = Grant(
+                f"grant_{secrets.token_hex(6)}",
+                owner,
+                request.client_id,
+                request.client_name,
+                permission if request.permission.includes(permission) else request.permission,
+                request.resource,
+                now_ms,
+            )
+            asked = Code(
+                grant, request.redirect_uri, request.is_redirect_explicit, request.challenge, now_ms + _CODE_MS
+            )
+            await transaction.sign_in.add_grant(grant, asked, hash_of(code))
+        return Answer(request, code)
+
+    async def deny(self, handle: str, cookie: str | None) -> Answer:
+        """Note that the person refused. Raises NotFound as `show`."""
+        async with self._store.write() as transaction:
+            return Answer(await self._taken(transaction, handle, cookie), None)
+
+    async def code(self, client_id: str, text: str) -> Code | None:
+        """The code of a client that is not used yet. A used one revokes all that came of it."""
+        code_hash = hash_of(text)
+        found = await self._store.trip(lambda view: view.sign_in.code(code_hash))
+        if found is None or found.grant.client_id != client_id:
+            return None
+        if found.used_at is not None:
+            await self._revoke(found.grant.id)
+            return None
+        return found if found.grant.revoked_at is None and self._clock.now_ms() < found.expires_at else None
+
+    async def redeem(self, client_id: str, text: str) -> Issued | None:
+        """The tokens for a code, once; None as `code`."""
+        found = await self.code(client_id, text)
+        if found is None:
+            return None
+        async with self._store.write() as transaction:
+            now_ms = self._clock.now_ms()
+            grant = await transaction.sign_in.grant(found.grant.id)
+            is_first = await transaction.sign_in.take_code(hash_of(text), now_ms=now_ms)
+            if is_first and grant is not None and grant.revoked_at is None:
+                return await _issue(transaction, grant, grant.permission, now_ms)
+        await self._revoke(found.grant.id)
+        return None
+
+    async def refresh_token(self, client_id: str, text: str) -> Token | None:
+        """The refresh token of a client that is not used yet. A used one revokes all that came of the same consent."""
+        text_hash = hash_of(text)
+        found = await self._store.trip(lambda view: view.access.token(text_hash))
+        if found is None or found.kind is not TokenKind.REFRESH or found.client != client_id or found.grant is None:
+            return None
+        if found.revoked_at is not None:
+            await self._revoke(found.grant)
+            return None
+        return found if found.is_valid(self._clock.now_ms()) else None
+
+    async def renew(self, client_id: str, text: str, permission: Permission) -> Issued | None:
+        """New tokens for a refresh token, once; None as `refresh_token`. The access token has the permission given, if
+        the consent includes it."""
+        found = await self.refresh_token(client_id, text)
+        if found is None or found.grant is None:
+            return None
+        async with self._store.write() as transaction:
+            now_ms = self._clock.now_ms()
+            grant = await transaction.sign_in.grant(found.grant)
+            is_first = await transaction.access.retire_token(found.id, now_ms=now_ms)
+            if is_first and grant is not None and grant.revoked_at is None:
+                await transaction.sign_in.drop_expired(now_ms)
+                return await _issue(transaction, grant, permission, now_ms)
+        await self._revoke(found.grant)
+        return None
+
+    async def access_token(self, text: str) -> Token | None:
+        """The access token with this text, of any client, also if it is expired."""
+        text_hash = hash_of(text)
+        found = await self._store.trip(lambda view: view.access.token(text_hash))
+        return found if found is not None and found.kind is TokenKind.ACCESS else None
+
+    async def revoke_text(self, client_id: str, text: str) -> None:
+        """Revoke all that came of the same consent as a token of this client. An unknown token is no error."""
+        text_hash = hash_of(text)
+        found = await self._store.trip(lambda view: view.access.token(text_hash))
+        if found is not None and found.client == client_id and found.grant is not None:
+            await self._revoke(found.grant)
+
+    async def all(self, owner: str | None = None) -> Sequence[Grant]:
+        """The newest thousand consents of an owner, or of all owners."""
+        async with self._store.read() as view:
+            return await view.sign_in.grants(owner, now_ms=self._clock.now_ms(), limit=_MOST_LISTED)
+
+    async def _taken(self, transaction: WriteTransaction, handle: str, cookie: str | None) -> SignInRequest:
+        """The request, which nobody else can answer any more."""
+        found = self._checked(await transaction.sign_in.request(hash_of(handle)), cookie)
+        await transaction.sign_in.take_request(hash_of(handle))
+        return found
+
+    def _checked(self, found: SignInRequest | None, cookie: str | None) -> SignInRequest:
+        if found is None or found.expires_at <= self._clock.now_ms() or found.browser_hash is None or not cookie:
+            raise NotFound(_GONE)
+        if not compare_digest(hash_of(cookie), found.browser_hash):
+            raise NotFound(_GONE)
+        return found
+
+    async def _revoke(self, grant_id: str) -> None:
+        async with self._store.write() as transaction:
+            await transaction.access.revoke_tokens(grant_id, owner=None, now_ms=self._clock.now_ms())
+
+
+async def _issue(transaction: WriteTransaction, grant: Grant, permission: Permission, now_ms: int) -> Issued:
+    def made(kind: TokenKind, allowed: Permission, lifetime_ms: int) -> NewToken:
+        return new_token(
+            grant.owner,
+            allowed,
+            now_ms=now_ms,
+            name=grant.client_name,
+            lifetime_ms=lifetime_ms,
+            kind=kind,
+            client=grant.client_id,
+            grant=grant.id,
+            resource=grant.resource,
+        )
+
+    narrowed = permission if grant.permission.includes(permission) else grant.permission
+    access = made(TokenKind.ACCESS, narrowed, _ACCESS_MS)
+    refresh = made(TokenKind.REFRESH, grant.permission, _IDLE_MS)
+    for one in (access, refresh):
+        await transaction.access.add_token(one.token, hash_of(one.text))
+    return Issued(access, refresh)

@@ -1,0 +1,107 @@
+"""The passphrase with which an owner signs in. Only what scrypt makes of it is stored.
+
+Source of the parameters: OWASP, Password Storage Cheat Sheet (32 MiB, p = 3).
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import scrypt
+from hmac import compare_digest
+from typing import Final
+from unicodedata import normalize
+
+import anyio
+import anyio.to_thread
+
+from kalito_mcp.access.attempts import AttemptLimiter
+from kalito_mcp.domain.sign_in import Passphrase
+from kalito_mcp.domain.validation import checked_name
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.store import Store
+
+LEAST_CHARS: Final = 12
+MOST_BYTES: Final = 1_024
+_SALT_BYTES: Final = 16
+_HASH_BYTES: Final = 32
+_MOST_MEMORY: Final = 1 << 28
+_AT_ONCE: Final = 2
+"""How many are computed at once: each takes 32 MiB and a fifth of a second."""
+
+
+class Passphrases:
+    """The passphrases of all owners of a database."""
+
+    def __init__(self, store: Store, clock: Clock, limiter: AttemptLimiter) -> None:
+        self._store = store
+        self._clock = clock
+        self._limiter = limiter
+        self._at_once: anyio.CapacityLimiter | None = None
+
+    async def set(self, owner: str, passphrase: str, *, sign_out: bool = False) -> Sequence[str]:
+        """Store an owner's passphrase instead of the one before, and with `sign_out` revoke all that signed in before.
+
+        The ids of the consents that were revoked.
+
+        Raises:
+            InvalidInput: the passphrase is too short or too long, or the owner is not acceptable.
+        """
+        checked_name(owner, "owner")
+        if len(_plain(passphrase)) < LEAST_CHARS:
+            raise InvalidInput(
+                f"the passphrase is too short; use at least {LEAST_CHARS} characters, such as five words"
+            )
+        if len(_plain(passphrase).encode("utf-8", "surrogatepass")) > MOST_BYTES:
+            raise InvalidInput(f"the passphrase is too long; use at most {MOST_BYTES:,} bytes")
+        made = _new()
+        kept = replace(made, hash=await self._hash(passphrase, made))
+        async with self._store.write() as transaction:
+            now_ms = self._clock.now_ms()
+            await transaction.sign_in.put_passphrase(owner, kept, now_ms=now_ms)
+            return await transaction.sign_in.revoke_grants(owner, now_ms=now_ms) if sign_out else ()
+
+    async def any(self) -> bool:
+        """Whether any owner can sign in."""
+        return await self._store.trip(lambda view: view.sign_in.has_passphrases())
+
+    async def is_right(self, owner: str, passphrase: str, *, address: str) -> bool:
+        """Whether this is the owner's passphrase. An owner who has none takes as long.
+
+        Raises:
+            TooManyAttempts: the owner or the address has to wait; the passphrase was not looked at.
+        """
+        await self._limiter.count_login(owner, address)
+        stored = await self._store.trip(lambda view: view.sign_in.passphrase(owner))
+        # Never a stored one's length: what nobody could have chosen is still computed.
+        given = await self._hash(passphrase[:MOST_BYTES], stored or _new())
+        if stored is None or not compare_digest(given, stored.hash):
+            return False
+        await self._limiter.forgive_login(owner, address)
+        return True
+
+    async def _hash(self, passphrase: str, how: Passphrase) -> bytes:
+        if self._at_once is None:
+            self._at_once = anyio.CapacityLimiter(_AT_ONCE)
+
+        def compute() -> bytes:
+            return scrypt(
+                _plain(passphrase).encode("utf-8", "surrogatepass"),
+                salt=how.salt,
+                n=how.n,
+                r=how.r,
+                p=how.p,
+                maxmem=_MOST_MEMORY,
+                dklen=_HASH_BYTES,
+            )
+
+        return await anyio.to_thread.run_sync(compute, limiter=self._at_once)
+
+
+def _new() -> Passphrase:
+    return Passphrase(secrets.token_bytes(_SALT_BYTES), b"", n=1 << 15, r=8, p=3)
+
+
+def _plain(passphrase: str) -> str:
+    """The same text from every keyboard: an accent may be typed as one character or as two."""
+    return normalize("NFC", passphrase)

@@ -1,0 +1,112 @@
+"""What a session of 2025-11-25 was sent over HTTP, so that a client whose stream broke gets what it missed.
+
+The 2026 protocol has no such thing: there, a client asks again. The history is in memory, and short: of one session and
+of all sessions together so many bytes are kept, the newest. Each session has a history of its own, so the id of one
+session's event says nothing in another.
+"""
+
+import secrets
+from collections import deque
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+from weakref import WeakSet
+
+from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
+from mcp.types import JSONRPCMessage
+
+MOST_EVENTS: Final = 1_000
+MOST_BYTES: Final = 2 << 20
+"""Both of one session. An answer that is longer is not kept."""
+MOST_BYTES_OF_ALL: Final = 64 << 20
+_EVENT_BYTES: Final = 300
+"""What an event costs besides its message."""
+_ROOM: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One thing that was sent on a stream. Without a message it only marks a place."""
+
+    number: int
+    stream_id: StreamId
+    message: JSONRPCMessage | None
+    size: int
+
+
+class EventHistories:
+    """Makes a history for each session, and bounds them together: the oldest events of any are dropped first."""
+
+    def __init__(self, *, most_bytes: int = MOST_BYTES_OF_ALL) -> None:
+        self._most_bytes = most_bytes
+        self._histories: WeakSet[SessionHistory] = WeakSet()
+        self._numbers = count(1)
+        self._bytes = 0
+
+    def new(self) -> "SessionHistory":
+        """An empty history. It ends with its session, which alone holds it."""
+        history = SessionHistory(self)
+        self._histories.add(history)
+        return history
+
+    def next_number(self) -> int:
+        """A number for an event, greater than all before."""
+        return next(self._numbers)
+
+    def grew(self, size: int) -> None:
+        """Drop the oldest events of all sessions if there are too many bytes."""
+        self._bytes += size
+        if self._bytes <= self._most_bytes:
+            return
+        # Sessions that ended are still counted, until here.
+        histories = [one for one in self._histories if one.size]
+        self._bytes = sum(one.size for one in histories)
+        while histories and self._bytes > self._most_bytes * _ROOM:
+            oldest = min(histories, key=SessionHistory.oldest)
+            self._bytes -= oldest.drop_oldest()
+            histories = [one for one in histories if one.size]
+
+
+class SessionHistory(EventStore):
+    """The events of one session, oldest first. The SDK stores each before it sends it."""
+
+    def __init__(self, all_of_them: EventHistories) -> None:
+        self._all = all_of_them
+        self._name = secrets.token_hex(8)
+        self._events: deque[_Event] = deque()
+        self.size = 0
+        """In bytes."""
+
+    async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
+        """Keep an event. Returns its id."""
+        said = 0 if message is None else len(message.model_dump_json(by_alias=True, exclude_unset=True))
+        event = _Event(self._all.next_number(), stream_id, message, _EVENT_BYTES + said)
+        self._events.append(event)
+        self.size += event.size
+        while len(self._events) > MOST_EVENTS or self.size > MOST_BYTES:
+            self.drop_oldest()
+        self._all.grew(event.size)
+        return f"{self._name}-{event.number}"
+
+    async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
+        """Send what followed an event on its stream. None, and nothing is sent, if this session has no such event, or
+        no longer."""
+        name, _, number = last_event_id.rpartition("-")
+        known = {str(one.number): one for one in self._events} if name == self._name else {}
+        last = known.get(number)
+        if last is None:
+            return None
+        for one in list(self._events):
+            if one.number > last.number and one.stream_id == last.stream_id and one.message is not None:
+                await send_callback(EventMessage(one.message, f"{self._name}-{one.number}"))
+        return last.stream_id
+
+    def oldest(self) -> int:
+        """The number of the oldest event. There must be one."""
+        return self._events[0].number
+
+    def drop_oldest(self) -> int:
+        """Forget the oldest event. Returns its size."""
+        dropped = self._events.popleft()
+        self.size -= dropped.size
+        return dropped.size

@@ -1,0 +1,60 @@
+"""MCP over streamable HTTP: the SDK's sessions, each with a history of its own and used by one principal alone."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kalito_mcp.domain.access import Principal
+from kalito_mcp.server.build import KalitoServer
+from kalito_mcp.server.event_history import EventHistories
+from kalito_mcp.server.state_keys import principal_key
+from kalito_mcp.web.guard import PRINCIPAL_KEY
+
+_AGAIN_MS: Final = 1_000
+"""When a client whose stream broke should come back for what it missed."""
+
+
+class _Sessions(StreamableHTTPSessionManager):
+    """The SDK's sessions of the 2025 protocol, each with a history of its own. The SDK has one for all: the id of an
+    event would tell what another session was sent."""
+
+    _histories = EventHistories()
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        self.event_store = self._histories.new()
+        return super()._admit_session(requestor)
+
+
+def streamable_http(server: KalitoServer, security: TransportSecuritySettings) -> Starlette:
+    """As the SDK's app, with our sessions."""
+    sessions = _Sessions(server._lowlevel_server, retry_interval=_AGAIN_MS, security_settings=security)
+
+    @asynccontextmanager
+    async def lifespan(_app: Any) -> AsyncIterator[None]:
+        async with sessions.run():
+            yield
+
+    return Starlette(routes=[Route("/mcp", StreamableHTTPASGIApp(sessions))], lifespan=lifespan)
+
+
+class OwnSessions:
+    """Tells the SDK who sends a request, so that a session is only used by the principal who began it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        principal = scope.get(PRINCIPAL_KEY)
+        if isinstance(principal, Principal):
+            known_as = AccessToken(token="", client_id=principal_key(principal), scopes=[])
+            scope["user"] = AuthenticatedUser(known_as)
+        await self._app(scope, receive, send)

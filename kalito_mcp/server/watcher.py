@@ -1,0 +1,130 @@
+"""Finds what changed in the memory, whoever wrote it, and passes it on to those who subscribed to it.
+
+It looks only while somebody is subscribed: right after a tool call, and each second at the store's revision. Every
+process that writes moves it, and so does the background work of this one. If it moved, what is subscribed to is read
+for each audience as those in it would read it, and compared with what was there before. So nobody hears of what they
+cannot read, not even by the time of a notification.
+"""
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import anyio.abc
+from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
+
+from kalito_mcp.domain.watching import Watched, WatchedKind
+from kalito_mcp.errors import KalitoError
+from kalito_mcp.server.addresses import SESSION_LIST
+from kalito_mcp.server.subscriptions import Audience, Subscriber, Subscriptions
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+LOOK_S: Final = 1.0
+_REST: Final = 9
+"""After a look it rests for so many times as long as that took: looking costs a tenth of a processor at most."""
+_IN_FILES: Final = frozenset({WatchedKind.SNAPSHOTS, WatchedKind.SNAPSHOT})
+"""What changes without a commit."""
+_log: Final = logging.getLogger("kalito.server")
+
+
+class Watcher:
+    """Compares what the subscribers of one server see."""
+
+    def __init__(self, subscriptions: Subscriptions, memory: "Callable[[], Awaitable[Memory]]") -> None:
+        self._subscriptions = subscriptions
+        self._memory = memory
+        self._seen: defaultdict[Audience, dict[Watched, int]] = defaultdict(dict)
+        self._revision: int | None = None
+        subscriptions.prepare = self._prepare
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Watch until cancelled. Started as soon as hosts of the 2025 protocol can be notified."""
+        async with anyio.create_task_group() as senders:
+            self._subscriptions.senders, self._subscriptions.nudged = senders, anyio.Event()
+            self._seen.clear()
+            task_status.started()
+            try:
+                while True:
+                    await self._wait(self._subscriptions.nudged)
+                    self._subscriptions.nudged = anyio.Event()
+                    began = anyio.current_time()
+                    try:
+                        await self._look()
+                    except Exception:  # calls go on, and say what is wrong with the memory
+                        _log.warning("subscribers could not be notified", exc_info=True)
+                    await anyio.sleep(_REST * (anyio.current_time() - began))
+            finally:
+                self._subscriptions.senders = self._subscriptions.nudged = None
+
+    async def _wait(self, nudged: anyio.Event) -> None:
+        """Wait until it is time to look."""
+        with anyio.move_on_after(LOOK_S if self._wanted() else math.inf):
+            await nudged.wait()
+
+    async def _look(self) -> None:
+        """Compare what each audience sees with what it saw, and pass on what differs."""
+        wanted = self._wanted()
+        if not wanted:
+            return
+        revision = await (await self._memory()).revision()
+        has_moved, changed = revision != self._revision, dict[Audience, set[Watched]]()
+        for audience, all_of_it in wanted.items():
+            asked = all_of_it if has_moved else {one for one in all_of_it if one.kind in _IN_FILES}
+            seen, found = self._seen[audience], await self._as_seen_by(audience, asked)
+            changed[audience] = {one for one, version in found.items() if seen.get(one, version) != version}
+            seen.update(found)
+        self._revision = revision
+        self._forget_unwanted()
+        for one in self._subscriptions:
+            for event in _events(one, changed.get(one.audience, set())):
+                one.deliver(event)
+
+    async def _prepare(self, audience: Audience, watched: Collection[Watched]) -> None:
+        """Note what the audience sees now, where that was not yet noted."""
+        new = {one for one in watched if one not in self._seen[audience]}
+        with suppress(KalitoError):  # of a memory that cannot be opened, there is nothing to be missed
+            found = await self._as_seen_by(audience, new)
+            # From here to the subscription nothing is awaited, so nothing is forgotten in between.
+            self._seen[audience] = {**found, **self._seen[audience]}
+
+    async def _as_seen_by(self, audience: Audience, watched: Collection[Watched]) -> Mapping[Watched, int]:
+        if not watched:
+            return {}
+        memory = await self._memory()
+        if audience.owner is not None:
+            memory = memory.of_owner(audience.owner, audience.limits)
+        return await memory.versions(watched)
+
+    def _wanted(self) -> dict[Audience, set[Watched]]:
+        """What is subscribed to at the moment."""
+        wanted: defaultdict[Audience, set[Watched]] = defaultdict(set)
+        for one in self._subscriptions:
+            watched = {each for each in one.watched.values() if each is not None}
+            if watched or one.wants_list:
+                wanted[one.audience] |= watched | ({SESSION_LIST} if one.wants_list else set())
+        return dict(wanted)
+
+    def _forget_unwanted(self) -> None:
+        wanted = self._wanted()
+        kept = {audience: wanted.get(audience, set()) for audience in self._seen}
+        for audience, still in kept.items():
+            self._seen[audience] = {one: version for one, version in self._seen[audience].items() if one in still}
+            if not still:
+                del self._seen[audience]
+
+
+def _events(subscriber: Subscriber, changed: Collection[Watched]) -> Iterator[ServerEvent]:
+    """What the subscriber asked to be told of, in the words in which it asked."""
+    if not changed:
+        return
+    if subscriber.wants_list and SESSION_LIST in changed:
+        yield ResourcesListChanged()
+    for uri, watched in subscriber.watched.items():
+        if watched in changed:
+            yield ResourceUpdated(uri=uri)

@@ -1,0 +1,109 @@
+"""All that is served over HTTP, put together: MCP, sign-in, REST and the numbers, behind one guard."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from kalito_mcp.access.policy import HttpPolicy, OidcPolicy
+from kalito_mcp.access.tokens import PREFIX
+from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.domain.scope import LOCAL_OWNER
+from kalito_mcp.server.arrival import WholeRequests
+from kalito_mcp.server.build import KalitoServer
+from kalito_mcp.server.gate import http_denial, is_write
+from kalito_mcp.server.sessions import OwnSessions, streamable_http
+from kalito_mcp.web.client_documents import ClientDocuments
+from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs
+from kalito_mcp.web.health import health_routes
+from kalito_mcp.web.limits import RateLimits
+from kalito_mcp.web.metrics import Measured, metrics_routes
+from kalito_mcp.web.oauth import oauth_routes
+from kalito_mcp.web.oauth_metadata import USUAL_SCOPES, resource_metadata_routes
+from kalito_mcp.web.oidc import OidcVerifier
+from kalito_mcp.web.refusal_log import RefusalLog
+from kalito_mcp.web.site import Site
+
+
+def http_app(
+    server: KalitoServer,
+    transport: Literal["http", "sse"],
+    policy: HttpPolicy,
+    *,
+    owner: str | None,
+    port: int,
+    oidc: OidcPolicy | None = None,
+    documents: ClientDocuments | None = None,
+) -> ASGIApp:
+    """All that is served over HTTP on this port.
+
+    Every request needs a token, unless `owner` says whose memory everybody may use. With an OpenID provider, tokens of
+    people come from there, and else from the sign-in page. `documents` reads how OAuth clients describe themselves.
+
+    Raises:
+        ConfigurationError: the public URL or the provider's cannot be one.
+    """
+    site = Site.of(policy.public_url, port=port, path="/mcp" if transport == "http" else "/sse")
+    memory = server.opened.memory
+    # The guard checks the names that the SDK would check, on every route.
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    mcp = streamable_http(server, unchecked) if transport == "http" else server.sse_app(transport_security=unchecked)
+    login = _Login() if owner is not None else _login(server, site, policy, oidc, documents)
+    refusals = RefusalLog(memory)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[Any]:
+        async with server.metrics.watching(), refusals.writing(), mcp.router.lifespan_context(app) as state:
+            yield state
+
+    numbers = metrics_routes(server.metrics, memory, server.subscriptions.open_count)
+    health = health_routes(memory, server.draining.has_begun)
+    app = Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
+    limits = RateLimits(policy)
+    # Without login every program of this machine may do everything, as often as it likes.
+    needs = Needs(OwnSessions(app), http_denial, is_write=is_write, limits=limits if owner is None else None)
+    guard = Guard(
+        WholeRequests(needs),
+        policy,
+        limits=limits,
+        authenticate=login.authenticate,
+        anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
+        open_paths=OPEN | {route.path for route in login.routes},
+        metadata_url=site.metadata_url if login.routes else None,
+        scopes=login.scopes,
+    )
+    return Measured(refusals.around(guard), server.metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    """How clients get a token, what they should ask for, and how a token is checked."""
+
+    routes: Sequence[Route] = ()
+    scopes: Sequence[str] = ()
+    authenticate: Authenticate | None = None
+
+
+def _login(
+    server: KalitoServer, site: Site, policy: HttpPolicy, oidc: OidcPolicy | None, documents: ClientDocuments | None
+) -> _Login:
+    memory = server.opened.memory
+    provider = OidcVerifier(oidc, sorted(site.resources)) if oidc is not None and oidc.issuer else None
+
+    async def authenticate(token: str) -> Principal | None:
+        if provider is not None and not token.startswith(PREFIX):
+            return await provider.principal(token)
+        return await (await memory()).principal_of(token, site.resources)
+
+    if oidc is not None and provider is not None:
+        scopes = (*oidc.read_scopes[:1], *oidc.write_scopes[:1]) if oidc.scope_claim in ("scope", "scp") else ()
+        return _Login(resource_metadata_routes(site, oidc.issuer, scopes), scopes, authenticate)
+    if policy.sign_in:
+        routes = [*resource_metadata_routes(site, None, USUAL_SCOPES), *oauth_routes(memory, site, documents)]
+        return _Login(routes, USUAL_SCOPES, authenticate)
+    return _Login(authenticate=authenticate)

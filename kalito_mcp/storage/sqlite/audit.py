@@ -1,0 +1,188 @@
+"""The audit log, and how a transaction learns what it did to which ids.
+
+Triggers of the writing connection notice each change of a canonical row, so that no way to change one can be forgotten.
+They are made by the first transaction that has somebody to name: a server over stdio never has them. While nobody is
+named, each costs one look at an empty table.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.audit import (
+    MOST_IDS,
+    AuditEntry,
+    AuditHead,
+    Chain,
+    Change,
+    NewEntry,
+    Outcome,
+    changes_from,
+    changes_json,
+    entry_hash,
+)
+from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.queries import Queries
+
+_COLUMNS: Final = "at, principal, owner, client, action, outcome, count, changes"
+SELECT_HEAD: Final = "SELECT count, hash FROM audit_head"
+SELECT_ENTRIES: Final = f"""
+SELECT number, hash, {_COLUMNS} FROM audit_log
+WHERE number < :before AND at >= :since_ms AND (:owner IS NULL OR owner = :owner) ORDER BY number DESC LIMIT :limit
+"""
+SELECT_CHAIN: Final = f"""
+SELECT number, hash, {_COLUMNS} FROM audit_log WHERE number > :after ORDER BY number LIMIT :limit
+"""
+INSERT_ENTRY: Final = f"""
+INSERT INTO audit_log (number, hash, {_COLUMNS})
+VALUES (:number, :hash, :at, :principal, :owner, :client, :action, :outcome, :count, :changes)
+"""
+UPDATE_HEAD: Final = "UPDATE audit_head SET count = :count, hash = :hash"
+
+CREATE_NOTICED: Final = "CREATE TEMP TABLE audit_noticed (what TEXT NOT NULL, id TEXT NOT NULL)"
+CREATE_NAMED: Final = "CREATE TEMP TABLE audit_named (somebody INTEGER NOT NULL)"
+SELECT_IS_SET_UP: Final = "SELECT 1 FROM temp.sqlite_schema WHERE name = 'audit_named'"
+INSERT_NAMED: Final = "INSERT INTO temp.audit_named VALUES (1)"
+DELETE_NAMED: Final = "DELETE FROM temp.audit_named"
+DELETE_NOTICED: Final = "DELETE FROM temp.audit_noticed"
+SELECT_NOTICED: Final = """
+SELECT what, total, id FROM (
+    SELECT what, id, first, count(*) OVER (PARTITION BY what) AS total,
+        row_number() OVER (PARTITION BY what ORDER BY first) AS place
+    FROM (
+        SELECT id, min(rowid) AS first, CASE
+            WHEN max(what = 'erased') THEN 'erased' WHEN max(what = 'added') THEN 'added' ELSE max(what) END AS what
+        FROM temp.audit_noticed GROUP BY id
+    )
+) WHERE place <= :most ORDER BY what, place
+"""
+
+_WHAT_OF_RECORD: Final = """CASE
+    WHEN new.purged_at IS NOT NULL AND old.purged_at IS NULL THEN 'erased'
+    WHEN new.deleted_at IS NOT NULL AND old.deleted_at IS NULL THEN 'forgotten'
+    WHEN new.deleted_at IS NULL AND old.deleted_at IS NOT NULL THEN 'restored'
+    ELSE 'changed' END"""
+_NEW_RECORD: Final = "coalesce(new.id, 'msg_' || new.key)"
+NOTICED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
+    "records": (
+        ("INSERT", "'added'", _NEW_RECORD),
+        ("UPDATE", _WHAT_OF_RECORD, _NEW_RECORD),
+        ("DELETE", "'erased'", "coalesce(old.id, 'msg_' || old.key)"),
+    ),
+    "sessions": (
+        ("INSERT", "'added'", "new.id"),
+        # Its other columns are counters, and how far background work has come.
+        ("UPDATE OF owner, id, agent_key, state, project_key, stage", "'changed'", "new.id"),
+        ("DELETE", "'erased'", "old.id"),
+    ),
+    "projects": (
+        ("INSERT", "'added'", "'project_' || new.key"),
+        ("UPDATE", "'changed'", "'project_' || new.key"),
+        ("DELETE", "'erased'", "'project_' || old.key"),
+    ),
+    # Not the ids of nodes: they are hashes of words, and whoever guesses the words can test them.
+    "graphs": (
+        ("INSERT", "'added'", "'graph_' || new.key"),
+        ("UPDATE", "'changed'", "'graph_' || new.key"),
+        ("DELETE", "'erased'", "'graph_' || old.key"),
+    ),
+    "forgotten_values": (
+        ("INSERT", "'added'", "'forgotten_' || new.key"),
+        ("UPDATE", "'changed'", "'forgotten_' || new.key"),
+        ("DELETE", "'erased'", "'forgotten_' || old.key"),
+    ),
+    "access_tokens": (
+        ("INSERT", "'added'", "new.id"),
+        ("UPDATE OF revoked_at", "'revoked'", "new.id"),
+        ("UPDATE OF owner, permission, agent, project, expires_at", "'changed'", "new.id"),
+        ("DELETE", "'erased'", "old.id"),
+    ),
+}
+"""By table: when a change of a row is noticed, what it is called, and the id."""
+
+
+def _trigger(table: str, number: int, event: str, what: str, record_id: str) -> str:
+    return f"""
+    CREATE TEMP TRIGGER audit_{table}_{number} AFTER {event} ON main.{table}
+    WHEN EXISTS (SELECT 1 FROM temp.audit_named)
+    BEGIN
+        INSERT INTO audit_noticed (what, id) VALUES ({what}, {record_id});
+    END
+    """
+
+
+CREATE_TRIGGERS: Final = tuple(
+    _trigger(table, number, *event) for table, events in NOTICED.items() for number, event in enumerate(events)
+)
+_PAGE: Final = 1_000
+_NO_LIMIT: Final = 1 << 62
+NO_HEAD: Final = "what is kept of its newest entry is missing"
+
+
+class AuditQueries(Queries):
+    """`ports.audit.AuditReader`."""
+
+    async def head(self) -> AuditHead:
+        with intact_rows():
+            [[count, stored]] = await self._all(SELECT_HEAD)
+            return AuditHead(count, bytes(stored))
+
+    async def entries(
+        self, owner: str | None, *, since_ms: int = 0, before: int | None = None, limit: int
+    ) -> Sequence[AuditEntry]:
+        asked = {"owner": owner, "since_ms": since_ms, "before": before or _NO_LIMIT, "limit": limit}
+        return [_entry(row) for row in await self._all(SELECT_ENTRIES, **asked)]
+
+    async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
+        chain = Chain(noted)
+        while page := await self._all(SELECT_CHAIN, after=chain.last.count, limit=_PAGE):
+            for number, stored, *columns in page:
+                fault = chain.fault(number, columns, bytes(stored))
+                if fault is not None:
+                    return fault, chain.last
+        heads = await self._all(SELECT_HEAD)
+        fault = chain.fault_at_end(AuditHead(heads[0][0], bytes(heads[0][1]))) if heads else NO_HEAD
+        return fault, chain.last
+
+
+class AuditStatements(AuditQueries):
+    """`ports.audit.AuditWriter`."""
+
+    async def begin(self) -> None:
+        # In each transaction: one that is rolled back takes along what it made.
+        if not await self._all(SELECT_IS_SET_UP):
+            for statement in (CREATE_NOTICED, CREATE_NAMED, *CREATE_TRIGGERS):
+                await self._all(statement)
+        await self._all(INSERT_NAMED)
+
+    async def end(self) -> Sequence[Change]:
+        found: dict[str, tuple[int, list[str]]] = {}
+        for what, total, record_id in await self._all(SELECT_NOTICED, most=MOST_IDS):
+            found.setdefault(what, (total, []))[1].append(record_id)
+        await self._all(DELETE_NAMED)
+        if found:
+            await self._all(DELETE_NOTICED)
+        return [Change(what, total, tuple(ids)) for what, (total, ids) in found.items()]
+
+    async def add(self, entry: NewEntry) -> AuditEntry:
+        head = await self.head()
+        columns: dict[str, str | int | None] = {
+            "at": entry.at,
+            "principal": entry.principal,
+            "owner": entry.owner,
+            "client": entry.client,
+            "action": entry.action,
+            "outcome": str(entry.outcome),
+            "count": entry.count,
+            "changes": changes_json(entry.changes),
+        }
+        made = AuditEntry(head.count + 1, entry, entry_hash(head.hash, head.count + 1, [*columns.values()]))
+        await self._all(INSERT_ENTRY, number=made.number, hash=made.hash, **columns)
+        await self._all(UPDATE_HEAD, count=made.number, hash=made.hash)
+        return made
+
+
+def _entry(row: Any) -> AuditEntry:
+    number, stored, at, principal, owner, client, action, outcome, count, changes = row
+    with intact_rows():
+        said = NewEntry(at, principal, owner, action, client, Outcome(outcome), count, changes_from(changes))
+        return AuditEntry(number, said, bytes(stored))

@@ -1,0 +1,180 @@
+"""The endpoints of the built-in authorization server: the SDK's handlers, over our provider.
+
+What the handlers leave open is checked here first: a parameter may come once, the resource must be ours, and an answer
+that goes back to a client names its issuer (RFC 9207), also when it is an error.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+from mcp.server.auth.handlers.authorize import AuthorizationHandler
+from mcp.server.auth.handlers.register import RegistrationHandler
+from mcp.server.auth.handlers.revoke import RevocationHandler
+from mcp.server.auth.handlers.token import TokenHandler
+from mcp.server.auth.middleware.client_auth import ClientAuthenticator
+from mcp.server.auth.provider import construct_redirect_uri
+from mcp.server.auth.settings import ClientRegistrationOptions
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from kalito_mcp.errors import InvalidInput, KalitoError, TooManyAttempts
+from kalito_mcp.web.client_documents import ClientDocuments
+from kalito_mcp.web.oauth_metadata import server_metadata_routes
+from kalito_mcp.web.oauth_provider import SIGN_IN_PATH, OAuthProvider
+from kalito_mcp.web.sign_in import SignInPage
+from kalito_mcp.web.sign_in_html import problem_page
+from kalito_mcp.web.site import Site
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+_log: Final = logging.getLogger("kalito.web")
+_FORM: Final = "application/x-www-form-urlencoded"
+_MOST_FIELDS: Final = 50
+_MOST_BYTES: Final = 65_536
+_NOT_KEPT: Final = {"cache-control": "no-store"}
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def oauth_routes(
+    memory: "Callable[[], Awaitable[Memory]]", site: Site, documents: ClientDocuments | None = None
+) -> list[Route]:
+    """All routes by which a client gets a token. None of them needs one.
+
+    Without `documents`, descriptions of clients are read from the public Internet.
+    """
+    endpoints = _Endpoints(memory, site, documents or ClientDocuments())
+    page = SignInPage(memory, site)
+    return [
+        *server_metadata_routes(site),
+        Route("/authorize", _guarded(endpoints.authorize), methods=["GET", "POST"]),
+        Route("/token", _guarded(endpoints.token), methods=["POST"]),
+        Route("/register", _guarded(endpoints.register), methods=["POST"]),
+        Route("/revoke", _guarded(endpoints.revoke), methods=["POST"]),
+        Route(SIGN_IN_PATH, _guarded(page.show), methods=["GET"]),
+        Route(SIGN_IN_PATH, _guarded(page.answer), methods=["POST"]),
+    ]
+
+
+class _Endpoints:
+    def __init__(self, memory: "Callable[[], Awaitable[Memory]]", site: Site, documents: ClientDocuments) -> None:
+        self._memory = memory
+        self._site = site
+        self._documents = documents
+
+    async def authorize(self, request: Request) -> Response:
+        base = self._site.base_for(request.headers.get("host", ""))
+        fields = request.query_params.multi_items() if request.method == "GET" else await _form(request)
+        given = _once(fields)
+        if given is None:
+            return problem_page("The program sent a parameter twice.", 400)
+        sign_in = (await self._memory()).sign_in
+        address = caller(request)
+        try:
+            client = await self._documents.client(sign_in.clients, given.get("client_id", ""), address=address)
+        except InvalidInput as error:
+            return problem_page(f"The program cannot be let in: {error}.", 400)
+        provider = OAuthProvider(sign_in, self._site, base, address=address, client=client)
+        answer = await AuthorizationHandler(provider).handle(_again(request, given))
+        location = answer.headers.get("location", "")
+        if answer.status_code != 302:  # noqa: PLR2004
+            return problem_page(
+                "The program's request is not valid: its id or its redirect URI is not known here.", 400
+            )
+        if not location.startswith(f"{base}{SIGN_IN_PATH}?"):
+            answer.headers["location"] = construct_redirect_uri(location, iss=base)
+        return answer
+
+    async def token(self, request: Request) -> Response:
+        given = _once(await _form(request))
+        if given is None:
+            return _refused(400, "invalid_request", "send a form, with each parameter once")
+        if "resource" in given and not self._site.is_ours(given["resource"]):
+            return _refused(400, "invalid_target", "the resource is another server's")
+        provider = await self._provider(request)
+        answer: Response = await TokenHandler(provider, ClientAuthenticator(provider)).handle(_again(request, given))
+        return answer
+
+    async def register(self, request: Request) -> Response:
+        provider = await self._provider(request)
+        # All scopes pass: what a client may do, the person says.
+        return await RegistrationHandler(provider, ClientRegistrationOptions(enabled=True)).handle(request)
+
+    async def revoke(self, request: Request) -> Response:
+        given = _once(await _form(request))
+        if given is None:
+            return _refused(400, "invalid_request", "send a form, with each parameter once")
+        provider = await self._provider(request)
+        # The handler wants a secret also from clients that have none, and then does not look at it.
+        form = {**given, "client_secret": given.get("client_secret", "none")}
+        return await RevocationHandler(provider, ClientAuthenticator(provider)).handle(_again(request, form))
+
+    async def _provider(self, request: Request) -> OAuthProvider:
+        base = self._site.base_for(request.headers.get("host", ""))
+        return OAuthProvider((await self._memory()).sign_in, self._site, base, address=caller(request))
+
+
+def caller(request: Request) -> str:
+    """The address that a request comes from. Behind a proxy on this machine, what the proxy says."""
+    return request.client.host if request.client is not None else ""
+
+
+def _guarded(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, whose refusals say when to come back, and whose failures say nothing."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except TooManyAttempts as error:
+            refused = _refused(429, "temporarily_unavailable", str(error))
+            refused.headers["retry-after"] = str(error.retry_after_s)
+            return refused
+        except KalitoError as error:
+            _log.error("%s %s failed: %s", request.method, request.url.path, error)
+            return _refused(
+                503, "temporarily_unavailable", "the memory cannot be read or written; see the server's log"
+            )
+
+    return answer
+
+
+async def _form(request: Request) -> list[tuple[str, str]]:
+    """The fields of a form, none if it is not one."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return []
+    body = await request.body()
+    if len(body) > _MOST_BYTES:
+        return []
+    try:
+        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        return []
+
+
+def _once(fields: list[tuple[str, str]]) -> dict[str, str] | None:
+    """The parameters by name, without empty ones; None if one comes twice (RFC 6749, 3.1)."""
+    given = dict(fields)
+    return {name: value for name, value in given.items() if value} if len(given) == len(fields) and fields else None
+
+
+def _again(request: Request, given: dict[str, str]) -> Request:
+    """The request with just these parameters."""
+    encoded = urlencode(given).encode("ascii")
+    scope = dict(request.scope)
+    if request.method == "GET":
+        scope["query_string"] = encoded
+        return Request(scope)
+    headers = [one for one in scope["headers"] if one[0] not in (b"content-length", b"content-type")]
+    scope["headers"] = [*headers, (b"content-type", _FORM.encode()), (b"content-length", b"%d" % len(encoded))]
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": encoded, "more_body": False}
+
+    return Request(scope, receive)
+
+
+def _refused(status: int, error: str, description: str) -> JSONResponse:
+    return JSONResponse({"error": error, "error_description": description}, status, _NOT_KEPT)

@@ -1,0 +1,141 @@
+"""The page on which a person lets a program in, and what they answer.
+
+The form works only in the browser that first showed the page: it carries the request's handle, and a cookie that no
+other site can make the browser send has its other half.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from mcp.server.auth.provider import construct_redirect_uri
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from kalito_mcp.access.consents import REQUEST_S, Answer
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.scope import LOCAL_OWNER
+from kalito_mcp.domain.sign_in import SignInRequest
+from kalito_mcp.errors import NotFound, TooManyAttempts
+from kalito_mcp.web.sign_in_html import Question, problem_page, question_page
+from kalito_mcp.web.site import Site
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+_SEE_OTHER: Final = 303
+_WRONG: Final = "The name or the passphrase is not right."
+
+
+class SignInPage:
+    """The two routes of the page."""
+
+    def __init__(self, memory: "Callable[[], Awaitable[Memory]]", site: Site) -> None:
+        self._memory = memory
+        self._site = site
+
+    async def show(self, request: Request) -> Response:
+        """What the program asks for."""
+        handle = request.query_params.get("request", "")
+        memory = await self._memory()
+        try:
+            asked, cookie = await memory.sign_in.consents.show(handle, self._cookie_of(request, handle))
+        except NotFound as error:
+            return problem_page(_sentence(error), 404)
+        page = await self._page(memory, handle, asked, owner=memory.owner)
+        page.set_cookie(
+            self._cookie_name(handle),
+            cookie,
+            max_age=REQUEST_S,
+            path="/",
+            secure=self._site.is_secure,
+            httponly=True,
+            samesite="strict",
+        )
+        return page
+
+    async def answer(self, request: Request) -> Response:
+        """What the person says to it."""
+        form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+        handle = form.get("request", "")
+        memory = await self._memory()
+        cookie = self._cookie_of(request, handle)
+        if not self._is_from_page(request):
+            return problem_page("Another page sent this form. Start again in the program that you came from.", 403)
+        try:
+            asked = await memory.sign_in.consents.asked(handle, cookie)
+            if form.get("answer") != "allow":
+                return self._back(request, await memory.sign_in.consents.deny(handle, cookie))
+            return await self._allowed(request, memory, handle, asked, form)
+        except NotFound as error:
+            return problem_page(_sentence(error), 403)
+
+    async def _allowed(
+        self, request: Request, memory: "Memory", handle: str, asked: SignInRequest, form: Mapping[str, str]
+    ) -> Response:
+        owner = form.get("owner", "").strip() or LOCAL_OWNER
+        address = request.client.host if request.client is not None else ""
+        try:
+            is_right = await memory.sign_in.passphrases.is_right(owner, form.get("passphrase", ""), address=address)
+        except TooManyAttempts as error:
+            page = await self._page(memory, handle, asked, owner=owner, problem=_sentence(error), status=429)
+            page.headers["retry-after"] = str(error.retry_after_s)
+            return page
+        if not is_right:
+            return await self._page(memory, handle, asked, owner=owner, problem=_WRONG, status=403)
+        chosen = form.get("permission", "")
+        permission = Permission(chosen) if chosen in [*Permission] else Permission.READ
+        cookie = self._cookie_of(request, handle)
+        answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=permission)
+        return self._back(request, answer)
+
+    async def _page(
+        self,
+        memory: "Memory",
+        handle: str,
+        asked: SignInRequest,
+        *,
+        owner: str,
+        problem: str | None = None,
+        status: int = 200,
+    ) -> Response:
+        client = await memory.sign_in.clients.known(asked.client_id)
+        question = Question(
+            handle,
+            asked.client_name,
+            described_at=urlsplit(asked.client_id).hostname if client is not None and client.is_document else None,
+            answers_to=asked.answers_to,
+            redirect_uri=asked.redirect_uri,
+            permission=asked.permission,
+            owner=owner,
+            can_sign_in=await memory.sign_in.passphrases.any(),
+            problem=problem,
+        )
+        return question_page(question, status)
+
+    def _back(self, request: Request, answer: Answer) -> Response:
+        """Send the browser back to the program with the answer."""
+        asked = answer.request
+        issuer = self._site.base_for(request.headers.get("host", ""))
+        given = {"code": answer.code} if answer.code is not None else {"error": "access_denied"}
+        location = construct_redirect_uri(asked.redirect_uri, **given, state=asked.state, iss=issuer)
+        return RedirectResponse(location, _SEE_OTHER, {"cache-control": "no-store", "referrer-policy": "no-referrer"})
+
+    def _is_from_page(self, request: Request) -> bool:
+        """Whether the browser says that our own page sent the form. Old browsers do not say it."""
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        return origin in (None, self._site.base_for(request.headers.get("host", ""))) and site in (None, "same-origin")
+
+    def _cookie_of(self, request: Request, handle: str) -> str | None:
+        return request.cookies.get(self._cookie_name(handle))
+
+    def _cookie_name(self, handle: str) -> str:
+        """One a request, so that two can be answered side by side."""
+        prefix = "__Host-" if self._site.is_secure else ""
+        return f"{prefix}kalito-{sha256(handle.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def _sentence(error: Exception) -> str:
+    said = str(error)
+    return f"{said[:1].upper()}{said[1:]}."

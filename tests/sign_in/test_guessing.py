@@ -1,0 +1,162 @@
+"""Guessing a passphrase takes longer each time, for all processes of a database, and says nothing of owners."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kalito_mcp.access.attempts import own_net
+from kalito_mcp.access.sign_in import SignIn
+from kalito_mcp.errors import InvalidInput, TooManyAttempts
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.scripted import ScriptedClock
+from tests.sign_in.harness import PASSPHRASE, home, registered
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_login_brute_force_waits_longer_each_time(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        page = await hand.browser.open(hand.link())
+        for _ in range(3):
+            assert (await hand.browser.answer(page, passphrase="a wrong passphrase")).status_code == 403
+        waits = []
+        for _ in range(9):
+            blocked = await hand.browser.answer(page, passphrase=PASSPHRASE)
+            assert blocked.status_code == 429, "not even the right one, so that nothing is learnt"
+            waits.append(int(blocked.headers["retry-after"]))
+            assert f"Too many attempts; wait {waits[-1]} second" in blocked.text
+            at.clock.advance(waits[-1])
+            # The page is renewed, because ten minutes go by.
+            page = await hand.browser.open(hand.link())
+            assert (await hand.browser.answer(page, passphrase="a wrong passphrase")).status_code == 403
+        assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+        at.clock.advance(900)
+        page = await hand.browser.open(hand.link())
+        assert (await hand.browser.answer(page)).status_code == 303
+
+
+async def test_an_owner_waits_a_minute_at_most_for_what_others_try(store: SqliteStore) -> None:
+    clock = ScriptedClock()
+    passphrases = SignIn.over(store, clock).passphrases
+    await passphrases.set("local", PASSPHRASE)
+    tried = 0
+    for number in range(40):
+        try:
+            assert not await passphrases.is_right("local", "a wrong passphrase", address=f"192.0.2.{number}")
+            tried += 1
+        except TooManyAttempts as error:
+            assert error.retry_after_s <= 60
+            clock.advance(error.retry_after_s)
+    assert tried < 25
+    clock.advance(60)
+    assert await passphrases.is_right("local", PASSPHRASE, address="198.51.100.7")
+    assert await passphrases.is_right("local", PASSPHRASE, address="198.51.100.8"), "and what was mistyped is forgotten"
+
+
+async def test_many_guesses_at_once_are_counted_before_they_are_checked(store: SqliteStore) -> None:
+    sign_ins = [SignIn.over(store, ScriptedClock()) for _ in range(2)]  # as two processes
+    await sign_ins[0].passphrases.set("local", PASSPHRASE)
+    results: list[bool | None] = []
+
+    async def guess(number: int) -> None:
+        try:
+            results.append(
+                await sign_ins[number % 2].passphrases.is_right("local", "a wrong passphrase", address="192.0.2.1")
+            )
+        except TooManyAttempts:
+            results.append(None)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(guess, number)
+    assert results.count(False) == 3
+
+
+async def test_a_right_one_does_not_free_an_address_that_tries_other_owners(store: SqliteStore) -> None:
+    passphrases = SignIn.over(store, ScriptedClock()).passphrases
+    await passphrases.set("mallory", PASSPHRASE)
+    for owner in ("anna", "berta", "clara"):
+        assert not await passphrases.is_right(owner, "a wrong passphrase", address="192.0.2.1")
+        if owner != "clara":
+            assert await passphrases.is_right("mallory", PASSPHRASE, address="192.0.2.1")
+    with pytest.raises(TooManyAttempts):
+        await passphrases.is_right("dora", "a wrong passphrase", address="192.0.2.1")
+
+
+async def test_unknown_owners_look_like_wrong_passphrases(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        page = await hand.browser.open(hand.link())
+        texts = set()
+        for owner in ("local", "nobody"):
+            answer = await hand.browser.answer(page, owner=owner, passphrase="a wrong passphrase")
+            assert answer.status_code == 403
+            texts.add(answer.text.replace(f'value="{owner}"', ""))
+        assert len(texts) == 1
+
+
+async def test_unknown_owners_cost_as_much_work(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    passphrases = SignIn.over(store, ScriptedClock()).passphrases
+    await passphrases.set("local", PASSPHRASE)
+    computed: list[tuple[int, int, int]] = []
+    real = passphrases._hash
+
+    async def counted(passphrase: str, how: object) -> bytes:
+        computed.append((how.n, how.r, how.p))  # type: ignore[attr-defined]
+        return await real(passphrase, how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(passphrases, "_hash", counted)
+    for owner in ("local", "nobody"):
+        assert not await passphrases.is_right(owner, "a wrong passphrase", address="192.0.2.1")
+    assert computed[0] == computed[1]
+
+
+async def test_a_passphrase_is_the_same_from_every_keyboard(store: SqliteStore) -> None:
+    passphrases = SignIn.over(store, ScriptedClock()).passphrases
+    await passphrases.set("local", "fünf grüne drachen")
+    assert await passphrases.is_right("local", "fu\u0308nf gru\u0308ne drachen", address="")
+
+
+@pytest.mark.parametrize("passphrase", ["", "eleven char", "\u0308" * 600, "x" * 1_025])
+async def test_a_passphrase_that_is_too_short_or_too_long_is_not_stored(store: SqliteStore, passphrase: str) -> None:
+    passphrases = SignIn.over(store, ScriptedClock()).passphrases
+    with pytest.raises(InvalidInput, match=r"too (short|long)"):
+        await passphrases.set("local", passphrase)
+    assert not await passphrases.any()
+
+
+async def test_without_a_passphrase_the_page_says_which_command_sets_one(tmp_path: Path) -> None:
+    async with home(tmp_path, passphrase=None) as at:
+        hand = await registered(at)
+        page = await hand.browser.open(hand.link())
+        assert "kalito-mcp passphrase" in page.text
+        assert 'name="passphrase"' not in page.text
+        assert (await hand.browser.answer(page)).status_code == 403
+        await at.memory.sign_in.passphrases.set("local", PASSPHRASE)
+        assert 'name="passphrase"' in (await hand.browser.send("GET", page.url)).text
+        assert (await hand.browser.answer(page)).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("192.0.2.1", "192.0.2.2", False),
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("a name", "a name", True),
+    ],
+)
+def test_addresses_of_one_network_count_together(one: str, other: str, *, is_same: bool) -> None:
+    assert (own_net(one) == own_net(other)) is is_same
+
+
+async def test_addresses_are_not_stored(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        page = await hand.browser.open(hand.link())
+        await hand.browser.answer(page, passphrase="a wrong passphrase", owner="somebody unusual")
+        stored = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+        assert b"somebody unusual" not in stored

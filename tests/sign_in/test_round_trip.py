@@ -1,0 +1,171 @@
+"""The SDK's own OAuth client finds the sign-in, registers, is let in, calls, renews, and is revoked."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from kalito_mcp.access.policy import HttpPolicy
+from tests.server.web import web
+from tests.server.wire import PATIENCE_S, clean_environment
+from tests.sign_in.harness import PASSPHRASE, Browser, Program, calls, home
+
+pytestmark = pytest.mark.anyio
+TURN = {"session_id": "s", "messages": [{"role": "user", "text": "We fly to Oslo."}]}
+
+
+async def test_a_client_registers_is_let_in_calls_and_renews(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        program = Program(at.url)
+        assert not (await program.calls("record_messages", **TURN)).is_error
+        first = program.tokens
+        assert first is not None
+        assert (first.scope, first.expires_in) == ("read write", 3_600)
+        assert program.info is not None
+        assert (program.info.client_secret, program.info.token_endpoint_auth_method) == (None, "none")
+
+        at.clock.advance(3_601)
+        assert (await calls(at, first.access_token)).status_code == 401
+        program.auth.context.token_expiry_time = 1.0  # the SDK reads the machine's clock
+        assert not (await program.calls()).is_error
+        assert program.tokens is not None
+        assert program.tokens.refresh_token != first.refresh_token
+        assert len(program.links) == 1, "the person was asked once"
+
+
+async def test_what_a_client_records_is_in_the_memory_of_who_let_it_in(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        await at.memory.sign_in.passphrases.set("anna", "another long passphrase")
+        program = Program(at.url, fields={"owner": "anna", "passphrase": "another long passphrase"})
+        assert not (await program.calls("record_messages", **TURN)).is_error
+        assert [one.id for one in await at.memory.of_owner("anna").list_sessions()] == ["s"]
+        assert not await at.memory.list_sessions()
+
+
+async def test_a_client_that_was_let_in_to_read_asks_again_for_more(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        program = Program(at.url, fields={"permission": "read"})
+        assert not (await program.calls()).is_error
+        assert program.tokens is not None
+        assert program.tokens.scope == "read"
+        program.fields = {"permission": "write"}
+        assert not (await program.calls("record_messages", **TURN)).is_error
+        assert len(program.links) == 2
+
+
+async def test_revoking_a_consent_ends_its_tokens_at_once(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        program = Program(at.url)
+        await program.calls()
+        assert program.tokens is not None
+        [grant] = await at.memory.sign_in.consents.all()
+        assert grant.id in await at.memory.revoke_token(grant.id)
+        assert (await calls(at, program.tokens.access_token)).status_code == 401
+        renewed = await Browser().send(
+            "POST",
+            f"{at.base}/token",
+            data={
+                "grant_type": "refresh_token",
+                "refresh_token": program.tokens.refresh_token,
+                "client_id": program.info.client_id if program.info else "",
+            },
+        )
+        assert (renewed.status_code, renewed.json()["error"]) == (400, "invalid_grant")
+
+
+async def test_the_first_401_says_where_to_sign_in_and_for_what(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        refused = await calls(at, None)
+        assert refused.status_code == 401
+        metadata = f"{at.base}/.well-known/oauth-protected-resource/mcp"
+        assert refused.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata}", scope="read write"'
+        again = await calls(at, "kal_wrong")
+        assert again.headers["www-authenticate"].startswith('Bearer error="invalid_token", resource_metadata=')
+
+
+async def test_the_documents_say_what_is_true(tmp_path: Path) -> None:
+    async with home(tmp_path) as at, httpx2.AsyncClient(base_url=at.base) as http:
+        for place in ("", "/mcp"):
+            resource = (await http.get(f"/.well-known/oauth-protected-resource{place}")).json()
+            assert (resource["resource"], resource["authorization_servers"]) == (at.url, [at.base])
+            assert resource["scopes_supported"] == ["read", "write"]
+        places = (
+            "/.well-known/oauth-authorization-server",
+            "/.well-known/oauth-authorization-server/mcp",
+            "/mcp/.well-known/oauth-authorization-server",
+        )
+        [server] = {(await http.get(place)).text: 1 for place in places}
+        told = (await http.get(places[0])).json()
+        assert server == (await http.get(places[0])).text
+        assert told["issuer"] == at.base
+        assert told["code_challenge_methods_supported"] == ["S256"]
+        assert told["token_endpoint_auth_methods_supported"] == ["none"]
+        assert told["scopes_supported"] == ["read", "write", "admin"]
+        assert told["client_id_metadata_document_supported"] is True
+        assert told["authorization_response_iss_parameter_supported"] is True
+        for endpoint in ("authorization", "token", "registration", "revocation"):
+            # Each is there: it refuses an empty request, and does not ask for a token.
+            url = told[f"{endpoint}_endpoint"]
+            assert (await http.request("GET" if endpoint == "authorization" else "POST", url)).status_code == 400
+
+
+async def test_who_calls_the_server_localhost_stays_there(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        program = Program(at.url.replace("127.0.0.1", "localhost"))
+        assert not (await program.calls()).is_error
+        assert program.links[0].startswith(at.base.replace("127.0.0.1", "localhost"))
+
+
+async def test_without_the_page_there_is_none_of_it(tmp_path: Path) -> None:
+    async with home(tmp_path, policy=HttpPolicy(sign_in=False)) as at, httpx2.AsyncClient(base_url=at.base) as http:
+        for path in ("/authorize", "/sign-in", "/.well-known/oauth-protected-resource", "/register"):
+            assert (await http.get(path)).status_code == 401
+        assert (await calls(at, None)).headers["www-authenticate"] == "Bearer"
+
+
+def run(database: Path, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kalito_mcp", *arguments],
+        input=stdin,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        env=clean_environment(KALITO_DATABASE=str(database)),
+        check=False,
+    )
+
+
+async def test_a_consent_outlives_the_process_and_is_revoked_by_the_command_line(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    assert run(database, "passphrase", stdin="short\n").stderr.startswith("kalito-mcp: the passphrase is too short")
+    assert run(database, "passphrase", stdin=f"{PASSPHRASE}\n").stdout == "the passphrase of local is set\n"
+    with web("http", database, login=True) as server:
+        port = server.url.split(":")[2].split("/")[0]
+        program = Program(server.url)
+        assert not (await program.calls("record_messages", **TURN)).is_error
+    with web("http", database, "--port", port, login=True) as server:
+        assert not (await program.calls()).is_error
+        program.auth.context.token_expiry_time = 1.0
+        assert not (await program.calls()).is_error
+        assert len(program.links) == 1
+        listed = run(database, "token", "list").stdout.splitlines()
+        [line] = [one for one in listed if "Kite" in one]
+        assert ", signed in, used 20" in line
+        grant = line.split()[0]
+        assert run(database, "token", "revoke", grant).stdout.startswith(f"revoked {grant}, tok_")
+        assert ", revoked, " in run(database, "token", "list").stdout
+        assert program.tokens is not None
+        answer = await Browser().send(
+            "POST", server.url, headers={"authorization": "Bearer " + program.tokens.access_token}
+        )
+        assert answer.status_code == 401
+        # Signing in again works, until the passphrase is changed and all are signed out.
+        assert not (await program.calls()).is_error
+        changed = run(database, "passphrase", "--sign-out", stdin="another long passphrase\n").stdout
+        assert "signed out: grant_" in changed
+        answer = await Browser().send(
+            "POST", server.url, headers={"authorization": "Bearer " + program.tokens.access_token}
+        )
+        assert answer.status_code == 401
