@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MCPB := 2.1.2
+SCHEMATHESIS := 4.32.5
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Tests start the command a hundred times, and would compile it each time where this is set.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test check format catalogue lint types imports coverage bulk package mcpb archives listings bench campaigns hook-figures
-.PHONY: e2e-hosts conformance audit lock clean
+.PHONY: e2e-hosts conformance audit fuzz lock clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/kalito-mcp demo
@@ -113,6 +114,15 @@ audit: $(VENV)/.venv
 		build/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; }
 	build/audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements/runtime.txt || { \
 		echo "audit: a hole, or pypi.org could not be asked about a library: see above"; exit 1; }
+
+# Every REST endpoint, for ten minutes, with what the OpenAPI document allows and what it does not.
+fuzz: $(VENV)/.dev build/fuzz/.installed
+	PYTHONPATH=. $(BIN)/python -m tests.web.rest.fuzz --program build/fuzz/bin/schemathesis
+
+build/fuzz/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check schemathesis==$(SCHEMATHESIS)
+	@touch $@
 
 lock: $(VENV)/.dev
 	$(PIP) uv

@@ -35,7 +35,7 @@ _NAMES_BY_MODULE = {
         "AlreadyTakenIn BudgetTooSmall ClientKeyReused ConfigurationError Conflict GraphFull InvalidInput KalitoError "
         "ModelError ModelReplyInvalid ModelUnavailable NotFound RecordErased RecordNotFound RevisionConflict "
         "SchemaTooNew SessionFinalized SessionNotFound StorageBusy StorageDamaged StorageError StorageFull "
-        "StorageReadOnly StorageReplaced SummaryRangeConflict TextTooLarge"
+        "StorageReadOnly StorageReplaced SummaryRangeConflict TextTooLarge VectorsUnreachable"
     ),
     "graph.store": "GraphStore",
     "memory": "Memory",

@@ -74,6 +74,7 @@ from kalito_mcp.errors import StorageReadOnly as StorageReadOnly
 from kalito_mcp.errors import StorageReplaced as StorageReplaced
 from kalito_mcp.errors import SummaryRangeConflict as SummaryRangeConflict
 from kalito_mcp.errors import TextTooLarge as TextTooLarge
+from kalito_mcp.errors import VectorsUnreachable as VectorsUnreachable
 from kalito_mcp.graph.store import GraphStore as GraphStore
 from kalito_mcp.memory import Memory as Memory
 from kalito_mcp.memory_tool.tool import MemoryTool as MemoryTool

@@ -9,17 +9,21 @@ from typing import Final
 
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.archive import ArchiveRow, Selection
+from kalito_mcp.domain.facts import Claim, Contradiction, StatedFact
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, RecordType
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.archive import ArchiveReader
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.retrieval.known_names import find_session
 
 _AT_ONCE: Final = 500
 _PAGE: Final = 200
 _MOST_AGENTS: Final = 10_000
+_MOST_CONFLICTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,50 @@ class ArchiveVerbs(ProjectVerbs):
             if not page:
                 return found
             found += page
+
+    async def page_of_records(
+        self,
+        types: frozenset[RecordType],
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        after: str | None = None,
+        limit: int = _PAGE,
+    ) -> Sequence[MemoryRecord]:
+        """As `list_records`: those that follow the record `after`, at most `limit`. Raises RecordNotFound if `after` is
+        gone."""
+        async with self._store.read() as view:
+            return await view.records.list_records(self._scope(session_id, agent_id), types, after=after, limit=limit)
+
+    async def messages(
+        self, session_id: str, *, first_seq: int = 1, last_seq: int
+    ) -> tuple[Session, Sequence[MessageWithImportance]]:
+        """A session, and its messages from `first_seq` to `last_seq`, both included, by their places in it. Forgotten,
+        erased and internal ones have no text. Raises SessionNotFound."""
+        async with self._store.read() as view:
+            session = await find_session(view, self._scope(session_id))
+            return session, await view.conversations.messages(session, first_seq=first_seq, last_seq=last_seq)
+
+    async def totals(self) -> Mapping[str, int]:
+        """How many sessions, messages, pins, summaries, notes, tasks and documents there are, of all projects."""
+        async with self._store.read() as view:
+            return await view.sessions.totals(self._scope(None))
+
+    async def conflicts(self, *, agent_id: str | None = None, limit: int = _MOST_CONFLICTS) -> Sequence[Contradiction]:
+        """Pairs of statements that cannot both be true, although neither says that anything changed, newest first."""
+        async with self._store.read() as view:
+            pairs = await view.facts.conflicts(self._scope(None, agent_id), limit=limit)
+            return [
+                Contradiction(
+                    older.subject, older.attribute, await self._claim(view, older), await self._claim(view, newer)
+                )
+                for older, newer in pairs
+            ]
+
+    async def _claim(self, view: ReadView, fact: StatedFact) -> Claim:
+        record = await view.records.record(Scope(self._owner), fact.record_id)
+        text = "" if record is None else record.text[fact.start : fact.end]
+        return Claim(fact.record_id, text, fact.valid_from)
 
     async def project_named(self, project: str) -> str:
         """The id of the project that is meant. Raises InvalidInput: see `in_project`."""

@@ -24,6 +24,7 @@
     │   ├── StorageReadOnly
     │   ├── StorageDamaged
     │   ├── StorageReplaced     another file is in its place; restart the server
+    │   ├── VectorsUnreachable  what keeps the vectors outside the file does not answer; no tool reports it
     │   └── SchemaTooNew
     └── ModelError              a language or embedding model failed; memory works without it, so no tool reports it
         ├── ModelUnavailable
@@ -228,6 +229,12 @@ class StorageReplaced(StorageError):
     """The file was moved, deleted, replaced or cut short while it was open."""
 
     code = "storage_replaced"
+
+
+class VectorsUnreachable(StorageError):
+    """The place outside the database that keeps the vectors does not answer, or is not configured."""
+
+    code = "vectors_unreachable"
 
 
 class SchemaTooNew(StorageError):

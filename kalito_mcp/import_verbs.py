@@ -7,12 +7,12 @@ from typing import Any, Final
 from kalito_mcp.domain.imports import FileRead, StoredTurn
 from kalito_mcp.domain.memory_records import PROGRAM, MemoryRecord
 from kalito_mcp.domain.records import Origin, RecordType
-from kalito_mcp.domain.scope import LOCAL_OWNER, PERSONAL, Scope
+from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.record_verbs import RecordVerbs
-from kalito_mcp.upkeep.watched_store import CALLS
+from kalito_mcp.upkeep.watched_store import CALLS, scope_of_keys
 
 _TURNS_AT_ONCE: Final = 1_000
 
@@ -69,7 +69,7 @@ class ImportVerbs(RecordVerbs):
         """Raise AlreadyTakenIn if a call with this key has written (see `call_keys.once`)."""
 
         async def read(view: ReadView) -> bool:
-            return await view.imports.is_kept(Scope(LOCAL_OWNER), CALLS, key)
+            return await view.imports.is_kept(scope_of_keys(), CALLS, key)
 
         if await self._store.trip(read):
             raise AlreadyTakenIn

@@ -23,7 +23,7 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS
 from kalito_mcp.domain.search import SearchPage, SearchRequest
-from kalito_mcp.domain.sessions import MemoryStats, Session
+from kalito_mcp.domain.sessions import MemoryStats, Place, Session
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
@@ -47,6 +47,7 @@ from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
+from kalito_mcp.upkeep.watched_store import no_new_words
 from kalito_mcp.watch_verbs import WatchVerbs
 
 
@@ -352,12 +353,19 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
         """Counts, dates and mean importance of a session. Raises SessionNotFound."""
         return await self.manager.memory_stats(session_id)
 
+    async def score_messages(self, session_id: str) -> int:
+        """Score all visible messages of a session again, by their words and roles; how many scores changed. Raises
+        SessionNotFound."""
+        with no_new_words():
+            return await self.manager.score_session_messages(session_id)
+
     async def list_sessions(
-        self, *, prefix: str = "", agent_id: str | None = None, limit: int = 100
+        self, *, prefix: str = "", agent_id: str | None = None, limit: int = 100, before: Place | None = None
     ) -> Sequence[Session]:
-        """Sessions whose id starts with the prefix, last written first."""
+        """Sessions whose id starts with the prefix, last written first: those that follow the place `before`."""
         async with self._store.read() as view:
-            return await view.sessions.list_recent(self._scope(None, agent_id), prefix=prefix, limit=limit)
+            scope = self._scope(None, agent_id)
+            return await view.sessions.list_recent(scope, prefix=prefix, limit=limit, before=before)
 
     def owed_age_s(self) -> float:
         """For how many seconds background work of this process has been owed; 0 if none is."""

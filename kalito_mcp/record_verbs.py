@@ -35,18 +35,21 @@ class RecordVerbs(ProjectVerbs):
         session_id: str | None = None,
         agent_id: str | None = None,
         editor: Editor = PROGRAM,
+        client_key: str | None = None,
     ) -> Sequence[MemoryRecord]:
         """Store a note, a thought, a document or a task, in a session or for an agent as a whole.
 
         A document is stored in parts, one record each. One with a known `source` replaces the former: parts that read
         the same stay, parts that are gone are forgotten, and parts that were erased for good are left out. A `note` is
         a short document without a source. With an `editor` of type HUMAN the text counts as the user's own words.
+        Without a source, a known `client_key` returns what was stored.
 
         Raises:
             InvalidInput: an unknown type, or a field that is unknown, missing or wrong; nothing was written.
             Conflict: the session is closed, the document is forgotten, or the same text was erased for good; nothing
                 was written. Or nothing is remembered in this project.
             RecordNotFound: `caused_by` names no record; nothing was written.
+            ClientKeyReused: a known `client_key` with another text; nothing was written.
         """
         self.check_remembered()
         kind, given, origin = as_record(
@@ -56,7 +59,9 @@ class RecordVerbs(ProjectVerbs):
             has_project=self._scope(session_id, agent_id).project not in (None, PERSONAL),
             new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
         )
-        return await self._editor.remember(self._scope(session_id, agent_id), kind, given, editor=editor, origin=origin)
+        return await self._editor.remember(
+            self._scope(session_id, agent_id), kind, given, editor=editor, origin=origin, client_key=client_key
+        )
 
     async def record(self, record_id: str) -> MemoryRecord:
         """One record as it is, forgotten or not.
@@ -96,10 +101,19 @@ class RecordVerbs(ProjectVerbs):
             self._scope(None), record_id, changes, expected_revision=expected_revision, editor=editor
         )
 
-    async def forget(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
-        """Hide a record, or all parts of a document, from every context and search. Raises RecordNotFound."""
+    async def forget(
+        self, record_id: str, *, editor: Editor = PROGRAM, expected_revision: int | None = None
+    ) -> Sequence[MemoryRecord]:
+        """Hide a record, or all parts of a document, from every context and search.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            RevisionConflict: it, or the first part, is no longer at `expected_revision`; nothing was written.
+        """
         with no_new_words():
-            return await self._editor.forget(self._scope(None), record_id, editor=editor)
+            return await self._editor.forget(
+                self._scope(None), record_id, editor=editor, expected_revision=expected_revision
+            )
 
     async def preview_forgetting(self, request: ForgetRequest, *, agent_id: str | None = None) -> ForgetPreview:
         """What a request would forget or erase, of this project and personal: all records that speak of its subject
@@ -122,21 +136,30 @@ class RecordVerbs(ProjectVerbs):
         with no_new_words():
             return await self._forgetter.purge(self._scope(None, agent_id), request, token)
 
-    async def restore(self, record_id: str, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
-        """Undo `forget`. Raises RecordNotFound."""
+    async def restore(
+        self, record_id: str, *, editor: Editor = PROGRAM, expected_revision: int | None = None
+    ) -> Sequence[MemoryRecord]:
+        """Undo `forget`. Raises as `forget`."""
         with no_new_words():
-            return await self._editor.restore(self._scope(None), record_id, editor=editor)
+            return await self._editor.restore(
+                self._scope(None), record_id, editor=editor, expected_revision=expected_revision
+            )
 
-    async def revert(self, record_id: str, version: int, *, editor: Editor = PROGRAM) -> MemoryRecord:
+    async def revert(
+        self, record_id: str, version: int, *, editor: Editor = PROGRAM, expected_revision: int | None = None
+    ) -> MemoryRecord:
         """Give a record the content of an earlier version, as a new version.
 
         Raises:
             RecordNotFound: no such record, or it was erased.
             InvalidInput: no such version.
             Conflict: the state of the record does not allow it.
+            RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
         """
         with no_new_words():
-            return await self._editor.revert(self._scope(None), record_id, version, editor=editor)
+            return await self._editor.revert(
+                self._scope(None), record_id, version, editor=editor, expected_revision=expected_revision
+            )
 
     async def history(self, record_id: str) -> list[dict[str, Any]]:
         """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""

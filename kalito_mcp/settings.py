@@ -82,6 +82,7 @@ class Settings:
     servers: tuple[Mapping[str, Any], ...] = ()
 
 
+_QDRANT_KEY: Final = f"{PREFIX}VECTORS_QDRANT_API_KEY_ENV"
 _SECTIONS: Final[Mapping[str, type[Policy]]] = {
     one.name: type(one.default) for one in fields(Settings) if isinstance(one.default, Policy)
 }
@@ -105,9 +106,10 @@ def settings_from(sources: Sources) -> Settings:
         ConfigurationError: an unknown key, or a value of the wrong type or range.
     """
     sections, servers = _checked_form(sources)
-    keys_of_servers = {str(server.get("api_key_env")) for server in servers}
+    keys = {str(server.get("api_key_env")) for server in servers}
+    keys |= {str(sections.get("vectors", {}).get("qdrant_api_key_env")), str(sources.variables.get(_QDRANT_KEY))}
     for name, value in sources.variables.items():
-        if name not in keys_of_servers:
+        if name not in keys:
             section, key = _section_and_key(name)
             sections.setdefault(section, {})[key] = value
     return Settings(

@@ -29,6 +29,7 @@ OWN_VARIABLES: Final = frozenset(
         "KALITO_CRASH_POINT",
         "KALITO_HOME_TOKEN",
         "KALITO_HOOKS",
+        "KALITO_CHATGPT",
         "KALITO_MEMORY_TOOL",
     }
 )

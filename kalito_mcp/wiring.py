@@ -39,6 +39,8 @@ from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.storage.qdrant.inspection import inspect_points
+from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.backups import Backup
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -107,10 +109,10 @@ async def open_memory(
     """
     settings = settings or Settings()
     path = Path(database) if database is not None else settings.database
-    opened = await SqliteStore.open(path, settings.storage, exact_vectors=settings.vectors.exact_up_to)
+    clock = clock or SystemClock()
+    opened = await _open_store(path, settings, clock)
     registry = None
     try:
-        clock = clock or SystemClock()
         registry = _registry(settings, clock)
         embedder = registry.embedder(settings.vectors)
         switch = partial(read_switch, path)
@@ -132,7 +134,8 @@ async def open_memory(
             embedder=embedder,
             vectors=vectors,
             switch=switch,
-            sign_in=SignIn.over(opened, clock),
+            # It goes on while the memory is paused.
+            sign_in=SignIn.over(WatchedStore(opened, now_ms=clock.now_ms), clock),
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:
@@ -152,6 +155,12 @@ async def open_memory(
             if registry is not None:
                 await registry.aclose()
             await opened.close()
+
+
+async def _open_store(path: Path, settings: Settings, clock: Clock) -> SqliteStore:
+    policy = settings.vectors
+    points = configured_points(policy, clock.steady_s)
+    return await SqliteStore.open(path, settings.storage, exact_vectors=policy.exact_up_to, points=points)
 
 
 def _registry(settings: Settings, clock: Clock) -> ModelRegistry:
@@ -308,6 +317,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
     Raises:
         ConfigurationError: there is no database, or no embedder that can be used.
         ModelError: the embedder failed; the vectors made so far stay, and the next call continues.
+        VectorsUnreachable: Qdrant does not answer; the vectors made so far stay, and the next call continues.
     """
     registry = _registry(settings, SystemClock())
     try:
@@ -328,7 +338,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
 async def _open_existing_store(settings: Settings) -> SqliteStore:
     if not settings.database.exists():
         raise ConfigurationError(f"{settings.database} does not exist; check --database")
-    return await SqliteStore.open(settings.database, settings.storage, exact_vectors=settings.vectors.exact_up_to)
+    return await _open_store(settings.database, settings, SystemClock())
 
 
 def backups(settings: Settings) -> tuple[Path, list[Backup]]:
@@ -358,11 +368,12 @@ async def restore_backup(settings: Settings, backup: Path) -> tuple[Backup, Path
 def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
     """The findings of `kalito-mcp doctor`. Changes nothing and calls no model."""
     yield wal_reset_exposure()
-    fingerprint = None
+    fingerprint, points = None, None
     try:
         embedder = _registry(settings, SystemClock()).embedder(settings.vectors)
         fingerprint = embedder.fingerprint if embedder is not None else None
         yield Finding("embedder", Verdict.OK, fingerprint or "none: search uses words only")
+        points = configured_points(settings.vectors)
     except ConfigurationError as error:
         yield Finding("models", Verdict.FAILED, str(error))
     if not settings.database.exists():
@@ -371,5 +382,8 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
         return
     yield access(settings.database)
     yield log_size(settings.database)
-    yield from inspect(settings.database, is_deep=is_deep, fingerprint=fingerprint)
+    place = None if points is None else points.name
+    yield from inspect(settings.database, is_deep=is_deep, fingerprint=fingerprint, place=place)
+    if points is not None:
+        yield inspect_points(points, settings.database)
     yield users(settings.database)

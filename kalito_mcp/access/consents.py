@@ -12,7 +12,8 @@ from typing import Final
 
 from kalito_mcp.access.attempts import Allowance, AttemptLimiter
 from kalito_mcp.access.tokens import NewToken, hash_of, new_token
-from kalito_mcp.domain.access import Permission, Token, TokenKind
+from kalito_mcp.acting import acting_as
+from kalito_mcp.domain.access import Permission, Principal, Token, TokenKind
 from kalito_mcp.domain.sign_in import Client, Code, Grant, SignInRequest
 from kalito_mcp.errors import NotFound, TooManyAttempts
 from kalito_mcp.ports.clock import Clock
@@ -119,22 +120,23 @@ class Consents:
             NotFound: as `show`.
         """
         code = secrets.token_urlsafe(32)
-        async with self._store.write() as transaction:
-            request = await self._taken(transaction, handle, cookie)
-            now_ms = self._clock.now_ms()
-            grant = Grant(
-                f"grant_{secrets.token_hex(6)}",
-                owner,
-                request.client_id,
-                request.client_name,
-                permission if request.permission.includes(permission) else request.permission,
-                request.resource,
-                now_ms,
-            )
-            asked = Code(
-                grant, request.redirect_uri, request.is_redirect_explicit, request.challenge, now_ms + _CODE_MS
-            )
-            await transaction.sign_in.add_grant(grant, asked, hash_of(code))
+        with acting_as(Principal("sign_in", owner), "allow_client"):
+            async with self._store.write() as transaction:
+                request = await self._taken(transaction, handle, cookie)
+                now_ms = self._clock.now_ms()
+                grant = Grant(
+                    f"grant_{secrets.token_hex(6)}",
+                    owner,
+                    request.client_id,
+                    request.client_name,
+                    permission if request.permission.includes(permission) else request.permission,
+                    request.resource,
+                    now_ms,
+                )
+                asked = Code(
+                    grant, request.redirect_uri, request.is_redirect_explicit, request.challenge, now_ms + _CODE_MS
+                )
+                await transaction.sign_in.add_grant(grant, asked, hash_of(code))
         return Answer(request, code)
 
     async def deny(self, handle: str, cookie: str | None) -> Answer:
@@ -149,7 +151,7 @@ class Consents:
         if found is None or found.grant.client_id != client_id:
             return None
         if found.used_at is not None:
-            await self._revoke(found.grant.id)
+            await self._revoke(_client_of(found.grant))
             return None
         return found if found.grant.revoked_at is None and self._clock.now_ms() < found.expires_at else None
 
@@ -158,13 +160,14 @@ class Consents:
         found = await self.code(client_id, text)
         if found is None:
             return None
-        async with self._store.write() as transaction:
-            now_ms = self._clock.now_ms()
-            grant = await transaction.sign_in.grant(found.grant.id)
-            is_first = await transaction.sign_in.take_code(hash_of(text), now_ms=now_ms)
-            if is_first and grant is not None and grant.revoked_at is None:
-                return await _issue(transaction, grant, grant.permission, now_ms)
-        await self._revoke(found.grant.id)
+        with acting_as(_client_of(found.grant), "redeem_code"):
+            async with self._store.write() as transaction:
+                now_ms = self._clock.now_ms()
+                grant = await transaction.sign_in.grant(found.grant.id)
+                is_first = await transaction.sign_in.take_code(hash_of(text), now_ms=now_ms)
+                if is_first and grant is not None and grant.revoked_at is None:
+                    return await _issue(transaction, grant, grant.permission, now_ms)
+        await self._revoke(_client_of(found.grant))
         return None
 
     async def refresh_token(self, client_id: str, text: str) -> Token | None:
@@ -174,7 +177,7 @@ class Consents:
         if found is None or found.kind is not TokenKind.REFRESH or found.client != client_id or found.grant is None:
             return None
         if found.revoked_at is not None:
-            await self._revoke(found.grant)
+            await self._revoke(_holder_of(found))
             return None
         return found if found.is_valid(self._clock.now_ms()) else None
 
@@ -184,14 +187,15 @@ class Consents:
         found = await self.refresh_token(client_id, text)
         if found is None or found.grant is None:
             return None
-        async with self._store.write() as transaction:
-            now_ms = self._clock.now_ms()
-            grant = await transaction.sign_in.grant(found.grant)
-            is_first = await transaction.access.retire_token(found.id, now_ms=now_ms)
-            if is_first and grant is not None and grant.revoked_at is None:
-                await transaction.sign_in.drop_expired(now_ms)
-                return await _issue(transaction, grant, permission, now_ms)
-        await self._revoke(found.grant)
+        with acting_as(_holder_of(found), "renew_token"):
+            async with self._store.write() as transaction:
+                now_ms = self._clock.now_ms()
+                grant = await transaction.sign_in.grant(found.grant)
+                is_first = await transaction.access.retire_token(found.id, now_ms=now_ms)
+                if is_first and grant is not None and grant.revoked_at is None:
+                    await transaction.sign_in.drop_expired(now_ms)
+                    return await _issue(transaction, grant, permission, now_ms)
+        await self._revoke(_holder_of(found))
         return None
 
     async def access_token(self, text: str) -> Token | None:
@@ -205,7 +209,7 @@ class Consents:
         text_hash = hash_of(text)
         found = await self._store.trip(lambda view: view.access.token(text_hash))
         if found is not None and found.client == client_id and found.grant is not None:
-            await self._revoke(found.grant)
+            await self._revoke(_holder_of(found))
 
     async def all(self, owner: str | None = None) -> Sequence[Grant]:
         """The newest thousand consents of an owner, or of all owners."""
@@ -225,9 +229,21 @@ class Consents:
             raise NotFound(_GONE)
         return found
 
-    async def _revoke(self, grant_id: str) -> None:
-        async with self._store.write() as transaction:
-            await transaction.access.revoke_tokens(grant_id, owner=None, now_ms=self._clock.now_ms())
+    async def _revoke(self, client: Principal) -> None:
+        """Revoke all that came of the consent that is the principal's id."""
+        with acting_as(client, "revoke_consent"):
+            async with self._store.write() as transaction:
+                await transaction.access.revoke_tokens(client.id, owner=None, now_ms=self._clock.now_ms())
+
+
+def _client_of(grant: Grant) -> Principal:
+    """Who the audit log names for what a client does with a consent."""
+    return Principal(grant.id, grant.owner, client=grant.client_id)
+
+
+def _holder_of(token: Token) -> Principal:
+    """The same for a token that came of a consent."""
+    return Principal(token.grant or token.id, token.owner, client=token.client)
 
 
 async def _issue(transaction: WriteTransaction, grant: Grant, permission: Permission, now_ms: int) -> Issued:

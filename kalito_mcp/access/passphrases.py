@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.access.attempts import AttemptLimiter
+from kalito_mcp.acting import acting_as_host
 from kalito_mcp.domain.sign_in import Passphrase
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput
@@ -56,10 +57,11 @@ class Passphrases:
             raise InvalidInput(f"the passphrase is too long; use at most {MOST_BYTES:,} bytes")
         made = _new()
         kept = replace(made, hash=await self._hash(passphrase, made))
-        async with self._store.write() as transaction:
-            now_ms = self._clock.now_ms()
-            await transaction.sign_in.put_passphrase(owner, kept, now_ms=now_ms)
-            return await transaction.sign_in.revoke_grants(owner, now_ms=now_ms) if sign_out else ()
+        with acting_as_host("set_passphrase"):
+            async with self._store.write() as transaction:
+                now_ms = self._clock.now_ms()
+                await transaction.sign_in.put_passphrase(owner, kept, now_ms=now_ms)
+                return await transaction.sign_in.revoke_grants(owner, now_ms=now_ms) if sign_out else ()
 
     async def any(self) -> bool:
         """Whether any owner can sign in."""

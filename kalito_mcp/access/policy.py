@@ -13,7 +13,10 @@ class HttpPolicy(Policy):
     """`hosts` are names by which clients reach the server besides loopback ones and that of `public_url`, such as
     `memory.example.org`; `origins` are web pages whose scripts may call it. `public_url` is what clients call the
     server behind a proxy, such as `https://memory.example.org`. `sign_in` says whether people can let programs in on a
-    page of this server. `proxies` are addresses or networks of proxies: what they say in X-Forwarded-For is believed.
+    page of this server, and `client_documents` whether it then reads how programs describe themselves on the web: only
+    with a public URL, so that a memory of one machine asks nobody. With `chatgpt` the tools `search` and `fetch` are
+    listed, as ChatGPT calls them. `proxies` are addresses or networks of proxies: what they say in X-Forwarded-For is
+    believed.
 
     `calls_per_minute` and `writes_per_minute` are those of one token, `refusals_per_minute` those of an address that
     has no valid one. A host that records each turn of sixteen agents, each with a turn and some reports of tools every
@@ -24,6 +27,8 @@ class HttpPolicy(Policy):
     origins: tuple[str, ...] = ()
     public_url: str = ""
     sign_in: bool = True
+    client_documents: bool = True
+    chatgpt: bool = False
     proxies: tuple[str, ...] = ()
     calls_per_minute: int = bounded(1_200, least=1)
     writes_per_minute: int = bounded(600, least=1)

@@ -21,11 +21,13 @@ from kalito_mcp.bridge.delivery import Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
+from kalito_mcp.server.gate import READS
 from kalito_mcp.text.plurals import plural
 
 WAITING: Final = frozenset({"record_messages", "create_pin", "remember", "record_feedback", "summarize_session"})
 """Tools whose calls wait for the home; summarize_session only with a summary of the caller's own."""
-READING: Final = frozenset({"build_context", "search_memory", "list_tasks", "memory_history"})
+READING: Final = READS
+"""Tools that change nothing."""
 ERASING: Final = frozenset({"update_memory", "forget", "restore", "memory"})
 """Tools after which no earlier answer is shown."""
 _REPEATABLE: Final = frozenset({"finalize_session", "forget", "restore"})

@@ -2,20 +2,19 @@
 passes on what is called.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.request_state import RequestStateBoundary
 from mcp.server.subscriptions import ResourceUpdated
 from mcp.types import (
     CallToolRequestParams,
     CompleteRequestParams,
     GetPromptRequestParams,
+    ListResourcesResult,
     PaginatedRequestParams,
     ReadResourceRequestParams,
     RequestParams,
@@ -27,10 +26,9 @@ from kalito_mcp.bridge.hooks import Hooks
 from kalito_mcp.bridge.passing import READING, Passing, ToolCall, made_here, refusal_of
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.errors import KalitoError
-from kalito_mcp.server.addresses import AGENT_URI, PROFILE_URI, SESSIONS_URI, stats_uri
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.server.refusals import refusal
-from kalito_mcp.server.state_keys import StateKeys
+from kalito_mcp.server.session_list import FIRST_CURSOR
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -48,24 +46,27 @@ class Host:
     project: str | None
 
 
-def build_bridge(passing: Passing, hooks: Hooks, host: Host, *, has_memory_tool: bool, has_hooks: bool) -> KalitoServer:
+def build_bridge(
+    passing: Passing,
+    hooks: Hooks,
+    host: Host,
+    *,
+    has_memory_tool: bool = False,
+    has_hooks: bool = False,
+    has_chatgpt: bool = False,
+) -> KalitoServer:
     """A server that passes on all calls. It never opens a memory. The tools are those of `build_server`."""
-    server = build_server(_no_memory, has_memory_tool=has_memory_tool, has_hooks=has_hooks)
+    server = build_server(_no_memory, has_memory_tool=has_memory_tool, has_hooks=has_hooks, has_chatgpt=has_chatgpt)
     bridge = _Bridge(server, passing, hooks, host)
     core = server._lowlevel_server  # MCPServer has no public way to replace these
     core.lifespan = _no_lifespan
     server.subscriptions.prepare = _nothing_to_prepare
-    # The home seals what it asks for and opens the answer; here it passes as it is.
-    server.middleware[:] = [one for one in server.middleware if not _seals(one)]
+    server.state_keys.use_own_key()
     core.add_request_handler("tools/call", CallToolRequestParams, bridge.call_tool)
+    core.add_request_handler("resources/list", PaginatedRequestParams, bridge.list_resources)
     core.add_request_handler("resources/read", ReadResourceRequestParams, bridge.read_resource)
     core.add_request_handler("prompts/get", GetPromptRequestParams, bridge.get_prompt)
     core.add_request_handler("completion/complete", CompleteRequestParams, bridge.complete)
-    first_page = core.get_request_handler("resources/list")
-    assert first_page is not None  # noqa: S101 - every server of ours lists its resources
-    core.add_request_handler(
-        "resources/list", PaginatedRequestParams, partial(bridge.list_resources, first_page.handler)
-    )
     return server
 
 
@@ -77,10 +78,6 @@ async def _no_memory() -> "AsyncIterator[Memory]":
 
 async def _nothing_to_prepare(*_what: object) -> None:
     """No memory is watched here."""
-
-
-def _seals(middleware: object) -> bool:
-    return isinstance(middleware, RequestStateBoundary) or isinstance(getattr(middleware, "__self__", None), StateKeys)
 
 
 @asynccontextmanager
@@ -109,7 +106,7 @@ class _Bridge:
             while result.get("resultType") == _ASKS and context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
                 call = replace(call, answers=await _asked(context, result))
                 result = await self._passing.call(call, caller, on_progress)
-            await self._notify(call, result)
+            self._notify(call, result)
             return _plain(result)
         except RequestRefused as refused:
             raise refusal_of(refused) from refused
@@ -118,20 +115,17 @@ class _Bridge:
         except KalitoError as error:
             return _failed(refusal(error, params.name))
 
+    async def list_resources(
+        self, context: ServerRequestContext[Any], params: PaginatedRequestParams
+    ) -> ListResourcesResult | dict[str, Any]:
+        if params.cursor is None:
+            return ListResourcesResult(resources=await self._server.list_resources(), next_cursor=FIRST_CURSOR)
+        return await self._read("resources/list", context, params)
+
     async def read_resource(
         self, context: ServerRequestContext[Any], params: ReadResourceRequestParams
     ) -> dict[str, Any]:
         return await self._read("resources/read", context, params)
-
-    async def list_resources(
-        self,
-        first_page: Callable[..., Awaitable[Any]],
-        context: ServerRequestContext[Any],
-        params: PaginatedRequestParams,
-    ) -> Any:
-        if params.cursor is None:
-            return await first_page(context, params)
-        return await self._read("resources/list", context, params)
 
     async def get_prompt(self, context: ServerRequestContext[Any], params: GetPromptRequestParams) -> dict[str, Any]:
         return await self._read("prompts/get", context, params)
@@ -148,15 +142,14 @@ class _Bridge:
         except RequestRefused as refused:
             raise refusal_of(refused) from refused
 
-    async def _notify(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """Notify the host's subscriptions of what it has changed itself. What others change, it sees when it reads."""
+    def _notify(self, call: ToolCall, result: Mapping[str, Any]) -> None:
+        """Tell the host that all it subscribed to may have changed, after a change of its own. What others change, it
+        sees when it reads."""
         if call.name in READING or result.get("isError"):
             return
-        changed = result.get("structuredContent") or {}
-        session = changed.get("session_id") or call.arguments.get("session_id")
-        uris = [SESSIONS_URI, PROFILE_URI, AGENT_URI, *([stats_uri(session)] if isinstance(session, str) else [])]
-        for uri in uris:
-            await self._server.subscriptions.publish(ResourceUpdated(uri=uri))
+        for one in self._server.subscriptions:
+            for uri in one.watched:
+                one.deliver(ResourceUpdated(uri=uri))
 
     def _caller(self, context: ServerRequestContext[Any]) -> Caller:
         """Who asks. The home keeps the host's name with what it records."""

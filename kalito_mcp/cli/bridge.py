@@ -59,7 +59,7 @@ async def serve_bridge(
 
 @asynccontextmanager
 async def _during(server: "KalitoServer", delivery: Delivery, listener: Listener) -> AsyncIterator[None]:
-    """Deliver and listen during the block."""
+    """Deliver, listen and notify the host during the block."""
     async with anyio.create_task_group() as tasks:
         server.subscriptions.senders = tasks
         tasks.start_soon(_connect, delivery)

@@ -17,7 +17,7 @@ import anyio.to_thread
 import click
 
 from kalito_mcp.bridge.connection import read_connection
-from kalito_mcp.cli.options import with_settings
+from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, KalitoError
 from kalito_mcp.server.first_answers import switches
@@ -25,8 +25,6 @@ from kalito_mcp.sources import read_sources
 from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
     from kalito_mcp.bridge.connection import Connection
     from kalito_mcp.memory import Memory
     from kalito_mcp.server.build import KalitoServer
@@ -91,10 +89,16 @@ def command(
     # The environment names the session of the host that started us. Over HTTP, other hosts connect too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     reported: list[KalitoError] = []
+    switched_on, public_url = switches(os.environ), ""
+    if transport != "stdio":
+        settings = settings_of(database, config)
+        switched_on["has_chatgpt"] |= settings.http.chatgpt
+        public_url = settings.http.public_url
     server = build_server(
         lambda: _opened(database, config, reported, project, is_hosted=transport == "stdio"),
         default_session=host_session if transport == "stdio" else None,
-        **switches(os.environ),
+        public_url=public_url,
+        **switched_on,
     )
 
     async def run() -> None:
@@ -104,16 +108,20 @@ def command(
 
                 await serve_stdio(server, begun)
             else:
-                from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - as above
+                from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - as above
                 from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
                 from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
 
-                settings = settings_of(database, config)
                 owner = settings.owner if without_login else None
-
-                def app_on(taken: int) -> "ASGIApp":
-                    return http_app(server, transport, settings.http, owner=owner, port=taken, oidc=settings.oidc)
-
+                app_on = partial(
+                    http_app,
+                    server,
+                    transport,
+                    settings.http,
+                    owner=owner,
+                    oidc=settings.oidc,
+                    exporter=archive_pieces,
+                )
                 first = None if without_login else await _first_token(await server.opened.memory())
                 path = "/mcp" if transport == "http" else "/sse"
                 announce = partial(_announce, first_token=first, is_deprecated=transport == "sse")
@@ -153,7 +161,6 @@ async def _listening(server: "KalitoServer", database: Path | None, config: Path
 async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config: Path | None) -> None:
     """Take what the hooks of any host on this machine report, once the memory is open."""
     from kalito_mcp.capture.listener import Listener  # noqa: PLC0415 - as above
-    from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - as above
 
     with suppress(KalitoError):  # what is wrong with the memory, every call says
         path = settings_of(database, config).database
@@ -224,7 +231,6 @@ async def _opened(
     An error is written to stderr at once, and added to `reported`.
     """
     wiring = await anyio.to_thread.run_sync(importlib.import_module, "kalito_mcp.wiring")
-    from kalito_mcp.cli.options import settings_of  # noqa: PLC0415 - imports every policy
     from kalito_mcp.projects import project_of_host  # noqa: PLC0415 - as above
 
     try:

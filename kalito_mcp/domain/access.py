@@ -39,6 +39,11 @@ class Principal:
         return self.permission.includes(needed)
 
 
+def denial(principal: Principal, needed: Permission) -> str:
+    """Why a call was refused that needs this permission, and what to do."""
+    return f"this needs the permission {needed}, and the token has only {principal.permission}; use another token"
+
+
 HOST: Final = Principal("host", permission=Permission.ADMIN)
 """The program that started the server: it may do everything."""
 

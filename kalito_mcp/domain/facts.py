@@ -89,6 +89,39 @@ class Outdated:
         return {"text": self.text, "until": to_iso(self.until), "superseded_by": self.superseded_by}
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The words of a record that state something, and since when they hold."""
+
+    record_id: str
+    text: str
+    since: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"record_id": self.record_id, "text": self.text, "since": to_iso(self.since)}
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two statements about one thing that cannot both be true, although neither says that anything changed. The rules
+    leave both standing: a person decides, by correcting or forgetting one of the records."""
+
+    subject: str
+    attribute: str
+    older: Claim
+    newer: Claim
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "subject": self.subject,
+            "attribute": self.attribute,
+            "older": self.older.to_dict(),
+            "newer": self.newer.to_dict(),
+        }
+
+
 def spans_of(facts: Sequence[StatedFact]) -> list[tuple[int, int]]:
     """The distinct places of these statements in their record's text, in order."""
     return sorted({(fact.start, fact.end) for fact in facts})

@@ -7,8 +7,9 @@ and contains none: merging or evicting a node never deletes a record.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.errors import InvalidInput
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 HOUR_MIN: Final = 60.0
 DAY_MIN: Final = 24 * HOUR_MIN
+_DECIMALS: Final = 4
 MAX_WEIGHT: Final = 1e9
 """The largest absolute weight of a node: sums stay finite, and adding 1 still changes it."""
 
@@ -201,6 +203,22 @@ class PastAnswer:
     retry: int = 0
     session_id: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, without a session that is None."""
+        return {
+            "node_id": self.query_id,
+            "question": self.query,
+            "answers": [one.to_dict() for one in self.answers],
+            "message_ids": list(self.record_ids),
+            "similarity": round(self.similarity, _DECIMALS),
+            "score": round(self.score, _DECIMALS),
+            "source": str(self.scope),
+            **({} if self.session_id is None else {"session_id": self.session_id}),
+            "up": self.up,
+            "down": self.down,
+            "retry": self.retry,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerFound:
@@ -211,6 +229,16 @@ class AnswerFound:
     record_ids: tuple[str, ...]
     given_at: int
     feedback: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "node_id": self.node_id,
+            "text": self.text,
+            "message_ids": list(self.record_ids),
+            "given_at": to_iso(self.given_at),
+            "feedback": round(self.feedback, _DECIMALS),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +272,15 @@ class PromotionReport:
     merged: int = 0
     answers: int = 0
     entities: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts, JSON-ready."""
+        return {
+            "questions": len(self.query_ids),
+            "merged_with_known": self.merged,
+            "answers": self.answers,
+            "entities": self.entities,
+        }
 
 
 class EmbeddingProvider(Protocol):

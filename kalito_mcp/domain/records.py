@@ -263,7 +263,8 @@ class CreateSummaryRequest:
     """Summarise the messages from `start_message_id` to `end_message_id`, both included.
 
     Ids are `45` or `msg_45`. `message_count`, if given, must be the number of messages in the range. `summary` is the
-    caller's text; without it the configured model or the extractive summarizer writes one.
+    caller's text; without it the configured model or the extractive summarizer writes one. Requests with the same
+    `client_key` make one summary.
     """
 
     session_id: str
@@ -271,6 +272,7 @@ class CreateSummaryRequest:
     end_message_id: str
     message_count: int | None = None
     summary: str | None = None
+    client_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from kalito_mcp.domain.time import to_iso
 
@@ -57,7 +57,7 @@ class MemoryStats:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session as stored. `key` is the storage's own number for it and never leaves the process.
+    """A session as stored. `key` is the storage's own number for it and leaves the process only in cursors.
 
     `message_count` is also the seq of the newest message. It includes the `hidden_count` forgotten and erased ones;
     the other counts and `importance_sum` exclude them. Level-0 summaries cover the messages up to `summarized_seq`.
@@ -89,6 +89,11 @@ class Session:
     project: str | None = None
     is_placed: bool = True
 
+    @property
+    def place(self) -> "Place":
+        """Where it is in the list of sessions."""
+        return Place(self.updated_at, self.key)
+
     def stats(self) -> MemoryStats:
         """The session in numbers."""
         count = self.message_count - self.hidden_count
@@ -117,6 +122,13 @@ class Session:
             "pins": self.pin_count,
             "updated_at": to_iso(self.updated_at),
         }
+
+
+class Place(NamedTuple):
+    """Where a session is in the list of those last written: after it come older ones."""
+
+    updated_at: int
+    key: int
 
 
 def unrecorded_session(owner: str, session_id: str, now_ms: int, agent: str, project: str | None = None) -> Session:

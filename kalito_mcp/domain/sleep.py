@@ -3,9 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Final, Protocol
 
+from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import Policy, bounded
+
+_SHOWN_CLUSTERS: Final = 10
+_DECIMALS: Final = 4
 
 
 class SleepCycleTrigger(StrEnum):
@@ -54,6 +58,17 @@ class SleepCycleClusterReport:
     after_rank: float
     freed_nodes: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "anchor_id": self.anchor_id,
+            "merged_node_ids": list(self.merged_node_ids),
+            "summary": self.summary,
+            "before_rank": round(self.before_rank, _DECIMALS),
+            "after_rank": round(self.after_rank, _DECIMALS),
+            "freed_nodes": self.freed_nodes,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class SleepCycleReport:
@@ -64,6 +79,17 @@ class SleepCycleReport:
     freed_capacity: int
     inspected: int
     timestamp: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, with the largest ten clusters."""
+        return {
+            "trigger": str(self.trigger),
+            "inspected": self.inspected,
+            "freed_capacity": self.freed_capacity,
+            "clusters": [one.to_dict() for one in self.clusters[:_SHOWN_CLUSTERS]],
+            "clusters_in_all": len(self.clusters),
+            "timestamp": to_iso(self.timestamp),
+        }
 
 
 @dataclass(frozen=True, slots=True)

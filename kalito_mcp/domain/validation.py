@@ -1,8 +1,9 @@
 """Checks of texts, names and numbers. Pure; every refusal says what to do."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.errors import InvalidInput, TextTooLarge
@@ -73,6 +74,16 @@ def checked_text(text: str, field: str, *, max_bytes: int) -> str:
                 "or raise the setting limits.max_text_bytes"
             )
     return text
+
+
+def check_lengths(fields: Mapping[str, Any], limit: int, setting: str) -> None:
+    """Refuse a text with more characters than its limit in bytes, without copying it."""
+    for name, value in fields.items():
+        if isinstance(value, str) and len(value) > limit:
+            raise TextTooLarge(
+                f"{str(name)[:100]} has {len(value):,} characters and the limit is {limit:,} bytes; send it in parts "
+                f"or raise the setting {setting}"
+            )
 
 
 def checked_name(name: str, field: str) -> str:

@@ -18,9 +18,10 @@ from kalito_mcp.domain.memory_records import (
     with_changes,
 )
 from kalito_mcp.domain.records import Origin, RecordType
+from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.domain.validation import LimitsPolicy, checked_moment, checked_text
+from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_moment, checked_text
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
@@ -75,6 +76,7 @@ class RecordEditor:
         editor: Editor,
         origin: Origin,
         created_at: int | None = None,
+        client_key: str | None = None,
     ) -> Sequence[MemoryRecord]:
         """Store a thought, a document or a task; see `Memory.remember`. No `created_at` means now."""
         if record_type not in _REMEMBERED:
@@ -97,6 +99,8 @@ class RecordEditor:
             )
         size = len(str(content["text"]))
         drafts = await read_aside(size, lambda: self._drafts(record_type, content, editor, origin, said_ms))
+        if client_key is not None:
+            drafts = [replace(one, client_key=part_key(client_key, place)) for place, one in enumerate(drafts)]
         records = await self._add(scope, record_type, drafts, editor, now_ms)
         left_out = (plural(len(drafts) - len(records), "forgotten part"),) if len(records) < len(drafts) else ()
         return [replace(one, redacted=(*redacted, *left_out)) for one in records]
@@ -127,7 +131,7 @@ class RecordEditor:
         self, scope: Scope, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor
     ) -> MemoryRecord:
         """See `Memory.update_memory`."""
-        _check_lengths(changes, self._limits.max_text_bytes, "limits.max_text_bytes")
+        check_lengths(changes, self._limits.max_text_bytes, "limits.max_text_bytes")
         kept, redacted = await read_aside(len(str(changes)), lambda: cleaned(changes))
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
@@ -142,20 +146,21 @@ class RecordEditor:
         changed = await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision)
         return replace(changed, redacted=redacted)
 
-    async def forget(self, scope: Scope, record_id: str, *, editor: Editor) -> Sequence[MemoryRecord]:
-        """Hide a record, or all parts of a document, from every context and search until it is restored. Forgetting it
-        twice changes nothing. Raises RecordNotFound for an unknown id."""
+    async def forget(
+        self, scope: Scope, record_id: str, *, editor: Editor, expected_revision: int | None = None
+    ) -> Sequence[MemoryRecord]:
+        """See `Memory.forget`. Forgetting it twice changes nothing."""
         now_ms = self._clock.now_ms()
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
             return record.content if record.is_deleted else with_changes(record.content, {DELETED_AT: now_ms})
 
-        return [
-            await self._edit(scope, one.id, change, EditType.DELETE, editor)
-            for one in await self._parts(scope, record_id)
-        ]
+        parts = await self._parts(scope, record_id)
+        return await self._edit_all(scope, parts, change, EditType.DELETE, editor, expected_revision)
 
-    async def restore(self, scope: Scope, record_id: str, *, editor: Editor) -> Sequence[MemoryRecord]:
+    async def restore(
+        self, scope: Scope, record_id: str, *, editor: Editor, expected_revision: int | None = None
+    ) -> Sequence[MemoryRecord]:
         """Undo `forget`. A record that is not forgotten is unchanged. Parts that the document no longer has stay
         forgotten.
 
@@ -166,10 +171,8 @@ class RecordEditor:
         def change(record: MemoryRecord) -> Mapping[str, Any]:
             return with_changes(record.content, {DELETED_AT: None})
 
-        return [
-            await self._edit(scope, one.id, change, EditType.RESTORE, editor)
-            for one in current_parts(await self._parts(scope, record_id))
-        ]
+        parts = current_parts(await self._parts(scope, record_id))
+        return await self._edit_all(scope, parts, change, EditType.RESTORE, editor, expected_revision)
 
     async def move(
         self, scope: Scope, record_id: str, project: str | None, *, editor: Editor
@@ -188,10 +191,7 @@ class RecordEditor:
                 )
             return with_changes(record.content, {"project": project})
 
-        return [
-            await self._edit(scope, one.id, change, EditType.UPDATE, editor)
-            for one in await self._parts(scope, record_id)
-        ]
+        return await self._edit_all(scope, await self._parts(scope, record_id), change, EditType.UPDATE, editor, None)
 
     async def revert(
         self, scope: Scope, record_id: str, version: int, *, editor: Editor, expected_revision: int | None = None
@@ -220,6 +220,22 @@ class RecordEditor:
     async def _parts(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
         async with self._store.read() as view:
             return await get_records(view.records, scope, record_id)
+
+    async def _edit_all(
+        self,
+        scope: Scope,
+        parts: Sequence[MemoryRecord],
+        change: Change,
+        edit_type: EditType,
+        editor: Editor,
+        expected_revision: int | None,
+    ) -> list[MemoryRecord]:
+        """Change all parts of a document, if the first is at this revision."""
+        expected = (expected_revision, *[None] * (len(parts) - 1))
+        return [
+            await self._edit(scope, one.id, change, edit_type, editor, revision)
+            for one, revision in zip(parts, expected, strict=True)
+        ]
 
     async def _edit(
         self,
@@ -271,7 +287,7 @@ class RecordEditor:
             limit, setting = self._limits.max_document_bytes, "limits.max_document_bytes"
         else:
             limit, setting = self._limits.max_text_bytes, "limits.max_text_bytes"
-        _check_lengths(fields, limit, setting)
+        check_lengths(fields, limit, setting)
         text = fields.get("text")
         if not isinstance(text, str):
             return
@@ -377,13 +393,3 @@ def _without(drafts: Sequence[RecordDraft], gone: frozenset[str]) -> Sequence[Re
         replace(draft, content={**draft.content, "chunk_index": place, "total_chunks": len(left)})
         for place, draft in enumerate(left)
     ]
-
-
-def _check_lengths(fields: Mapping[str, Any], limit: int, setting: str) -> None:
-    """Refuse a text with more characters than its limit in bytes, without copying it."""
-    for name, value in fields.items():
-        if isinstance(value, str) and len(value) > limit:
-            raise TextTooLarge(
-                f"{str(name)[:100]} has {len(value):,} characters and the limit is {limit:,} bytes; send it in parts "
-                f"or raise the setting {setting}"
-            )

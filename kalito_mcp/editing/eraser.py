@@ -1,9 +1,11 @@
 """Erases records for good: from the database, from everything derived from them, and from the files.
 
-The transaction that erases also notes that the files must be swept. So an interrupted purge is finished later: by the
-next purge, or in the background after the memory is next opened or written to.
+The transaction that erases also notes that the files must be swept, and which vectors outside them must go. So an
+interrupted purge is finished later: by the next purge, or in the background after the memory is next opened or written
+to.
 """
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -16,15 +18,17 @@ from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
-from kalito_mcp.errors import RecordErased
+from kalito_mcp.errors import RecordErased, VectorsUnreachable
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.long_texts import Readings
 from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.records import Unswept
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import get_record, get_records
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.repetition import keys_to_forget
 
+_log: Final = logging.getLogger("kalito.erasing")
 _LOOK_PAUSE_S: Final = 1.0
 _MOST_PAUSE_S: Final = 300.0
 
@@ -81,17 +85,18 @@ class Eraser:
             erased=tuple(dict.fromkeys(erased)),
             rewritten=(*rewritten, *swept.rewritten),
             remaining=swept.remaining,
+            is_owed=swept.is_owed,
         )
 
     async def sweep(self) -> PurgeReport:
         """Clean the snapshots and the database file of everything erased so far."""
         async with self._sweeping:
-            async with self._store.read() as view:
-                unswept = await view.records.unswept()
+            unswept = await self._unswept()
             snapshots = await self._snapshots.erase(unswept.text_keys)
             crash_point("purge.snapshots")
             swept = await self._store.sweep(0 if snapshots.is_owed else unswept.last)
-            return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **swept.remaining})
+            remaining = {**snapshots.remaining, **swept.remaining}
+            return PurgeReport((), snapshots.rewritten, remaining, is_owed=_is_owed(await self._unswept()))
 
     async def finish(self) -> float:
         """Sweep if a purge was interrupted. Looks at most once a second. After a sweep that left something owed, such
@@ -106,14 +111,20 @@ class Eraser:
         if now_s < self._next_look_s:
             return self._next_look_s - now_s
         self._next_look_s = now_s + _LOOK_PAUSE_S
-        if self._sweeping.locked() or not await self._is_sweep_owed():
+        if self._sweeping.locked() or not _is_owed(unswept := await self._unswept()):
             return math.inf
         self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
         try:
-            await self.sweep()
+            if unswept.last:
+                await self.sweep()
+            else:
+                await self._store.move_vectors()
+        except VectorsUnreachable:
+            # What cannot reach them has said so in the log.
+            _log.debug("vectors of what was erased or changed are still to be removed", exc_info=True)
         finally:
             self._next_look_s = self._clock.steady_s() + self._pause_s
-        if await self._is_sweep_owed():
+        if _is_owed(await self._unswept()):
             return self._pause_s
         self._pause_s = _LOOK_PAUSE_S
         return math.inf
@@ -130,5 +141,9 @@ class Eraser:
             await readings.prepare(keys_to_forget, text, record.type)
         return readings
 
-    async def _is_sweep_owed(self) -> bool:
-        return (await self._store.trip(lambda view: view.records.unswept())).last > 0
+    async def _unswept(self) -> Unswept:
+        return await self._store.trip(lambda view: view.records.unswept())
+
+
+def _is_owed(unswept: Unswept) -> bool:
+    return unswept.last > 0 or unswept.is_left_elsewhere

@@ -6,7 +6,7 @@ What is derived (text index, facts, vectors) is not in it and is rebuilt. Snapsh
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,18 @@ async def write_archive(memory: Memory, write: Callable[[bytes], object], select
         SessionNotFound, InvalidInput: see `Memory.reading_archive`.
     """
     writing = ArchiveWriting()
+    async with aclosing(_pieces(memory, selection, writing)) as pieces:
+        async for piece in pieces:
+            write(piece)
+    return ArchiveReport(dict(writing.counts), writing.digest)
+
+
+def archive_pieces(memory: Memory, selection: Selection) -> AsyncGenerator[bytes]:
+    """The same, piece by piece. The database is read until the generator ends or is closed."""
+    return _pieces(memory, selection, ArchiveWriting())
+
+
+async def _pieces(memory: Memory, selection: Selection, writing: ArchiveWriting) -> AsyncGenerator[bytes]:
     async with memory.reading_archive(selection) as view:
         header = Header(
             view.schema,
@@ -46,12 +58,11 @@ async def write_archive(memory: Memory, write: Callable[[bytes], object], select
             view.selection.to_dict(),
             view.selection.is_restorable,
         )
-        write(writing.first(header))
+        yield writing.first(header)
         async with aclosing(view.rows()) as pages:
             async for page in pages:
-                write(writing.rows(page))
-    write(writing.last())
-    return ArchiveReport(dict(writing.counts), writing.digest)
+                yield writing.rows(page)
+    yield writing.last()
 
 
 async def write_archive_file(memory: Memory, path: Path, selection: Selection) -> ArchiveReport:

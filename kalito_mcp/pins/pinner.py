@@ -14,6 +14,7 @@ from kalito_mcp.domain.records import (
     least_trusted,
     message_record_id,
 )
+from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import NO_PROJECT, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
@@ -134,7 +135,7 @@ async def _pinned_before(transaction: WriteTransaction, session: Session, draft:
     before = await transaction.conversations.pin_by_client_key(session, key) if key else None
     if before is None:
         raise Conflict("this was forgotten or erased, so it is not pinned again; restore it, or have the user say it")
-    if before.content != draft.content:
+    if before.content != draft.content and chosen_part(key) is None:
         raise ClientKeyReused(key or "")
     return before
 

@@ -94,6 +94,7 @@ class SummaryDraft:
     created_at: int
     indexed: IndexedText
     origin: Origin = Origin.ASSISTANT
+    client_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,13 @@ class ConversationReader(Protocol):
 
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
         """The summaries that no higher level covers, oldest range first."""
+
+    async def summary_by_client_key(self, session: Session, client_key: str) -> ConversationSummary | None:
+        """The summary that was written with this client_key; None if no summary was.
+
+        Raises:
+            ClientKeyReused: it is the key of a request, and was chosen for another request before.
+        """
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
         """The pin that was written with this client_key, even if it is forgotten; None if no pin was."""

@@ -24,7 +24,8 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep reached. `remaining`: the files that may still contain erased text, each with the reason."""
+    """What a sweep reached. `remaining`: the files that may still contain erased text, and the places that may still
+    have its vectors, each with the reason."""
 
     remaining: Mapping[str, str]
 
@@ -32,10 +33,12 @@ class Swept:
 @dataclass(frozen=True, slots=True)
 class Unswept:
     """Erasures whose text may still be in a file. `last` is the number of the newest, 0 if there are none. `text_keys`
-    were passed to `RecordWriter.purge` for them."""
+    were passed to `RecordWriter.purge` for them. `is_left_elsewhere`: vectors of what is gone are still to be removed
+    outside the database, which `Store.move_vectors` does."""
 
     last: int
     text_keys: frozenset[str]
+    is_left_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.domain.sessions import Place, Session, SessionState
 
 
 class SessionReader(Protocol):
@@ -13,8 +13,11 @@ class SessionReader(Protocol):
     async def get(self, scope: Scope) -> Session | None:
         """The session that the scope names; None if the owner has no such session."""
 
-    async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
-        """At most `limit` sessions whose id starts with the prefix, last written first."""
+    async def list_recent(
+        self, scope: Scope, *, prefix: str = "", limit: int, before: Place | None = None
+    ) -> Sequence[Session]:
+        """At most `limit` sessions whose id starts with the prefix, last written first, that follow the place
+        `before`."""
 
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
         """At most `limit` sessions that were begun before a session, or of all, newest first. No write moves them."""

@@ -148,8 +148,21 @@ class Store(Protocol):
             StorageError: the index cannot be written; searches go on without it.
         """
 
+    async def move_vectors(self, *, is_whole: bool = False) -> bool:
+        """Move vectors to where they are kept, if that is outside the database, and remove there what is gone here.
+        Whether some were missing there, so that they are owed again.
+
+        It compares how many there are here and there when the place came within reach, and `is_whole` at once. If no
+        place is configured, `is_whole` makes vectors that were moved owed again, to be kept in the database.
+
+        Raises:
+            VectorsUnreachable: the place does not answer. What was not moved is still in the database, and what was not
+                removed is removed by a later call.
+        """
+
     async def sweep(self, up_to: int = 0) -> Swept:
-        """Remove erased text from the files. Takes seconds for a large database; others write meanwhile.
+        """Remove erased text from the files, and its vectors from where they are kept. Takes seconds for a
+        large database; others write meanwhile.
 
         `up_to` is `Unswept.last`: a sweep that succeeds takes the erasures up to it off `RecordReader.unswept`. Pass it
         only if nothing outside the database still quotes them. If another call has finished them, nothing is done.

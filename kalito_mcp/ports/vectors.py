@@ -43,6 +43,11 @@ class OwedVector:
 class VectorReader(Protocol):
     """Reads of one consistent view."""
 
+    @property
+    def outage(self) -> str | None:
+        """Why `nearest` or `similarities` of this view compared no vectors, in words for the user: they are kept where
+        they cannot be reached. None if nothing was in the way."""
+
     async def indexes(self) -> Sequence[VectorIndex]:
         """The active index, then the one that is being built. Either may be missing."""
 
@@ -62,7 +67,8 @@ class VectorReader(Protocol):
         """The keys of the `k` records of the scope's agent (or session) nearest to the query, and their cosines, best
         first. Ties: newest first.
 
-        `query` is (dimension,), of unit length. Empty unless the active index has this fingerprint.
+        `query` is (dimension,), of unit length. Empty unless the active index has this fingerprint, and if there is an
+        `outage`.
 
         Raises:
             InvalidInput: the query has another dimension than the index.
@@ -71,7 +77,8 @@ class VectorReader(Protocol):
     async def similarities(
         self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
     ) -> Mapping[int, float]:
-        """The cosine of each of these records with the query. Records without a vector are left out.
+        """The cosine of each of these records with the query. Records without a vector are left out. Empty if there is
+        an `outage`.
 
         Raises:
             InvalidInput: the query has another dimension than the index.

@@ -165,6 +165,8 @@ class Searcher:
         page, taken = await newest_first(view, scope, question, page, found.hits[:offset], request)
         checked = [one.record_id for one in page] + [one.record_id for one in answers.values()]
         damaged = await view.records.damaged(checked)
+        if view.vectors.outage:
+            note = f"searched by words only: {view.vectors.outage}"
         note = note or found.note
         if not page and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None

@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 from mcp.server.streamable_http_manager import DEFAULT_MAX_REQUEST_BODY_SIZE
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -40,14 +40,18 @@ class WholeRequests:
             body = await _body(receive)
         if limit.cancelled_caught:
             said = f"the body of the request did not arrive within {self._body_s:g} s; send it again"
-            await PlainTextResponse(said, 408, _CLOSING)(scope, receive, send)
+            await _refusal(408, "too_slow", said)(scope, receive, send)
         elif body is None:
             return  # the client has left
         elif len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE:
             said = f"the body of the request is longer than {DEFAULT_MAX_REQUEST_BODY_SIZE:,} bytes; send less at once"
-            await PlainTextResponse(said, 413, _CLOSING)(scope, receive, send)
+            await _refusal(413, "request_too_large", said)(scope, receive, send)
         else:
             await self._app(scope, _before(receive, {"type": "http.request", "body": body, "more_body": False}), send)
+
+
+def _refusal(status: int, error: str, description: str) -> JSONResponse:
+    return JSONResponse({"error": error, "error_description": description}, status, _CLOSING)
 
 
 async def _body(receive: Receive) -> bytes | None:
@@ -85,6 +89,18 @@ class TimelyConnection(H11Protocol):
     def on_response_complete(self) -> None:
         self._expect_request(IDLE_S)
         super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP. If that is within a body, who answers the request meanwhile is not heard any more:
+        its answer would end in a traceback."""
+        begun = self.cycle
+        if begun is not None and not begun.response_complete:
+            begun.disconnected = True
+            begun.message_event.set()
+            if begun.response_started:
+                self.transport.close()
+                return
+        super().send_400_response(msg)
 
     def _expect_request(self, within_s: float) -> None:
         if self._limit is not None:

@@ -34,11 +34,9 @@ async def _closed_memory() -> "AsyncIterator[Memory]":
     yield
 
 
-async def answers_to(
-    requests: list[dict[str, Any]], *, has_memory_tool: bool = False, has_hooks: bool = False
-) -> list[bytes]:
+async def answers_to(requests: list[dict[str, Any]], **switches: bool) -> list[bytes]:
     """What a new server writes to each of these requests, which are sent one after the other."""
-    server = build_server(_closed_memory, has_memory_tool=has_memory_tool, has_hooks=has_hooks)
+    server = build_server(_closed_memory, default_session=None, public_url="", **switches)
     core = server._lowlevel_server  # the SDK has no public way to use another transport
     core.lifespan = _no_lifespan
     send, incoming = create_context_streams[SessionMessage | Exception](0)
@@ -86,14 +84,16 @@ async def baked() -> str:
             "versions": list(HANDSHAKE_PROTOCOL_VERSIONS),
             "initialize": handshake,
             "answers": _by_method(legacy[1:], others),
-            "memory tool": await _last_tool(legacy, has_memory_tool=True),
-            "hook tool": await _last_tool(legacy, has_hooks=True),
+            "memory tool": await _last_tools(legacy, 1, has_memory_tool=True),
+            "hook tool": await _last_tools(legacy, 1, has_hooks=True),
+            "chatgpt tools": await _last_tools(legacy, 2, has_chatgpt=True),
         },
         "modern": {
             "version": LATEST_MODERN_VERSION,
             "answers": _by_method(modern, await _results(modern)),
-            "memory tool": await _last_tool(modern, has_memory_tool=True),
-            "hook tool": await _last_tool(modern, has_hooks=True),
+            "memory tool": await _last_tools(modern, 1, has_memory_tool=True),
+            "hook tool": await _last_tools(modern, 1, has_hooks=True),
+            "chatgpt tools": await _last_tools(modern, 2, has_chatgpt=True),
         },
     }
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
@@ -103,11 +103,11 @@ async def _results(requests: list[dict[str, Any]]) -> list[Any]:
     return [json.loads(line)["result"] for line in await answers_to(requests)]
 
 
-async def _last_tool(requests: list[dict[str, Any]], **switches: bool) -> Any:
-    """The last tool of a server that has one more, as it is listed in this era: the order of keys differs."""
+async def _last_tools(requests: list[dict[str, Any]], count: int, **switches: bool) -> Any:
+    """The last tools of a server that has so many more, as they are listed in this era: the order of keys differs."""
     lines = await answers_to(requests, **switches)
     results = [json.loads(line)["result"] for line in lines]
-    return next(result["tools"] for result in results if "tools" in result)[-1]
+    return next(result["tools"] for result in results if "tools" in result)[-count:]
 
 
 def _by_method(requests: list[dict[str, Any]], results: list[Any]) -> dict[str, Any]:

@@ -24,12 +24,13 @@ from kalito_mcp.server.gate import Gate
 from kalito_mcp.server.measuring import Measuring
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
 from kalito_mcp.server.prompts import register_prompts
-from kalito_mcp.server.refusals import in_words, refusal, unknown, unknown_arguments
+from kalito_mcp.server.refusals import refusal, unknown
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.session_list import refuse_cursors, register_session_list
 from kalito_mcp.server.state_keys import StateKeys
 from kalito_mcp.server.subscriptions import Subscriptions
 from kalito_mcp.server.tools.answers import text_answer
+from kalito_mcp.server.tools.chatgpt import ChatGptTools
 from kalito_mcp.server.tools.conversation import ConversationTools
 from kalito_mcp.server.tools.files import FileTools
 from kalito_mcp.server.tools.forgetting import ForgettingTools
@@ -40,6 +41,7 @@ from kalito_mcp.server.tools.records import RecordTools
 from kalito_mcp.server.tools.search import SearchTools
 from kalito_mcp.server.watcher import Watcher
 from kalito_mcp.version import __version__
+from kalito_mcp.web.faults import in_words, unknown_arguments
 from kalito_mcp.web.metrics import Metrics
 
 INSTRUCTIONS: Final = """\
@@ -104,7 +106,7 @@ class KalitoServer(MCPServer[None]):
         self._tools_by_name = {tool.name: tool for tool in tools}
         self.metrics = Metrics()
         self.draining = Draining()
-        state_keys = StateKeys(opened.memory)
+        self.state_keys = StateKeys(opened.memory)
         super().__init__(
             name="kalito-mcp",
             title="Kalito memory",
@@ -116,16 +118,16 @@ class KalitoServer(MCPServer[None]):
             log_level="WARNING",
             middleware=[
                 Gate(),
+                with_caller,
                 self.draining.count_calls,
                 refuse_cursors,
                 subscriptions.after_calls,
                 Measuring(self.metrics, self._tools_by_name),
-                with_caller,
             ],
-            request_state_security=state_keys.security,
+            request_state_security=self.state_keys.security,
             cache_hints=_CACHE_HINTS,
         )
-        self.middleware.insert(0, state_keys.before_calls)
+        self.middleware.insert(0, self.state_keys.before_calls)
         self.opened = opened
         self.subscriptions = subscriptions
         self.capture = capture
@@ -214,9 +216,12 @@ def build_server(
     default_session: str | None = None,
     has_memory_tool: bool = False,
     has_hooks: bool = False,
+    has_chatgpt: bool = False,
+    public_url: str = "",
 ) -> KalitoServer:
     """Return a server that opens its memory when it starts. `default_session` replaces a missing session_id. With
-    `has_memory_tool` it has Anthropic's memory tool, with `has_hooks` the tool that hooks call."""
+    `has_memory_tool` it has Anthropic's memory tool, with `has_hooks` the tool that hooks call, and with `has_chatgpt`
+    those that ChatGPT calls, whose records have URLs below `public_url`."""
     opened = MemoryHandle(opener, default_session)
     subscriptions = Subscriptions()
     capture = Capture(opened.memory)
@@ -226,6 +231,8 @@ def build_server(
         tools.append(_memory_tool(opened))
     if has_hooks:
         tools.append(_hook_tool(capture))
+    if has_chatgpt:
+        tools += _chatgpt_tools(opened, public_url)
     server = KalitoServer(opened, subscriptions, tools, capture)
     subscriptions.serve(server)
     register_resources(server, opened)
@@ -271,6 +278,12 @@ def _tools(opened: MemoryHandle) -> list[Tool]:
 def _memory_tool(opened: MemoryHandle) -> Tool:
     function = FileTools(opened).memory
     return _tool(function, "Memory files", None, read_only=False, destructive=True, is_text=True)
+
+
+def _chatgpt_tools(opened: MemoryHandle, public_url: str) -> list[Tool]:
+    tools = ChatGptTools(opened, public_url)
+    reads = {"read_only": True, "destructive": False}
+    return [_tool(tools.search, "Search", None, **reads), _tool(tools.fetch, "Fetch", None, **reads)]
 
 
 def _hook_tool(capture: Capture) -> Tool:

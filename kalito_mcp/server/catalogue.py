@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 HIDDEN_ID: Final = f"opening-{os.urandom(12).hex()}"
@@ -29,12 +30,13 @@ _NAMES: Final = ("title", "description", "websiteUrl")
 class Catalogue:
     """One connection's answers. The first request decides the protocol era, as it does for the server."""
 
-    def __init__(self, answers: dict[str, Any], *, has_memory_tool: bool = False, has_hooks: bool = False) -> None:
+    def __init__(self, answers: dict[str, Any], *, switched_on: Sequence[str] = ()) -> None:
+        """`switched_on` names the groups of tools that are not always listed."""
         self._legacy: dict[str, Any] = answers["legacy"]
         self._modern: dict[str, Any] = answers["modern"]
-        for name, is_listed in (("memory tool", has_memory_tool), ("hook tool", has_hooks)):
-            for era in (self._legacy, self._modern) if is_listed else ():
-                era["answers"]["tools/list"]["tools"].append(era[name])
+        for era in (self._legacy, self._modern):
+            for group in switched_on:
+                era["answers"]["tools/list"]["tools"] += era[group]
         self._answers: dict[str, Any] | None = None
         self.opening = b""
         """The line that puts the server into the state of this connection. Empty before the first answer."""
@@ -89,7 +91,7 @@ class Catalogue:
         )
 
 
-def load(*, has_memory_tool: bool = False, has_hooks: bool = False) -> Catalogue | None:
+def load(*, has_memory_tool: bool = False, has_hooks: bool = False, has_chatgpt: bool = False) -> Catalogue | None:
     """The catalogue of this release, of a server with these tools too (see `build_server`). None if it was made with
     other versions of the libraries, or is missing."""
     try:
@@ -99,7 +101,8 @@ def load(*, has_memory_tool: bool = False, has_hooks: bool = False) -> Catalogue
         return None
     if not all(_is_installed(name, version) for name, version in content["made with"].items()):
         return None
-    return Catalogue(content, has_memory_tool=has_memory_tool, has_hooks=has_hooks)
+    groups = {"memory tool": has_memory_tool, "hook tool": has_hooks, "chatgpt tools": has_chatgpt}
+    return Catalogue(content, switched_on=[group for group, is_on in groups.items() if is_on])
 
 
 def kind_of(line: bytes) -> Literal["request", "notification"] | None:

@@ -12,8 +12,9 @@ from itertools import count
 from typing import Final
 from weakref import WeakSet
 
-from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
-from mcp.types import JSONRPCMessage
+import anyio
+from mcp.server.streamable_http import GET_STREAM_KEY, EventCallback, EventId, EventMessage, EventStore, StreamId
+from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCResponse
 
 MOST_EVENTS: Final = 1_000
 MOST_BYTES: Final = 2 << 20
@@ -74,6 +75,7 @@ class SessionHistory(EventStore):
         self._all = all_of_them
         self._name = secrets.token_hex(8)
         self._events: deque[_Event] = deque()
+        self._changed = anyio.Event()
         self.size = 0
         """In bytes."""
 
@@ -82,6 +84,8 @@ class SessionHistory(EventStore):
         said = 0 if message is None else len(message.model_dump_json(by_alias=True, exclude_unset=True))
         event = _Event(self._all.next_number(), stream_id, message, _EVENT_BYTES + said)
         self._events.append(event)
+        self._changed.set()
+        self._changed = anyio.Event()
         self.size += event.size
         while len(self._events) > MOST_EVENTS or self.size > MOST_BYTES:
             self.drop_oldest()
@@ -89,17 +93,29 @@ class SessionHistory(EventStore):
         return f"{self._name}-{event.number}"
 
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
-        """Send what followed an event on its stream. None, and nothing is sent, if this session has no such event, or
-        no longer."""
+        """Send what followed an event on its stream: of a call up to its answer, also if that is still to come.
+
+        Returns the stream for the SDK to go on with, if it is the one of notifications. Between the end of a replay and
+        that moment the SDK loses what is sent. None ends the stream: its answer was sent, or this session has no such
+        event, or no longer.
+        """
         name, _, number = last_event_id.rpartition("-")
-        known = {str(one.number): one for one in self._events} if name == self._name else {}
-        last = known.get(number)
+        last = next((one for one in self._events if str(one.number) == number), None) if name == self._name else None
         if last is None:
             return None
-        for one in list(self._events):
-            if one.number > last.number and one.stream_id == last.stream_id and one.message is not None:
+        sent_up_to = last.number
+        while True:
+            changed = self._changed
+            for one in list(self._events):
+                if one.number <= sent_up_to or one.stream_id != last.stream_id or one.message is None:
+                    continue
                 await send_callback(EventMessage(one.message, f"{self._name}-{one.number}"))
-        return last.stream_id
+                sent_up_to = one.number
+                if isinstance(one.message, JSONRPCResponse | JSONRPCError):
+                    return None
+            if last.stream_id == GET_STREAM_KEY:
+                return last.stream_id
+            await changed.wait()
 
     def oldest(self) -> int:
         """The number of the oldest event. There must be one."""

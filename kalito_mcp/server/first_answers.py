@@ -22,6 +22,8 @@ HOOKS_VARIABLE: Final = "KALITO_HOOKS"
 """Names the host whose hooks call the tool `hook_event`. Without it the tool is not listed."""
 MEMORY_TOOL_VARIABLE: Final = "KALITO_MEMORY_TOOL"
 """Lists Anthropic's memory tool, unless it is empty or says no."""
+CHATGPT_VARIABLE: Final = "KALITO_CHATGPT"
+"""Lists the tools `search` and `fetch`, as ChatGPT calls them, unless it is empty or says no."""
 _NO: Final = ("", "0", "false", "no", "off")
 _QUIET_MS: Final = 50
 """How long a host may be silent before the server is loaded. Loading would slow down the answers to its next lists."""
@@ -71,9 +73,14 @@ def begin(arguments: Sequence[str], environment: Mapping[str, str], imports: Cal
 def switches(environment: Mapping[str, str]) -> dict[str, bool]:
     """Which of the tools are on that are not always listed."""
     return {
-        "has_memory_tool": environment.get(MEMORY_TOOL_VARIABLE, "").strip().lower() not in _NO,
+        "has_memory_tool": _says_yes(environment, MEMORY_TOOL_VARIABLE),
         "has_hooks": bool(environment.get(HOOKS_VARIABLE)),
+        "has_chatgpt": _says_yes(environment, CHATGPT_VARIABLE),
     }
+
+
+def _says_yes(environment: Mapping[str, str], variable: str) -> bool:
+    return environment.get(variable, "").strip().lower() not in _NO
 
 
 def is_pipe(descriptor: int) -> bool:

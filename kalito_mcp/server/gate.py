@@ -12,10 +12,10 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_REQUEST
 
 from kalito_mcp.acting import acting_as
-from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.domain.access import Permission, Principal, denial
 from kalito_mcp.web.guard import PRINCIPAL_KEY
 
-READS: Final = frozenset({"build_context", "search_memory", "memory_history", "list_tasks"})
+READS: Final = frozenset({"build_context", "search_memory", "memory_history", "list_tasks", "search", "fetch"})
 """The tools that change nothing. A test compares them with the hints that the tools carry."""
 
 
@@ -36,11 +36,6 @@ def action_of(method: str, params: Mapping[str, Any] | None) -> str:
     """What the audit log calls a message: the tool's name, or else the method."""
     name = (params or {}).get("name")
     return name if method == "tools/call" and isinstance(name, str) else method
-
-
-def denial(principal: Principal, needed: Permission) -> str:
-    """Why the call was refused, and what to do."""
-    return f"this needs the permission {needed}, and the token has only {principal.permission}; use another token"
 
 
 def http_denial(principal: Principal, message: Any) -> tuple[str, str] | None:

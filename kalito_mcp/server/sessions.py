@@ -1,4 +1,5 @@
-"""MCP over streamable HTTP: the SDK's sessions, each with a history of its own and used by one principal alone."""
+"""MCP over streamable HTTP: the SDK's sessions, each with a history of its own and used by one principal alone; and
+whole answers, also at the end of the server."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kalito_mcp.domain.access import Principal
 from kalito_mcp.server.build import KalitoServer
@@ -44,6 +45,30 @@ def streamable_http(server: KalitoServer, security: TransportSecuritySettings) -
             yield
 
     return Starlette(routes=[Route("/mcp", StreamableHTTPASGIApp(sessions))], lifespan=lifespan)
+
+
+class WholeAnswers:
+    """Ends every answer that was begun. The library of the SDK's streams leaves those open that the end of the server
+    cuts, and the SDK then begins a second answer in the same place."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = has_ended = False
+
+        async def send_once(message: Message) -> None:
+            nonlocal has_begun, has_ended
+            is_second = has_begun and message["type"] == "http.response.start"
+            if has_ended or is_second:
+                return
+            has_begun = has_begun or message["type"] == "http.response.start"
+            has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        await self._app(scope, receive, send_once)
+        if has_begun and not has_ended:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class OwnSessions:

@@ -6,6 +6,7 @@ nobody is shown. The server is built before its memory is open, so the key is re
 """
 
 import json
+import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,10 @@ class StateKeys:
         self._memory = memory
         self._codec: AESGCMRequestStateCodec | None = None
         self.security = RequestStateSecurity(codec=self, ttl=_ANSWER_WITHIN_S, bind_principal=_bound_to)
+
+    def use_own_key(self) -> None:
+        """Seal with a key of this process alone: there is no database to share one through."""
+        self._codec = AESGCMRequestStateCodec([secrets.token_bytes(32)])
 
     async def before_calls(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Has to come before the SDK's own middleware that opens and seals the state."""

@@ -214,6 +214,7 @@ class Subscriptions:
             host = self._older_host(context)
             await self.prepare(host.audience, [SESSION_LIST])
             host.wants_list = True
+            self.nudge()
 
     async def _listen(
         self, context: ServerRequestContext[Any], params: SubscriptionsListenRequestParams

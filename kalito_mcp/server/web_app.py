@@ -8,7 +8,7 @@ from typing import Any, Literal
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.access.policy import HttpPolicy, OidcPolicy
 from kalito_mcp.access.tokens import PREFIX
@@ -17,7 +17,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.server.arrival import WholeRequests
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.gate import http_denial, is_write
-from kalito_mcp.server.sessions import OwnSessions, streamable_http
+from kalito_mcp.server.sessions import OwnSessions, WholeAnswers, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs
 from kalito_mcp.web.health import health_routes
@@ -27,6 +27,9 @@ from kalito_mcp.web.oauth import oauth_routes
 from kalito_mcp.web.oauth_metadata import USUAL_SCOPES, resource_metadata_routes
 from kalito_mcp.web.oidc import OidcVerifier
 from kalito_mcp.web.refusal_log import RefusalLog
+from kalito_mcp.web.rest.app import RestApp
+from kalito_mcp.web.rest.endpoint import Exporter
+from kalito_mcp.web.rest.table import TABLE
 from kalito_mcp.web.site import Site
 
 
@@ -34,16 +37,18 @@ def http_app(
     server: KalitoServer,
     transport: Literal["http", "sse"],
     policy: HttpPolicy,
+    port: int,
     *,
     owner: str | None,
-    port: int,
+    exporter: Exporter,
     oidc: OidcPolicy | None = None,
     documents: ClientDocuments | None = None,
 ) -> ASGIApp:
     """All that is served over HTTP on this port.
 
     Every request needs a token, unless `owner` says whose memory everybody may use. With an OpenID provider, tokens of
-    people come from there, and else from the sign-in page. `documents` reads how OAuth clients describe themselves.
+    people come from there, and else from the sign-in page. `exporter` writes the archives that REST sends. `documents`
+    reads how OAuth clients describe themselves.
 
     Raises:
         ConfigurationError: the public URL or the provider's cannot be one.
@@ -66,11 +71,14 @@ def http_app(
     app = Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
     limits = RateLimits(policy)
     # Without login every program of this machine may do everything, as often as it likes.
-    needs = Needs(OwnSessions(app), http_denial, is_write=is_write, limits=limits if owner is None else None)
+    own = OwnSessions(WholeAnswers(app))
+    needs = Needs(own, http_denial, is_write=is_write, limits=limits if owner is None else None)
+    rest = RestApp(TABLE, memory, exporter)
     guard = Guard(
-        WholeRequests(needs),
+        WholeRequests(_below_api(rest, needs)),
         policy,
         limits=limits,
+        is_write=rest.may_write,
         authenticate=login.authenticate,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
         open_paths=OPEN | {route.path for route in login.routes},
@@ -78,6 +86,16 @@ def http_app(
         scopes=login.scopes,
     )
     return Measured(refusals.around(guard), server.metrics)
+
+
+def _below_api(rest: ASGIApp, other: ASGIApp) -> ASGIApp:
+    """Gives `rest` what is below /api. Starlette's own mounts match no path with a line break in it."""
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        is_rest = scope["type"] == "http" and scope["path"].startswith("/api/")
+        await (rest if is_rest else other)(scope, receive, send)
+
+    return choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +122,8 @@ def _login(
         scopes = (*oidc.read_scopes[:1], *oidc.write_scopes[:1]) if oidc.scope_claim in ("scope", "scp") else ()
         return _Login(resource_metadata_routes(site, oidc.issuer, scopes), scopes, authenticate)
     if policy.sign_in:
+        if documents is None and policy.client_documents and policy.public_url:
+            documents = ClientDocuments()
         routes = [*resource_metadata_routes(site, None, USUAL_SCOPES), *oauth_routes(memory, site, documents)]
         return _Login(routes, USUAL_SCOPES, authenticate)
     return _Login(authenticate=authenticate)

@@ -143,23 +143,30 @@ class SummaryKeeper:
         kept, redacted = await read_aside(len(request.summary or ""), lambda: cleaned(request))
         async with self._store.read() as view:
             session = await find_session(view, scope)
+            if (before := await _made_before(view, session, request)) is not None:
+                return replace(before, redacted=redacted)
             messages = await self._read_range(view, session, scope, request)
         _must_be_open(session)
-        if messages[0].seq != session.summarized_seq + 1:
+        if messages[0].seq != (due := session.summarized_seq + 1):
             raise SummaryRangeConflict(
-                f"the next summary of session {session.id!r} begins at message {session.summarized_seq + 1}, but this "
-                f"range begins at message {messages[0].seq}; change start_message_id"
+                f"the next summary of session {session.id!r} begins at message {due}, but this range begins at "
+                f"message {messages[0].seq}; change start_message_id"
             )
         if kept.summary is not None:
             draft, keys = await self._draft_of_told(kept.summary.strip(), messages)
+            draft = replace(draft, client_key=kept.client_key)
             async with self._store.write() as transaction:
+                if (before := await _made_before(transaction, session, kept)) is not None:
+                    return replace(before, redacted=redacted)
                 # The caller's text stays valid if the messages have changed.
                 await _must_not_repeat(transaction, session, keys)
                 await transaction.conversations.add_summary(session, draft)
             return replace(_to_summary(session.id, draft), redacted=redacted)
         written = await self._summarizer.summarize(messages, session_model=session.model)
-        draft = self._draft_of_messages(messages, written)
+        draft = replace(self._draft_of_messages(messages, written), client_key=kept.client_key)
         async with self._store.write() as transaction:
+            if (before := await _made_before(transaction, session, kept)) is not None:
+                return before
             is_current = await _are_unchanged(transaction, session, messages)
             if is_current:
                 await transaction.conversations.add_summary(session, draft)
@@ -315,6 +322,13 @@ class SummaryKeeper:
             indexed=index_text(written.text),
             origin=least_trusted((*writers, *origins)),
         )
+
+
+async def _made_before(
+    view: ReadView | WriteTransaction, session: Session, request: CreateSummaryRequest
+) -> ConversationSummary | None:
+    key = request.client_key
+    return None if key is None else await view.conversations.summary_by_client_key(session, key)
 
 
 def _must_be_open(session: Session) -> None:

@@ -68,10 +68,18 @@ class VectorWorker:
         """Embed every record that the active index lacks; without an index, open the first one.
 
         Raises:
-            ModelError, StorageError: a batch could not be embedded or stored. Earlier batches stay, the rest is owed.
+            ModelError, StorageError: a batch could not be embedded or stored, or moved to where vectors are kept.
+                Earlier batches stay, the rest is owed.
         """
         if not self._is_cleared:
             await self._clear()
+        is_owed = True
+        while is_owed:
+            await self._pay_owed()
+            is_owed = await self._store.move_vectors()
+        await self._store.build_ann_index()
+
+    async def _pay_owed(self) -> None:
         while owed := await self._owed():
             vectors = await self._embed(owed)
             async with self._store.write() as transaction:
@@ -81,10 +89,10 @@ class VectorWorker:
                 index = await transaction.vectors.open_index(self._embedder.fingerprint, vectors.shape[1])
                 await transaction.vectors.put(index, owed, vectors)
             await anyio.lowlevel.checkpoint()
-        await self._store.build_ann_index()
 
     async def rebuild(self, progress: Callable[[int, int], None], *, is_anew: bool = False) -> VectorIndex:
-        """Complete this embedder's index, activate it, and remove the previous one.
+        """Complete this embedder's index, activate it, remove the previous one, and move the vectors to where they are
+        kept. What was lost there is made again.
 
         `progress` receives (records with a vector, all records). The process may be killed at any moment: what was
         built stays for the next call, and the old index is used until the new one is complete. With `is_anew` this
@@ -94,6 +102,7 @@ class VectorWorker:
             ModelError, StorageError: a batch could not be embedded or stored; call again to continue.
             Conflict: another embedder's index was started meanwhile.
         """
+        await self._store.move_vectors(is_whole=True)
         await self._clear()
         probe = await self._embedder.embed([_PROBE])
         async with self._store.write() as transaction:
@@ -116,6 +125,7 @@ class VectorWorker:
             total = max(total, done)
             progress(done, total)
         await self._clear()
+        await self._store.move_vectors()
         await self._store.build_ann_index()
         return index
 

@@ -52,16 +52,21 @@ def no_new_words() -> Iterator[None]:
 
 CALLS: Final = "outbox"
 """The source of the keys of calls, among what was imported: an outbox is imported, too."""
-_KEYS: Final = Scope(LOCAL_OWNER)
-"""Keys are random and long, so all owners have them in one place."""
+
+
+def scope_of_keys() -> Scope:
+    """Whose keys those of this call are: one that another owner used is new."""
+    called = acting()
+    return Scope(LOCAL_OWNER if called is None else called.principal.owner)
 
 
 async def _store_key(call: CallKey, transaction: WriteTransaction) -> None:
     """Store the key of a call with its write. Raises AlreadyTakenIn if it is stored."""
-    if await transaction.imports.is_kept(_KEYS, CALLS, call.key):
+    scope = scope_of_keys()
+    if await transaction.imports.is_kept(scope, CALLS, call.key):
         raise AlreadyTakenIn
     kept = FileRead(CALLS, call.key, size=0, modified_ns=0, read_to=0, fingerprint="")
-    await transaction.imports.keep(_KEYS, kept, now_ms=time.time_ns() // 1_000_000)
+    await transaction.imports.keep(scope, kept, now_ms=time.time_ns() // 1_000_000)
 
 
 class WatchedStore:
@@ -104,7 +109,7 @@ class WatchedStore:
         """As the store's. Nothing is reported if the block raised, because nothing was committed. Raises what `check`
         raises."""
         self._check_words()
-        call, called = key_to_store(), acting()
+        called, call = acting(), key_to_store()
         async with self._turn(), self._store.write() as transaction:
             if call is not None:
                 await _store_key(call, transaction)
@@ -153,6 +158,10 @@ class WatchedStore:
     async def build_ann_index(self) -> bool:
         """As the store's."""
         return await self._store.build_ann_index()
+
+    async def move_vectors(self, *, is_whole: bool = False) -> bool:
+        """As the store's. Not reported: nothing that is owed to a session follows from it."""
+        return await self._store.move_vectors(is_whole=is_whole)
 
     async def sweep(self, up_to: int = 0) -> Swept:
         """As the store's. Also reported: it removes the vector index file, to be rebuilt."""

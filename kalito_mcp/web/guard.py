@@ -22,8 +22,6 @@ PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
-_REST: Final = "/api/"
-_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 Authenticate = Callable[[str], Awaitable[Principal | None]]
 
 
@@ -32,7 +30,8 @@ class Guard:
 
     `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`, and nobody is limited: it is for
     programs of this machine. `metadata_url` says where clients read how to get a token, by the Host that they called,
-    and `scopes` what they should ask for.
+    and `scopes` what they should ask for. `is_write` says of a request whether it may change something; those of MCP
+    are counted by `Needs`.
     """
 
     def __init__(
@@ -46,9 +45,11 @@ class Guard:
         metadata_url: Callable[[str], str] | None = None,
         scopes: Sequence[str] = (),
         limits: RateLimits | None = None,
+        is_write: Callable[[Scope], bool] = lambda _: False,
     ) -> None:
         self._app = app
         self._authenticate = authenticate
+        self._is_write = is_write
         self._anyone = anyone
         self._open = open_paths
         self._metadata_url = metadata_url
@@ -79,8 +80,7 @@ class Guard:
     def _wait_s(self, scope: Scope) -> float:
         principal = scope.get(PRINCIPAL_KEY)
         if isinstance(principal, Principal):
-            is_write = scope["path"].startswith(_REST) and scope["method"] not in _READING
-            return self._limits.call(principal) or (self._limits.write(principal) if is_write else 0.0)
+            return self._limits.call(principal) or (self._limits.write(principal) if self._is_write(scope) else 0.0)
         return self._limits.open_call(scope) if scope["path"] in self._open else self._limits.refused(scope)
 
     def _wrong_name(self, headers: Headers) -> JSONResponse | None:

@@ -40,16 +40,16 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def oauth_routes(
-    memory: "Callable[[], Awaitable[Memory]]", site: Site, documents: ClientDocuments | None = None
+    memory: "Callable[[], Awaitable[Memory]]", site: Site, documents: ClientDocuments | None
 ) -> list[Route]:
     """All routes by which a client gets a token. None of them needs one.
 
-    Without `documents`, descriptions of clients are read from the public Internet.
+    Without `documents`, clients have to register: no description of one is read.
     """
-    endpoints = _Endpoints(memory, site, documents or ClientDocuments())
+    endpoints = _Endpoints(memory, site, documents)
     page = SignInPage(memory, site)
     return [
-        *server_metadata_routes(site),
+        *server_metadata_routes(site, reads_documents=documents is not None),
         Route("/authorize", _guarded(endpoints.authorize), methods=["GET", "POST"]),
         Route("/token", _guarded(endpoints.token), methods=["POST"]),
         Route("/register", _guarded(endpoints.register), methods=["POST"]),
@@ -60,7 +60,9 @@ def oauth_routes(
 
 
 class _Endpoints:
-    def __init__(self, memory: "Callable[[], Awaitable[Memory]]", site: Site, documents: ClientDocuments) -> None:
+    def __init__(
+        self, memory: "Callable[[], Awaitable[Memory]]", site: Site, documents: ClientDocuments | None
+    ) -> None:
         self._memory = memory
         self._site = site
         self._documents = documents
@@ -73,8 +75,12 @@ class _Endpoints:
             return problem_page("The program sent a parameter twice.", 400)
         sign_in = (await self._memory()).sign_in
         address = caller(request)
+        client_id = given.get("client_id", "")
         try:
-            client = await self._documents.client(sign_in.clients, given.get("client_id", ""), address=address)
+            if self._documents is None:
+                client = await sign_in.clients.known(client_id)
+            else:
+                client = await self._documents.client(sign_in.clients, client_id, address=address)
         except InvalidInput as error:
             return problem_page(f"The program cannot be let in: {error}.", 400)
         provider = OAuthProvider(sign_in, self._site, base, address=address, client=client)

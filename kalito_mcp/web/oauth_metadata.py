@@ -32,7 +32,7 @@ def resource_metadata_routes(site: Site, issuer: str | None, scopes: Sequence[st
     return [Route(RESOURCE_METADATA + path, endpoint) for path in ("", site.path)]
 
 
-def server_metadata_routes(site: Site) -> list[Route]:
+def server_metadata_routes(site: Site, *, reads_documents: bool) -> list[Route]:
     """The RFC 8414 document, also where hosts look that put the path of MCP into its place."""
 
     def document(base: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def server_metadata_routes(site: Site) -> list[Route]:
             "token_endpoint_auth_methods_supported": ["none"],
             "revocation_endpoint_auth_methods_supported": ["none"],
             "code_challenge_methods_supported": ["S256"],
-            "client_id_metadata_document_supported": True,
+            "client_id_metadata_document_supported": reads_documents,
             "authorization_response_iss_parameter_supported": True,
         }
 

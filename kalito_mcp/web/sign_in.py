@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _SEE_OTHER: Final = 303
+_NOT_SAFE: Final = (
+    "This page is only for https, and for the machine where the memory is. Set http.public_url to the https address of "
+    "this server."
+)
 _WRONG: Final = "The name or the passphrase is not right."
 
 
@@ -37,6 +41,8 @@ class SignInPage:
 
     async def show(self, request: Request) -> Response:
         """What the program asks for."""
+        if not self._site.is_reached_safely(request.headers.get("host", "")):
+            return problem_page(_NOT_SAFE, 403)
         handle = request.query_params.get("request", "")
         memory = await self._memory()
         try:
@@ -75,19 +81,21 @@ class SignInPage:
         self, request: Request, memory: "Memory", handle: str, asked: SignInRequest, form: Mapping[str, str]
     ) -> Response:
         owner = form.get("owner", "").strip() or LOCAL_OWNER
+        named = form.get("permission", "")
+        chosen = Permission(named) if named in [*Permission] else Permission.READ
         address = request.client.host if request.client is not None else ""
         try:
             is_right = await memory.sign_in.passphrases.is_right(owner, form.get("passphrase", ""), address=address)
         except TooManyAttempts as error:
-            page = await self._page(memory, handle, asked, owner=owner, problem=_sentence(error), status=429)
+            page = await self._page(
+                memory, handle, asked, owner=owner, chosen=chosen, problem=_sentence(error), status=429
+            )
             page.headers["retry-after"] = str(error.retry_after_s)
             return page
         if not is_right:
-            return await self._page(memory, handle, asked, owner=owner, problem=_WRONG, status=403)
-        chosen = form.get("permission", "")
-        permission = Permission(chosen) if chosen in [*Permission] else Permission.READ
+            return await self._page(memory, handle, asked, owner=owner, chosen=chosen, problem=_WRONG, status=403)
         cookie = self._cookie_of(request, handle)
-        answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=permission)
+        answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=chosen)
         return self._back(request, answer)
 
     async def _page(
@@ -97,6 +105,7 @@ class SignInPage:
         asked: SignInRequest,
         *,
         owner: str,
+        chosen: Permission | None = None,
         problem: str | None = None,
         status: int = 200,
     ) -> Response:
@@ -108,6 +117,7 @@ class SignInPage:
             answers_to=asked.answers_to,
             redirect_uri=asked.redirect_uri,
             permission=asked.permission,
+            chosen=chosen,
             owner=owner,
             can_sign_in=await memory.sign_in.passphrases.any(),
             problem=problem,

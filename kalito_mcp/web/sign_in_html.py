@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import HTMLResponse
 
+from kalito_mcp.access.redirects import LOOPBACK_HOSTS
 from kalito_mcp.domain.access import Permission
 
 _STYLE: Final = """
@@ -55,7 +56,7 @@ _WORDS: Final[Mapping[Permission, tuple[str, str]]] = {
 @dataclass(frozen=True, slots=True)
 class Question:
     """What the page asks. `described_at` is the host whose document describes the client; without one, nobody vouches
-    for its name."""
+    for its name. The client asks for `permission`, and the person has `chosen` one before, if any."""
 
     handle: str
     client_name: str
@@ -63,6 +64,7 @@ class Question:
     answers_to: str
     redirect_uri: str
     permission: Permission
+    chosen: Permission | None
     owner: str
     can_sign_in: bool
     problem: str | None = None
@@ -80,7 +82,7 @@ def question_page(question: Question, status: int = 200) -> HTMLResponse:
     body = f"""
 <p class="brand">kalito memory</p>
 <h1>Let {name} use your memory?</h1>
-<p>The answer goes to <b>{escape(question.answers_to)}</b>. <span class="faint">{told} Allow it only if you have just
+<p>The answer goes to {_place(question)}. <span class="faint">{told} Allow it only if you have just
 started to connect it yourself.</span></p>
 {problem}
 <form method="post" action="/sign-in">
@@ -98,6 +100,14 @@ def problem_page(said: str, status: int) -> HTMLResponse:
     return _page("Sign in", body, status)
 
 
+def _place(question: Question) -> str:
+    """Where the code goes, by the host that decides it."""
+    host = f"<b>{escape(question.answers_to)}</b>"
+    parts = urlsplit(question.redirect_uri)
+    is_web = parts.scheme in ("http", "https") and parts.hostname not in LOOPBACK_HOSTS
+    return host if is_web else f"a program on this device ({host})"
+
+
 _CANNOT_SIGN_IN: Final = """
 <p class="wrong" role="alert">No passphrase is set yet, so nobody can sign in. On the machine where the memory is, run
 <code>kalito-mcp passphrase</code>, and then load this page again.</p>
@@ -107,7 +117,8 @@ _CANNOT_SIGN_IN: Final = """
 def _allowing(question: Question) -> str:
     asked = [one for one in Permission if question.permission.includes(one)]
     # Never the greatest by default: who wants to give all chooses it.
-    default = Permission.WRITE if Permission.WRITE in asked else Permission.READ
+    usual = Permission.WRITE if Permission.WRITE in asked else Permission.READ
+    default = question.chosen if question.chosen in asked else usual
     choices = "".join(
         f'<label class="choice"><input type="radio" name="permission" value="{one}"'
         f"{' checked' if one is default else ''}><span>{_WORDS[one][0]}<span>{_WORDS[one][1]}</span></span></label>"

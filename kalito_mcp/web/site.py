@@ -55,6 +55,10 @@ class Site:
         named = f"http://{host.lower()}"
         return named if named in self.alternatives else self.base
 
+    def is_reached_safely(self, host: str) -> bool:
+        """Whether a passphrase may be typed into a page with this name: not over a network without TLS."""
+        return not self.alternatives or f"http://{host.lower()}" in self.alternatives
+
     @property
     def is_secure(self) -> bool:
         """Whether browsers reach it by https."""

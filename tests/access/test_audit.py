@@ -37,16 +37,14 @@ NOT_NOTICED: Final[Mapping[str, str]] = {
     "graph_nodes": "with their graph: the ids are hashes of words",
     "graph_edges": "with their graph",
     "imports": "how far files were read; what was read from them is noticed",
+    "oauth_clients": "programs that introduced themselves; they are let in by a grant, which is noticed",
+    "oauth_requests": "what waits for a person's answer",
+    "oauth_codes": "with their grant",
+    "access_attempts": "counts",
     "identity": "never changes",
     "migrations": "the schema's own",
     "audit_log": "itself",
     "audit_head": "itself",
-    "passphrases": "said by its own entry",
-    "oauth_clients": "programs, not memories",
-    "oauth_requests": "a page that is open",
-    "oauth_grants": "the tokens of a consent are noticed",
-    "oauth_codes": "live for a minute",
-    "access_attempts": "counts refusals, which have their own entries",
     "record_shapes": "derived",
     "record_changes": "derived",
     "text_rebuild": "derived",
@@ -247,6 +245,40 @@ async def test_tokens_are_logged_also_when_the_command_line_makes_them(memory: M
         (ANN.id, "POST /api/tokens", "added"),
         (HOST.id, "revoke_token", "revoked"),
     ]
+
+
+async def test_each_step_of_a_sign_in_is_logged_with_its_consent_and_its_client(memory: Memory) -> None:
+    consents = memory.sign_in.consents
+    client = await memory.sign_in.clients.register("Notes", ["https://notes.example.org/back"], address="192.0.2.1")
+    await memory.sign_in.passphrases.set("ann", "correct horse battery staple")
+    handle = await consents.begin(
+        client,
+        redirect_uri="https://notes.example.org/back",
+        is_redirect_explicit=True,
+        challenge="x" * 43,
+        permission=Permission.WRITE,
+        resource="https://memory.example.org/mcp",
+        state=None,
+        address="192.0.2.1",
+    )
+    _, cookie = await consents.show(handle, None)
+    answer = await consents.allow(handle, cookie, owner="ann", permission=Permission.WRITE)
+    issued = await consents.redeem(client.id, answer.code or "")
+    assert issued is not None
+    await consents.renew(client.id, issued.refresh.text, Permission.WRITE)
+    await consents.refresh_token(client.id, issued.refresh.text)  # the second use: somebody else has it
+    said = [one.said for one in await entries(memory)]
+    grant = next(one for one in said if one.action == "allow_client").changes[0].ids[0]
+    assert [(one.principal, one.owner, one.client, one.action) for one in said] == [
+        (HOST.id, "local", None, "set_passphrase"),
+        ("sign_in", "ann", None, "allow_client"),
+        (grant, "ann", client.id, "redeem_code"),
+        (grant, "ann", client.id, "renew_token"),
+        (grant, "ann", client.id, "revoke_consent"),
+    ]
+    assert {issued.access.token.id, issued.refresh.token.id} <= {*said[2].changes[0].ids}
+    assert {change.what for change in said[4].changes} == {"revoked"}
+    assert await fault(memory) is None
 
 
 async def test_a_use_of_a_token_is_no_change(memory: Memory) -> None:

@@ -136,6 +136,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "http.refusals_per_minute": (1, MOST),
     "storage.busy_timeout_s": (0, 86_400),
     "vectors.batch": (1, 256),
+    "vectors.qdrant_timeout_s": (0.1, 30),
 }
 """The least and the most of each number that does not lie from 0 to MOST."""
 NUMBERS = [

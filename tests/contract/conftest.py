@@ -1,6 +1,7 @@
 """The backends of every contract test. A test here uses only the ports."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -8,7 +9,9 @@ import pytest
 
 from kalito_mcp.ports.store import Store
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
 from tests.empty_database import lay_empty_database
+from tests.qdrant import local_client, points_of
 
 
 class Backend(Protocol):
@@ -40,9 +43,43 @@ class SqliteBackend:
             await store.close()
 
 
+class StoreOfQdrant(SqliteStore):
+    """Moves vectors to Qdrant after each commit, as the background does."""
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[WriteTransactionOfSqlite]:
+        async with super().write() as transaction:
+            yield transaction
+        if not self._is_moving:
+            self._is_moving = True
+            try:
+                assert not await self.move_vectors()
+            finally:
+                self._is_moving = False
+
+    _is_moving = False
+
+
+class QdrantBackend(SqliteBackend):
+    """A file in its own folder, whose vectors are in one Qdrant."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._client = local_client()
+
+    async def open(self) -> Store:
+        store = await StoreOfQdrant.open(self._path, points=points_of(self._client))
+        self._opened.append(store)
+        return store
+
+    async def close(self) -> None:
+        await super().close()
+        self._client.close()
+
+
 @pytest.fixture(params=["sqlite"])
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    backends = {"sqlite": SqliteBackend}
+    backends = {"sqlite": SqliteBackend, "qdrant": QdrantBackend}
     opened: Backend = backends[request.param](tmp_path)
     yield opened
     await opened.close()

@@ -17,10 +17,14 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
 from tests import drafts
 from tests.contract.conftest import Backend
+from tests.qdrant import needs_qdrant
 from tests.scripted import START_MS
 from tests.scripted_embedder import hashed_vector
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("backend", ["sqlite", pytest.param("qdrant", marks=needs_qdrant)], indirect=True),
+]
 TRIP: Final = Scope(session="trip")
 HASHED: Final = "hashed"
 DIMENSION: Final = 64

@@ -15,6 +15,7 @@ from tests.e2e_hosts.home import Home
 from tests.e2e_hosts.model_api import model_api
 from tests.e2e_hosts.programs import PROGRAMS, Program
 from tests.e2e_hosts.scenes import SCRIPT, Report, play
+from tests.e2e_hosts.signing_in import sign_in
 
 
 def main() -> int:
@@ -65,6 +66,9 @@ def _faults(program: Program, programs: Path, *, keep: bool) -> int:
         with model_api(SCRIPT) as api:
             home = Home(folder / "home", (Path(sys.executable).parent, programs), program.environment(api.url))
             play(program, home, api, report)
+            if program.key == "claude-code":
+                other = Home(folder / "served", (Path(sys.executable).parent, programs), program.environment(api.url))
+                sign_in(other, folder / "served.db", report)
     except AssertionError as error:
         report.claim("every scene can be played", holds=False, seen=error)
     if keep:

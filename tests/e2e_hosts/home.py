@@ -1,8 +1,12 @@
 """An empty home with a host and kalito in it: runs their programs, and reads what is in the memory."""
 
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
+import termios
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,6 +17,8 @@ from typing import Final
 
 _MOST_S: Final = 60.0
 _LOOK_S: Final = 0.05
+_WIDE: Final = 4_000
+"""So many columns that no program wraps its lines."""
 _KEPT: Final = ("LANG", "TERM", "TMPDIR")
 
 
@@ -36,14 +42,14 @@ class Home:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         self._environment = {**kept, "HOME": str(folder), "PATH": path, **environment}
 
-    def run(self, *words: str) -> Done:
-        """Run a program in the project to its end."""
+    def run(self, *words: str, typed: str = "") -> Done:
+        """Run a program in the project to its end. It reads what is typed, if anything."""
         try:
             done = subprocess.run(
                 words,
                 cwd=self.project,
                 env=self._environment,
-                stdin=subprocess.DEVNULL,
+                input=typed.encode(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 timeout=_MOST_S,
@@ -53,6 +59,20 @@ class Home:
             said = (error.stdout or b"").decode(errors="replace")
             return Done(-1, f"did not end in {_MOST_S:.0f} s\n{said}")
         return Done(done.returncode, done.stdout.decode(errors="replace"))
+
+    @contextmanager
+    def on_terminal(self, *words: str) -> Iterator[int]:
+        """Start a program in the project on a terminal of its own; the other end of the terminal."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, _WIDE, 0, 0))
+        process = subprocess.Popen(words, cwd=self.project, env=self._environment, stdin=its, stdout=its, stderr=its)
+        os.close(its)
+        try:
+            yield ours
+        finally:
+            process.kill()
+            process.wait(_MOST_S)
+            os.close(ours)
 
     def kalito(self, *words: str) -> str:
         """What `kalito-mcp` prints. AssertionError if it fails."""

@@ -1,14 +1,11 @@
 """Hosts hear of what changed, in both eras of the protocol, whoever changed it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import anyio
 import pytest
 from mcp import Client, MCPError
-from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.memory import Memory
@@ -17,6 +14,7 @@ from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.server.subscriptions import MOST_RESOURCES
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import said
+from tests.flows.subscribers import subscribed
 
 pytestmark = [
     pytest.mark.anyio,
@@ -25,60 +23,6 @@ pytestmark = [
 TRIP: Final = "trip/to Oslo"
 HELLO: Final = {"session_id": TRIP, "messages": said("We fly on May 3.")}
 ASKED: Final = [("user", "Where is the kite?"), ("assistant", "The kite is in the attic.")]
-PATIENCE_S: Final = 10
-
-
-class Heard:
-    """What one host was notified of, by address; the list of resources is `list`."""
-
-    def __init__(self) -> None:
-        self.uris: list[str] = []
-        self._changed = anyio.Event()
-
-    def add(self, uri: str) -> None:
-        self.uris.append(uri)
-        self._changed.set()
-
-    async def all_of(self, *uris: str) -> None:
-        """Wait until each of these was heard since the last time, and forget them."""
-        with anyio.fail_after(PATIENCE_S):
-            while not set(uris) <= set(self.uris):
-                self._changed = anyio.Event()
-                await self._changed.wait()
-        self.uris.clear()
-
-
-@asynccontextmanager
-async def subscribed(server: Any, era: str, uris: Sequence[str], *, to_list: bool = False) -> AsyncIterator[Any]:
-    """A client of the era that is subscribed, and what it hears."""
-    heard = Heard()
-
-    async def on_message(message: Any) -> None:
-        if message.method == "notifications/resources/updated":
-            heard.add(str(message.params.uri))
-        elif message.method == "notifications/resources/list_changed":
-            heard.add("list")
-
-    handler = on_message if era == "legacy" else None
-    async with Client(server, mode=era, message_handler=handler) as client, AsyncExitStack() as stack:
-        if era == "legacy":
-            for uri in uris:
-                await client.session.subscribe_resource(uri)
-            if to_list:
-                await client.list_resources(cursor="sessions")
-        else:
-            listening = client.listen(resource_subscriptions=list(uris), resources_list_changed=to_list)
-            events = await stack.enter_async_context(listening)
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-
-            async def listen() -> None:
-                async for event in events:
-                    heard.add(event.uri if isinstance(event, ResourceUpdated) else "list")
-                    assert isinstance(event, ResourceUpdated | ResourcesListChanged)
-
-            tasks.start_soon(listen)
-            stack.callback(tasks.cancel_scope.cancel)
-        yield client, heard
 
 
 @pytest.fixture

@@ -177,6 +177,6 @@ async def test_sigterm_ends_the_process_under_a_connected_client(tmp_path: Path,
             answer = await host.send(held, stream=True)
             assert answer.status_code == 200
             serving.process.send_signal(signal.SIGTERM)
-            assert await anyio.to_thread.run_sync(serving.process.wait, PATIENCE_S) == -signal.SIGTERM
+            assert await anyio.to_thread.run_sync(serving.process.wait, PATIENCE_S) == 0
             await answer.aclose()
     assert (tmp_path / "memory.stdout").read_bytes() == b""

@@ -67,7 +67,10 @@ async def test_a_body_that_does_not_end_is_refused_when_its_time_is_over() -> No
     assert exchange.read == []
     assert exchange.sent[0]["status"] == 408
     assert (b"connection", b"close") in exchange.sent[0]["headers"]
-    assert exchange.sent[1]["body"] == b"the body of the request did not arrive within 0.01 s; send it again"
+    assert json.loads(exchange.sent[1]["body"]) == {
+        "error": "too_slow",
+        "error_description": "the body of the request did not arrive within 0.01 s; send it again",
+    }
 
 
 async def test_a_body_without_a_length_is_read_no_further_than_its_limit() -> None:

@@ -3,7 +3,7 @@
 import itertools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from kalito_mcp.server.bake import CATALOGUE, LISTS, answers_to, baked, legacy_requests, modern_requests
 from kalito_mcp.server.catalogue import Catalogue, kind_of, load
-from kalito_mcp.server.first_answers import MEMORY_TOOL_VARIABLE, switches
+from kalito_mcp.server.first_answers import CHATGPT_VARIABLE, MEMORY_TOOL_VARIABLE, switches
 from tests.server.wire import MODERN
 
 META = "io.modelcontextprotocol/"
@@ -219,15 +219,17 @@ def test_with_another_version_of_a_library_nothing_is_answered_from_the_catalogu
 
 
 @pytest.mark.parametrize("requests", [modern_requests(), legacy_requests()], ids=["2026-07-28", "2025-11-25"])
-@pytest.mark.parametrize(("has_memory_tool", "has_hooks"), [(False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(
+    "switched_on",
+    [("has_memory_tool",), ("has_hooks",), ("has_chatgpt",), ("has_memory_tool", "has_hooks", "has_chatgpt")],
+)
 def test_with_more_tools_each_answer_equals_the_server_s_too(
-    requests: list[dict[str, Any]], *, has_memory_tool: bool, has_hooks: bool
+    requests: list[dict[str, Any]], switched_on: Sequence[str]
 ) -> None:
-    ours = load(has_memory_tool=has_memory_tool, has_hooks=has_hooks)
+    switches = dict.fromkeys(switched_on, True)
+    ours = load(**switches)
     assert ours is not None
-    assert [ours.answer(lined(request)) for request in requests] == anyio.run(
-        partial(answers_to, has_memory_tool=has_memory_tool, has_hooks=has_hooks), requests
-    )
+    assert [ours.answer(lined(request)) for request in requests] == anyio.run(partial(answers_to, **switches), requests)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,8 @@ def test_with_more_tools_each_answer_equals_the_server_s_too(
 )
 def test_the_memory_tool_is_off_unless_the_variable_says_otherwise(value: str | None, *, is_on: bool) -> None:
     environment = {} if value is None else {MEMORY_TOOL_VARIABLE: value}
-    assert switches(environment) == {"has_memory_tool": is_on, "has_hooks": False}
+    assert switches(environment) == {"has_memory_tool": is_on, "has_hooks": False, "has_chatgpt": False}
+    assert switches({CHATGPT_VARIABLE: value or ""})["has_chatgpt"] is is_on
 
 
 def test_the_tool_of_hooks_is_listed_only_for_hosts_with_hooks_and_hidden_from_their_model() -> None:

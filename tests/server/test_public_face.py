@@ -36,8 +36,9 @@ def face(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     async def listed() -> dict[str, Any]:
         database = tmp_path_factory.mktemp("face") / "memory.db"
         server = build_server(lambda: open_memory(database))
-        async with Client(build_server(lambda: open_memory(database), has_memory_tool=True), mode="legacy") as client:
-            switched_on = (await client.list_tools()).tools[-1:]
+        with_all = build_server(lambda: open_memory(database), has_memory_tool=True, has_chatgpt=True)
+        async with Client(with_all, mode="legacy") as client:
+            switched_on = (await client.list_tools()).tools[-3:]
         async with Client(server, mode="legacy") as client:
             lists: dict[str, Sequence[Any]] = {
                 "tools": (await client.list_tools()).tools,

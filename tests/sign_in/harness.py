@@ -24,6 +24,7 @@ from mcp.types import CallToolResult
 from pydantic import AnyUrl
 
 from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.exchange.archive import archive_pieces
 from kalito_mcp.memory import Memory
 from kalito_mcp.server.build import build_server
 from kalito_mcp.server.web_app import http_app
@@ -74,7 +75,16 @@ async def home(
             memory = await server.opened.memory()
             if passphrase is not None and not await memory.sign_in.passphrases.any():
                 await memory.sign_in.passphrases.set("local", passphrase)
-            app = http_app(server, "http", policy or HttpPolicy(), owner=None, port=port, documents=documents, **parts)
+            app = http_app(
+                server,
+                "http",
+                policy or HttpPolicy(),
+                port,
+                owner=None,
+                exporter=archive_pieces,
+                documents=documents,
+                **parts,
+            )
             serving = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
             tasks.start_soon(serving.serve, [listening])
             try:

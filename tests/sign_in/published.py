@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 class Published:
     """What is published by path: a body, or a status, headers and a body. `asked` are the paths that were asked for.
 
-    A path in `held` is not answered before the server ends.
+    A path in `held` is not answered before the server ends. What comes after a `?` does not matter.
     """
 
     base: str
@@ -40,7 +40,7 @@ def publishing(certificate: Path | None = None, host: str = "127.0.0.1") -> Iter
             if self.path in published.held:
                 ended.wait()
                 return
-            found = published.documents.get(self.path, (404, {}, b"no"))
+            found = published.documents.get(self.path.partition("?")[0], (404, {}, b"no"))
             status, headers, body = found if isinstance(found, tuple) else (200, {}, found)
             self.send_response(status)
             sent = {"content-type": "application/json", "content-length": str(len(body))} | headers

@@ -8,9 +8,23 @@ import httpx2
 import pytest
 
 from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.web.site import Site
 from tests.server.web import web
 from tests.server.wire import PATIENCE_S, clean_environment
-from tests.sign_in.harness import PASSPHRASE, Browser, Program, calls, home
+from tests.sign_in.harness import (
+    PASSPHRASE,
+    Browser,
+    Hand,
+    Home,
+    Program,
+    calls,
+    given,
+    handle_of,
+    home,
+    now_clock,
+    registered,
+)
 
 pytestmark = pytest.mark.anyio
 TURN = {"session_id": "s", "messages": [{"role": "user", "text": "We fly to Oslo."}]}
@@ -103,12 +117,62 @@ async def test_the_documents_say_what_is_true(tmp_path: Path) -> None:
         assert told["code_challenge_methods_supported"] == ["S256"]
         assert told["token_endpoint_auth_methods_supported"] == ["none"]
         assert told["scopes_supported"] == ["read", "write", "admin"]
-        assert told["client_id_metadata_document_supported"] is True
+        assert told["client_id_metadata_document_supported"] is False, "a memory of one machine asks nobody"
         assert told["authorization_response_iss_parameter_supported"] is True
         for endpoint in ("authorization", "token", "registration", "revocation"):
             # Each is there: it refuses an empty request, and does not ask for a token.
             url = told[f"{endpoint}_endpoint"]
             assert (await http.request("GET" if endpoint == "authorization" else "POST", url)).status_code == 400
+
+
+async def test_a_public_server_says_its_public_name_everywhere(tmp_path: Path) -> None:
+    policy = HttpPolicy(public_url="https://Memory.Example.org:443/")
+    async with home(tmp_path, policy=policy) as at, httpx2.AsyncClient(base_url=at.base) as http:
+        for host in ("memory.example.org", at.base.removeprefix("http://"), "localhost"):
+            http.headers["host"] = host
+            told = (await http.get("/.well-known/oauth-authorization-server")).json()
+            assert (told["issuer"], told["client_id_metadata_document_supported"]) == (
+                "https://memory.example.org",
+                True,
+            )
+            assert (await http.post("/mcp")).headers["www-authenticate"] == (
+                'Bearer resource_metadata="https://memory.example.org/.well-known/oauth-protected-resource/mcp", '
+                'scope="read write"'
+            )
+        http.headers["host"] = "memory.example.org"
+        registered = await http.post("/register", json={"redirect_uris": ["https://claude.ai/api/mcp/auth_callback"]})
+        query = {
+            "response_type": "code",
+            "client_id": registered.json()["client_id"],
+            "code_challenge": "c" * 43,
+            "code_challenge_method": "S256",
+        }
+        link = (await http.get("/authorize", params=query)).headers["location"]
+        assert link.startswith("https://memory.example.org/sign-in?request=")
+        page = await http.get(link.removeprefix("https://memory.example.org"))
+        cookie = page.headers["set-cookie"]
+        assert cookie.startswith("__Host-kalito-")
+        assert "Secure" in cookie
+        assert "form-action 'self' https://claude.ai;" in page.headers["content-security-policy"]
+        assert "The answer goes to <b>claude.ai</b>" in page.text
+
+
+async def test_nobody_types_a_passphrase_into_a_page_without_tls_from_another_machine(tmp_path: Path) -> None:
+    async with home(tmp_path, policy=HttpPolicy(hosts=("mybox",))) as at:
+        hand = await registered(at)
+        link = (await hand.browser.send("GET", hand.link())).headers["location"]
+        page = await hand.browser.send("GET", link, headers={"host": "mybox:8765"})
+        assert (page.status_code, 'name="passphrase"' in page.text) == (403, False)
+        assert "http.public_url" in page.text
+        assert (await hand.browser.send("GET", link)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "url", ["http://memory.example.org", "https://memory.example.org/path", "memory.example.org", "https://a@b.example"]
+)
+def test_a_public_url_that_cannot_be_an_issuer_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"http\.public_url"):
+        Site.of(url, port=1)
 
 
 async def test_who_calls_the_server_localhost_stays_there(tmp_path: Path) -> None:
@@ -169,3 +233,39 @@ async def test_a_consent_outlives_the_process_and_is_revoked_by_the_command_line
             "POST", server.url, headers={"authorization": "Bearer " + program.tokens.access_token}
         )
         assert answer.status_code == 401
+
+
+async def test_several_processes_share_what_one_of_them_was_told(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    run(database, "passphrase", stdin=f"{PASSPHRASE}\n")
+    with web("http", database, login=True) as first:
+        public = first.url.removesuffix("/mcp")
+        # The second one stands for the same site, as behind a balancer.
+        with web("http", database, login=True, KALITO_HTTP_PUBLIC_URL=public) as second:
+            one = Home(public, None, now_clock())  # type: ignore[arg-type]  # the memory is in the other processes
+            other = Home(second.url.removesuffix("/mcp"), None, now_clock())  # type: ignore[arg-type]
+            here = await registered(one)
+            there = Hand(other, here.client_id, verifier=here.verifier, browser=here.browser)
+            asked = await there.browser.send("GET", there.link(resource=one.url))
+            page = await here.browser.send("GET", asked.headers["location"])
+            code = given(await here.browser.answer(page))["code"]
+            tokens = (await there.exchange(code)).json()
+            assert await here.may(tokens["access_token"])
+            assert await there.may(tokens["access_token"])
+            renewed = (await here.renew(tokens["refresh_token"])).json()
+            assert await there.may(renewed["access_token"])
+            assert (await there.renew(tokens["refresh_token"])).status_code == 400
+            assert not await here.may(renewed["access_token"])
+            # Guesses count together: where one of them lets wait, the other does.
+            page = await here.browser.open(here.link())
+            form = {"request": handle_of(page), "answer": "allow", "owner": "local", "passphrase": "a wrong passphrase"}
+
+            async def guess(at: Home) -> int:
+                return (await here.browser.send("POST", f"{at.base}/sign-in", data=form)).status_code
+
+            elsewhere = []
+            while len(elsewhere) < 3 and 429 not in elsewhere:  # a slow machine may wait out a short pause
+                while await guess(one) != 429:
+                    pass
+                elsewhere.append(await guess(other))
+            assert elsewhere[-1] == 429

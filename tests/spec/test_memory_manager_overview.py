@@ -295,7 +295,7 @@ async def test_messages_are_scored_again_on_request(memory: Memory) -> None:
 async def test_what_the_router_and_the_frontend_did_the_server_offers(database: Path) -> None:
     """memory-manager-overview, Memory Router Integration and Frontend Connectivity.
 
-    Departure: tools and a prompt of an MCP server, not REST and a button.
+    The endpoints are tested in `web/rest`. Departure: a tool and a prompt of an MCP server, not a button.
     """
     async with Client(build_server(lambda: open_memory(database), default_session=SESSION)) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}

@@ -50,7 +50,9 @@ def test_without_an_embedder_and_vectors_nothing_is_said_of_them(copy: Path) -> 
 
 
 def test_complete_vectors_are_well(embedded: Path) -> None:
-    assert vectors(embedded) == Finding("vectors", Verdict.OK, f"every record has one, made by {OURS}")
+    assert vectors(embedded) == Finding(
+        "vectors", Verdict.OK, f"every record has one, made by {OURS} and kept in the database"
+    )
     deep = vectors(embedded, is_deep=True)
     assert deep is not None and deep.verdict is Verdict.OK
 

@@ -258,6 +258,7 @@ def test_what_a_removed_row_takes_along_is_found_by_an_index(connection: sqlite3
         ("memory_edits", "record_key"),
         ("oauth_codes", "grant_id"),
         ("record_usage", "record_key"),
+        ("vector_moves", "index_key"),
     }
     for table, column in cascades(connection):
         [step] = plan(connection, f"SELECT 1 FROM {table} WHERE {column} = :key")

@@ -110,7 +110,7 @@ async def test_without_an_index_no_write_leaves_anything_behind(database: Path) 
 
 def test_no_trigger_runs_when_a_record_is_inserted(copy: Path) -> None:
     triggers = query(copy, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'")
-    assert len(triggers) == 7
+    assert len(triggers) == 8
     assert not [sql for [sql] in triggers if "INSERT ON records\n" in sql or "INSERT ON records " in sql]
 
 

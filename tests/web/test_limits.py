@@ -57,6 +57,7 @@ class Server:
             authenticate=authenticate if has_login else None,
             anyone=Principal("anyone", permission=Permission.ADMIN),
             limits=self.limits,
+            is_write=lambda asked: asked["path"] == "/api/memory/pins",
         )
 
     async def _app(self, _scope: Scope, _receive: Receive, send: Send) -> None:

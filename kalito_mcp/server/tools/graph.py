@@ -1,7 +1,7 @@
 """The tool of feedback, record_feedback, and the wording of past answers, sleep cycles and promotions."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -13,22 +13,16 @@ from kalito_mcp.domain.graph import (
 from kalito_mcp.domain.sleep import (
     SleepCycleReport,
 )
-from kalito_mcp.domain.time import to_iso
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import (
     AgentId,
-    PastAnswerText,
     PastQuestion,
     Promoted,
     RecordedFeedback,
-    SleepCluster,
     SleepReport,
 )
 from kalito_mcp.text.plurals import plural
-
-_SHOWN_CLUSTERS: Final = 10
-_DECIMALS: Final = 4
 
 
 class GraphTools:
@@ -77,28 +71,7 @@ class GraphTools:
 
 def past_question(past: PastAnswer) -> PastQuestion:
     """A past answer as structured content."""
-    return PastQuestion(
-        node_id=past.query_id,
-        question=past.query,
-        answers=[
-            PastAnswerText(
-                node_id=one.node_id,
-                text=one.text,
-                message_ids=list(one.record_ids),
-                given_at=to_iso(one.given_at),
-                feedback=round(one.feedback, _DECIMALS),
-            )
-            for one in past.answers
-        ],
-        message_ids=list(past.record_ids),
-        similarity=round(past.similarity, _DECIMALS),
-        score=round(past.score, _DECIMALS),
-        source=past.scope.value,
-        session_id=past.session_id,
-        up=past.up,
-        down=past.down,
-        retry=past.retry,
-    )
+    return PastQuestion(**past.to_dict())
 
 
 def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
@@ -122,34 +95,12 @@ def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
 
 def sleep_report(report: SleepCycleReport) -> SleepReport:
     """A sleep cycle as structured content."""
-    return SleepReport(
-        trigger=report.trigger.value,
-        inspected=report.inspected,
-        freed_capacity=report.freed_capacity,
-        clusters=[
-            SleepCluster(
-                anchor_id=one.anchor_id,
-                merged_node_ids=list(one.merged_node_ids),
-                summary=one.summary,
-                before_rank=round(one.before_rank, _DECIMALS),
-                after_rank=round(one.after_rank, _DECIMALS),
-                freed_nodes=one.freed_nodes,
-            )
-            for one in report.clusters[:_SHOWN_CLUSTERS]
-        ],
-        clusters_in_all=len(report.clusters),
-        timestamp=to_iso(report.timestamp),
-    )
+    return SleepReport(**report.to_dict())
 
 
 def promoted(report: PromotionReport) -> Promoted:
     """A promotion as structured content."""
-    return Promoted(
-        questions=len(report.query_ids),
-        merged_with_known=report.merged,
-        answers=report.answers,
-        entities=report.entities,
-    )
+    return Promoted(**report.to_dict())
 
 
 def _messages(record_ids: Sequence[str]) -> str:

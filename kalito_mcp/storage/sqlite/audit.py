@@ -96,6 +96,16 @@ NOTICED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
         ("UPDATE OF owner, permission, agent, project, expires_at", "'changed'", "new.id"),
         ("DELETE", "'erased'", "old.id"),
     ),
+    "oauth_grants": (
+        ("INSERT", "'added'", "new.id"),
+        ("UPDATE OF revoked_at", "'revoked'", "new.id"),
+        ("DELETE", "'erased'", "old.id"),
+    ),
+    "passphrases": (
+        ("INSERT", "'added'", "'passphrase of ' || new.owner"),
+        ("UPDATE", "'changed'", "'passphrase of ' || new.owner"),
+        ("DELETE", "'erased'", "'passphrase of ' || old.owner"),
+    ),
 }
 """By table: when a change of a row is noticed, what it is called, and the id."""
 

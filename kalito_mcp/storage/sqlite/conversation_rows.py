@@ -99,10 +99,10 @@ def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft)
     )
     place = (draft.id, draft.start_seq, draft.end_seq, draft.level)
     hashed = (session_key, "summary", *place, None, None, draft.text)
-    kept = (real(draft.importance), draft.created_at, None, attributes)
+    kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
     return (
         *(key, agent_key, session_key, "summary", *place, 0, None, None),
-        *(draft.text, real(draft.importance), draft.tokens, draft.created_at, None, attributes),
+        *(draft.text, real(draft.importance), draft.tokens, draft.created_at, draft.client_key, attributes),
         *_hash_and_origin((*hashed, *kept), draft.origin, None),
     )
 

@@ -12,6 +12,7 @@ from kalito_mcp.domain.records import (
     Repetition,
     SemanticPin,
 )
+from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
@@ -38,6 +39,7 @@ from kalito_mcp.storage.sqlite.record_rows import (
     hashed,
     stored,
 )
+from kalito_mcp.storage.sqlite.request_keys import RequestKeys
 from kalito_mcp.storage.sqlite.row_hash import real
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
@@ -89,6 +91,10 @@ WHERE r.session_key = :session_key AND r.type = 'summary' AND r.is_covered = 0 O
 SELECT_PIN_BY_CLIENT_KEY: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records r
 WHERE r.session_key = :session_key AND r.type = 'pin' AND r.client_key = :client_key
+"""
+SELECT_SUMMARY_BY_CLIENT_KEY: Final = f"""
+SELECT {RECORD_COLUMNS} FROM records r
+WHERE r.session_key = :session_key AND r.type = 'summary' AND r.client_key = :client_key
 """
 SELECT_NEXT_KEY: Final = "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'records'"
 SELECT_KNOWN_CLIENT_KEYS: Final = """
@@ -170,6 +176,11 @@ class ConversationQueries(Queries):
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
         return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=session.key))
 
+    async def summary_by_client_key(self, session: Session, client_key: str) -> ConversationSummary | None:
+        await RequestKeys(self._connection).refuse_reused([client_key], RecordType.SUMMARY, session_key=session.key)
+        found = await self._all(SELECT_SUMMARY_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
+        return next(iter(rows.summaries(session, found)), None)
+
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
         found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
         return next(iter(rows.pins(session, found)), None)
@@ -191,7 +202,7 @@ class ConversationStatements(ConversationQueries):
             if draft.client_key is not None:
                 before = known.get(draft.client_key)
                 if before is not None:
-                    if before[2:] != (draft.role.value, draft.text):
+                    if before[2:] != (draft.role.value, draft.text) and chosen_part(draft.client_key) is None:
                         raise ClientKeyReused(draft.client_key)
                     appended.append(AppendedMessage(id=before[0], seq=before[1], is_new=False))
                     continue
@@ -330,6 +341,7 @@ class ConversationStatements(ConversationQueries):
     ) -> dict[Any, tuple[int, int, str, str]]:
         if not client_keys:
             return {}
+        await RequestKeys(self._connection).refuse_reused(client_keys, record_type, session_key=session.key)
         found = await self._all(
             SELECT_KNOWN_CLIENT_KEYS,
             session_key=session.key,

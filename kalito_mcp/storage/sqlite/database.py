@@ -21,6 +21,7 @@ import anyio.to_thread
 from kalito_mcp.errors import KalitoError, StorageReadOnly
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, FactRebuild
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
@@ -47,6 +48,7 @@ from kalito_mcp.storage.sqlite.text_rebuild import rebuild
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.trips import in_one_trip, write_in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
+from kalito_mcp.storage.sqlite.vector_mover import VectorMover
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 
 EXACT_VECTORS: Final = 100_000
@@ -56,7 +58,14 @@ T = TypeVar("T")
 class SqliteStore:
     """`ports.store.Store` on one SQLite file. Build it with `open`; end it with `close`."""
 
-    def __init__(self, path: Path, policy: StoragePolicy, *, exact_vectors: int = EXACT_VECTORS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        policy: StoragePolicy,
+        *,
+        exact_vectors: int = EXACT_VECTORS,
+        points: VectorPoints | None = None,
+    ) -> None:
         self.path = path
         self.warning: str | None = None
         """Why the database is open for reading only; None if it can be written."""
@@ -73,6 +82,8 @@ class SqliteStore:
         self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
         self._columns = ColumnCaches()
         self._facts = FactRebuild(self.trip, self.write)
+        self._points = points
+        self._mover = VectorMover(path, points, reading=self._reading, write=self.write)
         self._watcher: aiosqlite.Connection | None = None
         self._watcher_lock = anyio.Lock(fast_acquire=True)
         self._is_closed = False
@@ -86,12 +97,14 @@ class SqliteStore:
         *,
         may_write: bool = True,
         exact_vectors: int = EXACT_VECTORS,
+        points: VectorPoints | None = None,
     ) -> Self:
         """Open the database. Creates or migrates it if needed, and rebuilds a text index of an older release, with its
         progress in the log.
 
         A file that cannot be written opens for reading, with `warning` set. `may_write=False` opens for reading
         on purpose, and creates nothing. More than `exact_vectors` vectors are searched through an approximate index.
+        With `points` the vectors are kept there; they are closed with the store.
 
         Raises:
             ConfigurationError: this Python's SQLite is too old.
@@ -102,7 +115,7 @@ class SqliteStore:
             StorageReplaced: the -wal at its path belongs to another database.
         """
         refuse_old_sqlite()
-        store = cls(path, policy or StoragePolicy(), exact_vectors=exact_vectors)
+        store = cls(path, policy or StoragePolicy(), exact_vectors=exact_vectors, points=points)
         try:
             with explained(path):
                 await store._open(migrations() if steps is None else steps, may_write=may_write)
@@ -124,7 +137,7 @@ class SqliteStore:
             try:
                 with explained(self.path):
                     await reader.execute_fetchall("BEGIN")
-                    yield ReadViewOfSqlite(reader, self._vectors, self._columns)
+                    yield self._view(reader)
             finally:
                 with anyio.CancelScope(shield=True):
                     await reader.rollback()
@@ -133,9 +146,10 @@ class SqliteStore:
         """The result of `work` on a consistent view, in one trip to the thread of a reader."""
         async with self._reader() as reader:
             with explained(self.path):
-                return await in_one_trip(
-                    reader, lambda direct: work(ReadViewOfSqlite(direct, self._vectors, self._columns))
-                )
+                return await in_one_trip(reader, lambda direct: work(self._view(direct)))
+
+    def _view(self, connection: aiosqlite.Connection) -> ReadViewOfSqlite:
+        return ReadViewOfSqlite(connection, self._vectors, self._columns, self._points)
 
     @asynccontextmanager
     async def _reader(self) -> AsyncIterator[aiosqlite.Connection]:
@@ -162,7 +176,7 @@ class SqliteStore:
                 with explained(self.path):
                     # Inside the try: a cancelled BEGIN still runs on the driver's thread.
                     await writer.execute_fetchall("BEGIN IMMEDIATE")
-                    yield WriteTransactionOfSqlite(writer)
+                    yield WriteTransactionOfSqlite(writer, self._points)
                     with anyio.CancelScope(shield=True):
                         await writer.execute_fetchall("COMMIT")
             except BaseException:
@@ -221,16 +235,24 @@ class SqliteStore:
         """Build the approximate index of vectors if it is due; whether it was built."""
         return not self.is_read_only and await self._vectors.build(self._reading, self._on_opened_files)
 
+    async def move_vectors(self, *, is_whole: bool = False) -> bool:
+        """Move vectors to where they are kept; whether some were missing there."""
+        return not self.is_read_only and await self._mover.run(is_whole=is_whole)
+
     async def sweep(self, up_to: int = 0) -> Swept:
-        """Remove erased text from the files. Once begun it is not cancelled."""
+        """Remove erased text from the files. Once begun on them, it is not cancelled."""
         self._checked_writer()
         async with self._sweep_lock:
-            return await Sweep(self.path, write=self.write, locked=self._before_shrinking).run(up_to)
+            elsewhere = await self._mover.sweep()
+            swept = await Sweep(self.path, write=self.write, locked=self._before_shrinking).run(up_to)
+        return Swept({**swept.remaining, **elsewhere})
 
     async def close(self) -> None:
         """Close every connection, after a sweep that is under way."""
         async with self._sweep_lock:
             await self._close()
+        if self._points is not None:
+            await self._points.aclose()
 
     async def _close(self) -> None:
         """Holds the mutex, because SQLite checkpoints when the last connection closes."""

@@ -22,8 +22,8 @@ from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.side_files import SideFiles
 from kalito_mcp.storage.sqlite.text_index_check import differences, owed_rebuild
 from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
-from kalito_mcp.storage.sqlite.vector_indexes import SELECT_INDEXES, SELECT_VECTOR_COUNT
-from kalito_mcp.storage.sqlite.vectors import SELECT_OWED_COUNT
+from kalito_mcp.storage.sqlite.vector_check import VECTORS_SINCE, vector_findings, wrong_vectors
+from kalito_mcp.storage.sqlite.vector_indexes import SELECT_INDEXES
 from kalito_mcp.text.plurals import plural
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
@@ -99,24 +99,11 @@ SELECT s.id FROM (
 ) r JOIN sessions s ON s.key = r.session_key
 WHERE r.seq <> r.before + 1
 """
-# Vectors that should not exist, and records that would never get one.
-SELECT_WRONG_VECTORS: Final = """
-SELECT v.record_key FROM record_vectors v
-LEFT JOIN records r ON r.key = v.record_key LEFT JOIN vector_indexes i ON i.key = v.index_key
-WHERE r.deleted_at IS NOT NULL OR coalesce(r.text, '') = '' OR i.key IS NULL OR length(v.vector) <> i.dimension
-    OR v.agent_key <> r.agent_key OR v.session_key IS NOT r.session_key
-UNION
-SELECT r.key FROM vector_indexes i JOIN records r ON r.key BETWEEN i.first_key AND i.done_key
-WHERE i.state <> 'dropped' AND r.deleted_at IS NULL AND r.text <> ''
-    AND NOT EXISTS (SELECT 1 FROM record_vectors v WHERE v.index_key = i.key AND v.record_key = r.key)
-    AND NOT EXISTS (SELECT 1 FROM vector_debts d WHERE d.index_key = i.key AND d.record_key = r.key)
-"""
 _GRAPHS_SINCE: Final = 2
 _TYPED_RECORDS_SINCE: Final = 3
-_VECTORS_SINCE: Final = 4
 _UNSWEPT_SINCE: Final = 6
 _FORGOTTEN_VALUES_SINCE: Final = 12
-_AUDIT_SINCE: Final = 15
+_AUDIT_SINCE: Final = 16
 _PROJECTS_SINCE: Final = 9
 _REACH_SINCE: Final = 10
 # With these views the same statements inspect the database of an older release.
@@ -169,9 +156,12 @@ def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -
     return Finding("sqlite", Verdict.OK, f"{name} is not affected by the WAL-reset bug")
 
 
-def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Iterator[Finding]:
+def inspect(
+    path: Path, *, is_deep: bool, fingerprint: str | None = None, place: str | None = None
+) -> Iterator[Finding]:
     """The findings about the database at `path`, which must exist. A finding that makes the other checks meaningless is
-    the last. `fingerprint` is the configured embedder's, None without one."""
+    the last. `fingerprint` is the configured embedder's, None without one; `place` is where vectors are kept outside
+    the database."""
     try:
         SideFiles(path).refuse_foreign_wal()
         with closing(_open(path)) as connection:
@@ -192,9 +182,8 @@ def inspect(path: Path, *, is_deep: bool, fingerprint: str | None = None) -> Ite
             )
             yield from _unswept(connection)
             yield from _audit(connection)
-            vectors = _vectors(connection, fingerprint)
-            if vectors is not None:
-                yield vectors
+            for verdict, detail in vector_findings(connection, fingerprint, place):
+                yield Finding("vectors", Verdict(verdict), detail)
             owed = owed_rebuild(connection)
             if owed is not None:
                 yield Finding("text index", Verdict.WARNING, owed)
@@ -275,34 +264,6 @@ def _audit(connection: sqlite3.Connection) -> Iterator[Finding]:
             yield Finding("audit log", Verdict.FAILED, f"{fault}: {remedy}")
 
 
-def _vectors(connection: sqlite3.Connection, fingerprint: str | None) -> Finding | None:
-    """Which embedder made the vectors, and how many are missing. None if there is no embedder and no vector."""
-    [version] = connection.execute(_SELECT_VERSION).fetchone()
-    indexes = connection.execute(SELECT_INDEXES).fetchall() if version >= _VECTORS_SINCE else []
-    made_by, count, owed = None, 0, 0
-    for key, whose, _, is_active, first_key, done_key in indexes:
-        if is_active:
-            made_by = whose
-            asked = {"index_key": key, "first_key": first_key, "done_key": done_key}
-            [count] = connection.execute(SELECT_VECTOR_COUNT, asked).fetchone()
-            [owed] = connection.execute(SELECT_OWED_COUNT, asked).fetchone()
-    if made_by is None:
-        if fingerprint is None:
-            return None
-        return Finding("vectors", Verdict.OK, f"none yet; `serve` makes them with {fingerprint}")
-    if fingerprint is None:
-        unused = f"{count} made by {made_by}, but no embedder is configured: search uses words only"
-        return Finding("vectors", Verdict.WARNING, unused)
-    if made_by != fingerprint:
-        remedy = "search uses words only until you run `kalito-mcp reindex`"
-        detail = f"made by {made_by}, but {fingerprint} is configured: {remedy}"
-        return Finding("vectors", Verdict.FAILED, detail)
-    if owed:
-        remedy = "`serve` makes them in the background, `kalito-mcp reindex --vectors` makes them now"
-        return Finding("vectors", Verdict.WARNING, f"{count} made by {made_by}, {owed} missing: {remedy}")
-    return Finding("vectors", Verdict.OK, f"every record has one, made by {made_by}")
-
-
 def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     [version] = connection.execute(_SELECT_VERSION).fetchone()
     if version < _TYPED_RECORDS_SINCE:
@@ -339,8 +300,8 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
     if version >= _GRAPHS_SINCE:
         graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
         yield _finding("graphs", graphs, "no graph has a wrong revision or another graph's edges")
-    if version >= _VECTORS_SINCE and connection.execute(SELECT_INDEXES).fetchone() is not None:
-        wrong = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_VECTORS)]
+    if version >= VECTORS_SINCE and connection.execute(SELECT_INDEXES).fetchone() is not None:
+        wrong = [f"record {key}" for key in wrong_vectors(connection)]
         remedy = "run `kalito-mcp reindex --vectors --all`"
         yield _finding("vectors' records", wrong, "no record lacks its vector, and no vector lacks its record", remedy)
     if owed_rebuild(connection) is not None:

@@ -14,6 +14,7 @@ from kalito_mcp.domain.memory_records import (
     scope_of,
 )
 from kalito_mcp.domain.records import Reach, RecordType
+from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_PROJECT, PERSONAL, Scope
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, RevisionConflict
 from kalito_mcp.long_texts import Readings
@@ -26,6 +27,7 @@ from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.projects import rename_project
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
+from kalito_mcp.storage.sqlite.request_keys import RequestKeys
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, index_entry
@@ -251,6 +253,9 @@ class RecordStatements(RecordQueries):
         """The key of the record that was written with the draft's client_key, or None."""
         if draft.client_key is None:
             return None
+        await RequestKeys(self._connection).refuse_reused(
+            [draft.client_key], draft.type, session_key=where.session_key, agent_key=where.agent_key
+        )
         found = await self._all(
             SELECT_OF_CLIENT_KEY,
             agent_key=where.agent_key,
@@ -259,7 +264,7 @@ class RecordStatements(RecordQueries):
             client_key=draft.client_key,
         )
         for key, text in found:
-            if text != draft.content["text"]:
+            if text != draft.content["text"] and chosen_part(draft.client_key) is None:
                 raise ClientKeyReused(draft.client_key)
             return int(key)
         return None

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.domain.sessions import Place, Session, SessionState
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
@@ -17,6 +17,7 @@ _COLUMNS: Final = """
 _STATE_PLACE: Final = 4
 _BEYOND_ALL: Final = (1 << 63) - 1
 """A key that no session reaches."""
+_NEWEST: Final = Place((1 << 63) - 1, 0)
 SELECT_SESSION: Final = f"""
 SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
@@ -27,7 +28,7 @@ _IN_PROJECT: Final = """(:project IS NULL OR s.project_key IS NULL OR s.project_
 SELECT_RECENT_SESSIONS: Final = f"""
 SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_recent JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1, length(:prefix)) = :prefix
-    AND {_IN_PROJECT}
+    AND {_IN_PROJECT} AND (s.updated_at, s.key) < (:updated_at, :key)
 ORDER BY s.updated_at DESC, s.key DESC LIMIT :limit
 """
 # By key, from the newest down to the last of the page: an index by owner would have to be sorted for every page.
@@ -83,7 +84,10 @@ class SessionQueries(Queries):
         rows = await self._all(SELECT_SESSION, owner=scope.owner, agent=scope.agent, session=scope.session)
         return next(_sessions(rows), None)
 
-    async def list_recent(self, scope: Scope, *, prefix: str = "", limit: int) -> Sequence[Session]:
+    async def list_recent(
+        self, scope: Scope, *, prefix: str = "", limit: int, before: Place | None = None
+    ) -> Sequence[Session]:
+        updated_at, key = before or _NEWEST
         rows = await self._all(
             SELECT_RECENT_SESSIONS,
             owner=scope.owner,
@@ -91,6 +95,8 @@ class SessionQueries(Queries):
             prefix=prefix,
             limit=limit,
             project=scope.project,
+            updated_at=updated_at,
+            key=key,
         )
         return list(_sessions(rows))
 

@@ -32,6 +32,7 @@ INSERT OR REPLACE INTO tombstones (
 """
 INSERT_UNSWEPT: Final = "INSERT INTO unswept (text_keys) VALUES (:text_keys)"
 SELECT_UNSWEPT: Final = "SELECT key, text_keys FROM unswept ORDER BY key"
+SELECT_ANY_LEFTOVER: Final = "SELECT EXISTS (SELECT 1 FROM vector_leftovers)"
 _HASH_BYTES: Final = 16
 
 
@@ -68,7 +69,8 @@ class Tombstones:
         """The erasures that are not swept yet."""
         rows = list(await self._connection.execute_fetchall(SELECT_UNSWEPT))
         keys = frozenset(key for _, text_keys in rows for key in json.loads(text_keys))
-        return Unswept(rows[-1][0] if rows else 0, keys)
+        [[is_left]] = await self._connection.execute_fetchall(SELECT_ANY_LEFTOVER)
+        return Unswept(rows[-1][0] if rows else 0, keys, is_left_elsewhere=bool(is_left))
 
     async def messages(self, owner: str, drafts: Sequence[MessageDraft]) -> dict[int, AppendedMessage]:
         """Which of the drafts, by position, are erased messages that come again, and where those were stored. Such a

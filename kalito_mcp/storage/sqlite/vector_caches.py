@@ -25,7 +25,9 @@ SELECT_VECTORS: Final = """
 SELECT key, record_key, agent_key, session_key, vector FROM record_vectors
 WHERE key > :after_key AND +index_key = :index_key ORDER BY key LIMIT 4096
 """
-SELECT_ACTIVE: Final = "SELECT key, dimension FROM vector_indexes WHERE state = 'active'"
+SELECT_ACTIVE: Final = """
+SELECT key, dimension FROM vector_indexes WHERE state = 'active' AND key NOT IN (SELECT index_key FROM vector_moves)
+"""
 SELECT_COUNT_AFTER: Final = """
 SELECT count(*) FROM (
     SELECT 1 FROM record_vectors WHERE key > :after_key AND +index_key = :index_key LIMIT :limit
@@ -41,7 +43,7 @@ class VectorCaches:
 
     def __init__(self, database: Path | None = None, *, exact_up_to: int = 0) -> None:
         self._database = database
-        self._exact_up_to = exact_up_to
+        self.exact_up_to = exact_up_to
         self._caches: dict[int, VectorCache] = {}
         self._ann_file: AnnFile | None = None
         self._lock = anyio.Lock()
@@ -78,6 +80,10 @@ class VectorCaches:
                     cache.last_key = last_key
         return cache, int(last_key)
 
+    def keep_only(self, after_key: int) -> None:
+        """Drop the rows in memory, except those that were loaded after this row."""
+        self._caches = {after: one for after, one in self._caches.items() if after == after_key}
+
     async def ann_file(self, connection: aiosqlite.Connection, index_key: int) -> "AnnFile | None":
         """The newest file of the index. None if there is none, or if it has rows that this view does not have."""
         if self._database is None:
@@ -107,7 +113,7 @@ class VectorCaches:
                 return False
             [(index_key, dimension)] = active
             known = newest_key(self._database, index_key)
-            most = self._exact_up_to if known is None else max(self._exact_up_to // 2, _LEAST_NEW)
+            most = self.exact_up_to if known is None else max(self.exact_up_to // 2, _LEAST_NEW)
             [[last_key]] = await connection.execute_fetchall(SELECT_LAST_VECTOR)
             asked = {"after_key": known or 0, "index_key": index_key, "limit": most + 1}
             if last_key - (known or 0) <= most:

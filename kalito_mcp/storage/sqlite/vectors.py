@@ -1,6 +1,6 @@
-"""Stores the vectors of records, and finds the nearest ones in memory.
+"""Stores the vectors of records, and finds the nearest ones in memory. `moved_vectors` finds those that are elsewhere.
 
-Triggers keep `record_vectors` in step with the records (see the migration).
+Triggers keep `record_vectors` in step with the records (see the migrations).
 """
 
 import json
@@ -13,7 +13,9 @@ import anyio.to_thread
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
+from kalito_mcp.storage.sqlite.moved_vectors import ActiveIndex, MovedVectors
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_indexes import VectorIndexQueries
 
@@ -27,7 +29,8 @@ _EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name 
 _EMBEDDABLE: Final = "r.deleted_at IS NULL AND r.text <> ''"
 
 SELECT_ACTIVE_INDEX: Final = """
-SELECT key, dimension FROM vector_indexes WHERE state = 'active' AND fingerprint = :fingerprint
+SELECT i.key, i.dimension, m.moved_key FROM vector_indexes i LEFT JOIN vector_moves m ON m.index_key = i.key
+WHERE i.state = 'active' AND i.fingerprint = :fingerprint
 """
 SELECT_NEW: Final = f"""
 SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key LIMIT :limit
@@ -70,10 +73,12 @@ SELECT :fingerprint, :dimension,
     coalesce(max(r.key), 0) + 1, coalesce(max(r.key), 0)
 FROM records r
 """
+# A row that is there already has the vector of this text: with another text, it would be gone.
 INSERT_VECTOR: Final = f"""
-INSERT OR REPLACE INTO record_vectors (index_key, record_key, agent_key, session_key, vector)
+INSERT INTO record_vectors (index_key, record_key, agent_key, session_key, vector)
 SELECT :index_key, r.key, r.agent_key, r.session_key, :vector FROM records r
 WHERE r.key = :record_key AND {_EMBEDDABLE} AND {_EMBEDDED} = :text
+ON CONFLICT (index_key, record_key) DO NOTHING
 """
 DELETE_PAID_DEBTS: Final = """
 DELETE FROM vector_debts
@@ -114,8 +119,6 @@ _MOST_SUGGESTED: Final = 20_000
 _NOTHING_YET: Final = {"index_key": None, "first_key": 1 << 62, "done_key": 1 << 62}
 
 
-_Active = tuple[int, int]
-"""Key and dimension of the active index."""
 _Place = tuple[int, int | None]
 """Keys of an agent and of one session of it, None for all sessions."""
 
@@ -123,9 +126,16 @@ _Place = tuple[int, int | None]
 class VectorQueries(VectorIndexQueries):
     """`ports.vectors.VectorReader`."""
 
-    def __init__(self, connection: aiosqlite.Connection, caches: VectorCaches) -> None:
+    def __init__(
+        self, connection: aiosqlite.Connection, caches: VectorCaches, points: VectorPoints | None = None
+    ) -> None:
         super().__init__(connection)
         self._caches = caches
+        self._moved = MovedVectors(connection, points, exact_up_to=caches.exact_up_to)
+
+    @property
+    def outage(self) -> str | None:
+        return self._moved.outage
 
     async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
         asked = _reach(index)
@@ -147,7 +157,9 @@ class VectorQueries(VectorIndexQueries):
         place = await self._place(scope)
         if active is None or place is None or k < 1:
             return []
-        file = await self._caches.ann_file(self._connection, active[0])
+        if active.moved_key is not None:
+            return await self._moved_nearest(active, active.moved_key, place, query, k)
+        file = await self._caches.ann_file(self._connection, active.key)
         found = None if file is None else await self._approximate(file, active, place, query, k)
         return found if found is not None else await self._scanned(active, place, query, k)
 
@@ -157,19 +169,35 @@ class VectorQueries(VectorIndexQueries):
         active = await self._active(fingerprint, query)
         if active is None or not record_keys:
             return {}
+        if active.moved_key is not None:
+            return await self._moved.similarities(active, query, record_keys)
         rows = await self._all(
-            SELECT_VECTORS_OF_RECORDS, index_key=active[0], record_keys=json.dumps(list(record_keys))
+            SELECT_VECTORS_OF_RECORDS, index_key=active.key, record_keys=json.dumps(list(record_keys))
         )
         from kalito_mcp.storage.sqlite.vector_cache import cosines, unpacked  # noqa: PLC0415 - numpy loads when needed
 
-        vectors = unpacked([row[1] for row in rows], active[1])
+        vectors = unpacked([row[1] for row in rows], active.dimension)
         return dict(zip((row[0] for row in rows), cosines(vectors, query).tolist(), strict=True))
 
+    async def _moved_nearest(
+        self, active: ActiveIndex, moved_key: int, place: _Place, query: "NDArray[np.float32]", k: int
+    ) -> list[tuple[int, float]]:
+        """The k nearest of those that were moved, and of all later rows, compared exactly."""
+        from kalito_mcp.storage.sqlite.vector_cache import best  # noqa: PLC0415 - needs numpy
+
+        moved = await self._moved.nearest(active, *place, query, k=k) if moved_key else []
+        if moved is None:
+            return []
+        self._caches.keep_only(moved_key)
+        return best([*moved, *await self._scanned(active, place, query, k, after_key=moved_key)], k)
+
     async def _scanned(
-        self, active: _Active, place: _Place, query: "NDArray[np.float32]", k: int, *, after_key: int = 0
+        self, active: ActiveIndex, place: _Place, query: "NDArray[np.float32]", k: int, *, after_key: int = 0
     ) -> list[tuple[int, float]]:
         """The k nearest of all rows after `after_key`, compared exactly."""
-        cache, last_key = await self._caches.current(self._connection, *active, after_key=after_key)
+        cache, last_key = await self._caches.current(
+            self._connection, active.key, active.dimension, after_key=after_key
+        )
         has_compared = False
         while True:
             found = await anyio.to_thread.run_sync(lambda: cache.nearest(query, *place, up_to=last_key, k=k))
@@ -182,16 +210,16 @@ class VectorQueries(VectorIndexQueries):
                 # Seldom are more rows gone. If a whole session is, rounds of k would be many, so check all rows next.
                 has_compared = True
             else:
-                cache.keep([row[0] for row in await self._all(SELECT_ALL_KEPT, index_key=active[0])], up_to=last_key)
+                cache.keep([row[0] for row in await self._all(SELECT_ALL_KEPT, index_key=active.key)], up_to=last_key)
 
     async def _approximate(
-        self, file: "AnnFile", active: _Active, place: _Place, query: "NDArray[np.float32]", k: int
+        self, file: "AnnFile", active: ActiveIndex, place: _Place, query: "NDArray[np.float32]", k: int
     ) -> list[tuple[int, float]] | None:
         """The k nearest of the file's suggestions and of all later rows, compared exactly. None if the file suggests
         too few, because most of the nearest belong to other agents."""
         from kalito_mcp.storage.sqlite.vector_cache import best, packed, ranked, unpacked  # noqa: PLC0415 - needs numpy
 
-        index_key, dimension = active
+        index_key, dimension, _ = active
         agent_key, session_key = place
         if session_key is not None:
             # The file does not know sessions, and one session is small enough to scan.
@@ -210,14 +238,14 @@ class VectorQueries(VectorIndexQueries):
         later = await self._scanned(active, place, query, k, after_key=file.last_key)
         return best([*ranked(rows, dimension, query, k), *later], k)
 
-    async def _active(self, fingerprint: str, query: "NDArray[np.float32]") -> _Active | None:
-        """Key and dimension of the active index, if this embedder made it."""
-        for key, dimension in await self._all(SELECT_ACTIVE_INDEX, fingerprint=fingerprint):
+    async def _active(self, fingerprint: str, query: "NDArray[np.float32]") -> ActiveIndex | None:
+        """The active index, if this embedder made it."""
+        for key, dimension, moved_key in await self._all(SELECT_ACTIVE_INDEX, fingerprint=fingerprint):
             if query.shape != (dimension,):
                 raise InvalidInput(
                     f"the query's vector has the shape {query.shape}, but the index needs ({dimension},)"
                 )
-            return int(key), int(dimension)
+            return ActiveIndex(key, dimension, moved_key)
         return None
 
     async def _place(self, scope: Scope) -> _Place | None:
@@ -233,8 +261,8 @@ class VectorQueries(VectorIndexQueries):
 class VectorStatements(VectorQueries):
     """`ports.vectors.VectorWriter`. Its own caches keep uncommitted vectors from other connections."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        super().__init__(connection, VectorCaches())
+    def __init__(self, connection: aiosqlite.Connection, points: VectorPoints | None = None) -> None:
+        super().__init__(connection, VectorCaches(), points)
 
     async def open_index(self, fingerprint: str, dimension: int) -> VectorIndex:
         for index in await self.indexes():

@@ -2,6 +2,7 @@
 
 import aiosqlite
 
+from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.audit import AuditQueries, AuditStatements
@@ -19,13 +20,20 @@ from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
+from kalito_mcp.storage.sqlite.vector_moves import VectorMoveStatements
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
 
 
 class ReadViewOfSqlite:
     """One read transaction."""
 
-    def __init__(self, connection: aiosqlite.Connection, vectors: VectorCaches, columns: ColumnCaches) -> None:
+    def __init__(
+        self,
+        connection: aiosqlite.Connection,
+        vectors: VectorCaches,
+        columns: ColumnCaches,
+        points: VectorPoints | None = None,
+    ) -> None:
         self.sessions = SessionQueries(connection)
         self.conversations = ConversationQueries(connection)
         self.search = SearchQueries(connection, columns)
@@ -33,7 +41,7 @@ class ReadViewOfSqlite:
         self.records = RecordQueries(connection)
         self.facts = FactQueries(connection)
         self.imports = ImportQueries(connection)
-        self.vectors = VectorQueries(connection, vectors)
+        self.vectors = VectorQueries(connection, vectors, points)
         self.archive = ArchiveQueries(connection)
         self.access = AccessQueries(connection)
         self.sign_in = SignInQueries(connection)
@@ -44,7 +52,7 @@ class ReadViewOfSqlite:
 class WriteTransactionOfSqlite:
     """One write transaction."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(self, connection: aiosqlite.Connection, points: VectorPoints | None = None) -> None:
         self.sessions = SessionStatements(connection)
         self.conversations = ConversationStatements(connection)
         self.text = TextIndexStatements(connection)
@@ -54,7 +62,8 @@ class WriteTransactionOfSqlite:
         self.records = RecordStatements(connection)
         self.facts = FactStatements(connection)
         self.imports = ImportStatements(connection)
-        self.vectors = VectorStatements(connection)
+        self.vectors = VectorStatements(connection, points)
+        self.vector_moves = VectorMoveStatements(connection)
         self.archive = ArchiveStatements(connection)
         self.access = AccessStatements(connection)
         self.sign_in = SignInStatements(connection)

@@ -1,0 +1,34 @@
+"""The client_key of what a request wrote that may be sent again: over HTTP, one with an Idempotency-Key. Pure.
+
+It has two parts: what the caller chose, and what the request asked for. So a repetition is recognised, and the same
+choice with another request is refused. Only hashes are in it. What it is the key of goes with it when it is erased.
+"""
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+_PREFIX: Final = "request:"
+_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+_SHAPE: Final = re.compile(rf"({_PREFIX}[a-p]{{24}}:)[a-p]{{16}}(?::\d+)?", re.ASCII)
+
+
+def request_key(chosen: str, asked: bytes) -> str:
+    """The client_key for what a caller chose as the key of a request. It has letters only, so that it is never taken
+    for a secret number."""
+    return f"{_PREFIX}{_letters(chosen.encode(), 12)}:{_letters(asked, 8)}"
+
+
+def part_key(key: str, place: int) -> str:
+    """The client_key of one of several things that a request writes."""
+    return f"{key}:{place}"
+
+
+def chosen_part(client_key: str | None) -> str | None:
+    """What all keys of the same choice begin with; None if this is no key of a request."""
+    found = _SHAPE.fullmatch(client_key or "")
+    return None if found is None else found[1]
+
+
+def _letters(text: bytes, size: int) -> str:
+    return blake2b(text, digest_size=size).hexdigest().translate(_LETTERS)

@@ -1,0 +1,92 @@
+"""Vectors that are kept outside the database, such as in Qdrant. The database says which there are.
+
+A point stands for one row of the database, and its id is a hash of that row with its vector. So a point never changes,
+and one that is not in the database any more, or is of another copy of it, is recognised by its id: it is no hit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kalito_mcp.domain.records import RecordType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class VectorTenant:
+    """Whose vectors: one agent's or one session's of it, in one index. All but `dimension` are compared in every
+    question.
+
+    `database` is a keyed hash, which tells the databases of one place apart.
+    """
+
+    database: str
+    index_key: int
+    dimension: int
+    owner: str
+    agent: str
+    session_key: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPoint:
+    """A vector to be kept. `vector` is (dimension,), of any length."""
+
+    id: bytes
+    row_key: int
+    type: RecordType
+    tenant: VectorTenant
+    vector: "NDArray[np.int8]"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPoint:
+    """A point near to a query, and its cosine."""
+
+    id: bytes
+    row_key: int
+    cosine: float
+
+
+class VectorPoints(Protocol):
+    """A place of points. Every method but `aclose` raises VectorsUnreachable if it cannot be reached in time."""
+
+    @property
+    def name(self) -> str:
+        """The place in words for the user: `Qdrant at http://localhost:6333`. No key is in it."""
+
+    @property
+    def arrivals(self) -> int:
+        """A number that changes when its points may have been lost, as when it comes within reach: 0 before the first
+        answer."""
+
+    async def put(self, points: Sequence[VectorPoint]) -> None:
+        """Keep these points, all of one dimension. Those that are there already stay the same."""
+
+    async def remove(self, database: str, ids: Sequence[bytes]) -> None:
+        """Remove these points of this database. Unknown ids are skipped."""
+
+    async def nearest(
+        self, tenant: VectorTenant, query: "NDArray[np.float32]", *, count: int, is_exact: bool
+    ) -> Sequence[FoundPoint]:
+        """The `count` points of the tenant that are nearest to the query, best first. Not `is_exact`: nearly."""
+
+    async def similarities(
+        self,
+        database: str,
+        query: "NDArray[np.float32]",
+        ids: Mapping[RecordType, Sequence[bytes]],
+    ) -> Mapping[bytes, float]:
+        """The cosines of those of these points that are there, by id."""
+
+    async def count(self, database: str) -> int:
+        """How many points of this database there are."""
+
+    async def ids(self, database: str) -> frozenset[bytes]:
+        """The ids of all points of this database."""
+
+    async def aclose(self) -> None:
+        """End its connections."""

@@ -1,0 +1,89 @@
+"""What is wrong with a call, in words: validation errors without a library's noise, and failures of ours by an id."""
+
+import logging
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from kalito_mcp.domain.wording import did_you_mean, shown
+
+_log: Final = logging.getLogger("kalito.server")
+_SHOWN: Final = 5
+_WORDS: Final[Mapping[str, str]] = {
+    "missing": "is missing; send it",
+    "string_too_short": "is empty; send some text",
+    "string_too_long": "is longer than {max_length} characters; shorten it",
+    "string_pattern_mismatch": "contains only white space; send some text",
+    "string_unicode": "contains an unpaired surrogate; send valid Unicode",
+    "too_short": "is empty; send at least {min_length}",
+    "too_long": "has {actual_length} items; send at most {max_length} in one call",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+_BOUNDS: Final[Mapping[str, str]] = {
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+}
+"""Our words by pydantic's type of error; any other type keeps pydantic's words."""
+
+
+def unknown_arguments(arguments: Iterable[str], known: Sequence[str]) -> str | None:
+    """What is wrong with the names of the arguments; None if all are known."""
+    unknown = sorted(set(arguments) - set(known))
+    if not unknown:
+        return None
+    return "; ".join(f"unknown argument {shown(name)}{did_you_mean(name, known)}" for name in unknown[:_SHOWN])
+
+
+def in_words(error: ValidationError, schema: Mapping[str, Any]) -> str:
+    """The validation error as one sentence a fault, at most five sentences. `schema` is the input's schema."""
+    faults = error.errors(include_url=False, include_context=True)
+    sentences = [_fault(fault, schema) for fault in faults[:_SHOWN]]
+    if len(faults) > _SHOWN:
+        sentences.append(f"and {len(faults) - _SHOWN} more")
+    return "; ".join(sentences)
+
+
+def incident(error: BaseException, what: str) -> str:
+    """Log a failure of ours under a new id, and say so. `what` names the call."""
+    number = secrets.token_hex(4)
+    _log.error("incident %s in %s", number, what, exc_info=error)
+    return f"{what} failed inside kalito (incident {number}, see the server's log); try again"
+
+
+def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
+    kind, given, limits = fault["type"], fault["input"], fault.get("ctx", {})
+    if kind == "extra_forbidden":
+        parent, _, name = place.rpartition(".")
+        inside = f" in {parent}" if parent else ""
+        return f"unknown key {shown(name)}{inside}{did_you_mean(name, _keys_of(schema, fault['loc']))}"
+    if kind in _WORDS:
+        return f"{place or 'the body'} {_WORDS[kind].format(**limits)}"
+    if kind in _BOUNDS:
+        return f"{place} {_BOUNDS[kind].format(**limits)}, not {shown(given)}"
+    return f"{place} should be {str(fault['msg']).removeprefix('Input should be ').removeprefix('Value error, ')}"
+
+
+def _keys_of(schema: Mapping[str, Any], loc: Sequence[Any]) -> list[str]:
+    """The keys of the object that has the fault: the input itself, or an item of it, found by its reference."""
+    properties = schema.get("properties", {})
+    if len(loc) == 1:
+        return list(properties)
+    name = properties.get(loc[0], {}).get("items", {}).get("$ref", "").rpartition("/")[2]
+    return list(schema.get("$defs", {}).get(name, {}).get("properties", {}))

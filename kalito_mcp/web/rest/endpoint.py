@@ -1,0 +1,138 @@
+"""What an endpoint is: one line of the table from which come the routes, the permissions, the OpenAPI document and the
+tests. It has no behaviour of its own.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
+from urllib.parse import quote
+
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
+
+from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.domain.archive import Selection
+from kalito_mcp.domain.memory_records import Editor, EditorType
+from kalito_mcp.domain.wording import camel_case
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+Exporter = Callable[["Memory", Selection], AsyncGenerator[bytes]]
+"""The lines of an archive, some hundred at a time."""
+REST: Final = Editor(EditorType.AGENT, "rest")
+"""Who edits. Which principal it was, the audit log knows."""
+
+
+class Input(BaseModel):
+    """What is sent. A field may be named in snake_case or in camelCase."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, camel_case(name))),
+    )
+
+
+class Output(BaseModel):
+    """What is answered. Fields that are None are left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(Input):
+    """No field."""
+
+
+class InProject(Input):
+    """Which project a call is about."""
+
+    project: Annotated[
+        str | None,
+        Field(
+            description="A project's folder or name: what is of it, and what is personal. `personal`: only the "
+            "latter. Default, or `*`: all.",
+            min_length=1,
+            max_length=1_000,
+        ),
+    ] = None
+
+
+Body = TypeVar("Body", bound=Input)
+Query = TypeVar("Query", bound=Input)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Body, Query]):
+    """One request. `memory` is that of its principal, narrowed to its project.
+
+    `path` has the parameters of the path. `expected_revision` is what If-Match names, and `request_key` stands for the
+    Idempotency-Key together with the request.
+    """
+
+    memory: "Memory"
+    principal: Principal
+    path: Mapping[str, str]
+    body: Body
+    query: Query
+    expected_revision: int | None
+    request_key: str | None
+    exporter: Exporter
+    is_placed: bool
+    """Whether the request named a project."""
+
+    async def memory_of(self, session_id: str) -> "Memory":
+        """The memory for the project of a session, unless the request named another."""
+        return self.memory if self.is_placed else await self.memory.in_project_of(session_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: its content, or a stream of bytes. `revision` becomes its ETag, and `location` its Location."""
+
+    content: BaseModel | None = None
+    revision: int | None = None
+    location: str | None = None
+    stream: AsyncGenerator[bytes] | None = None
+
+
+Handler = Callable[[Call[Body, Query]], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint(Generic[Body, Query]):
+    """One line of the table. `path` is below /api; `{names}` in it are parameters.
+
+    `answer` is the model of the answer, or None for a stream of `media`. An endpoint that `has_revision` answers with
+    an ETag. `needs_match` refuses a request without If-Match. With `takes_key` an Idempotency-Key makes a repetition
+    safe; without it, `is_idempotent` says whether it is safe anyway.
+    """
+
+    method: str
+    path: str
+    permission: Permission
+    summary: str
+    handler: Handler[Body, Query]
+    answer: type[BaseModel] | None
+    body: type[Body]
+    query: type[Query]
+    status: int = 200
+    tag: str = "memory"
+    media: str = "application/json"
+    has_revision: bool = False
+    needs_match: bool = False
+    takes_key: bool = False
+    is_idempotent: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the audit log calls it: `GET /api/records/{record_id}`."""
+        return f"{self.method} /api{self.path}"
+
+
+AnyEndpoint = Endpoint[Any, Any]
+
+
+def place_of(path: str, name: str) -> str:
+    """The URL of one thing, relative to the server."""
+    return f"/api{path}/{quote(name, safe='')}"

@@ -1,0 +1,330 @@
+"""Endpoints of records: read, create, edit, forget, bring back, and their history."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.time import last_moment
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.web.rest.cursors import cursor_of, place_in
+from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Output, Reply, place_of
+from kalito_mcp.web.rest.shapes import (
+    AgentName,
+    CursorText,
+    NextCursor,
+    PageSize,
+    RecordBody,
+    Redacted,
+    SessionName,
+    record_body,
+)
+
+_LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
+_LOOKED_AT: Final = 10
+"""Of the parts of a changed document, for what was made from them."""
+RecordName = Annotated[str, Field(min_length=1, max_length=200)]
+ListedType = Literal["thought", "document", "task", "pin", "summary"]
+Version = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
+class Records(InProject):
+    """Which records to list."""
+
+    type: Annotated[list[ListedType], Field(default_factory=list, description="Only these types.", max_length=5)]
+    session_id: SessionName | None = None
+    agent_id: AgentName = None
+    limit: PageSize = 50
+    cursor: CursorText = None
+
+
+class RecordPage(Output):
+    """Records that are not forgotten, newest first. Messages are listed by their conversation."""
+
+    records: list[RecordBody]
+    next_cursor: NextCursor = None
+
+
+class Pins(InProject):
+    """Which pins to list."""
+
+    session_id: SessionName | None = None
+    agent_id: AgentName = None
+    limit: PageSize = 50
+    cursor: CursorText = None
+
+
+class Moment(InProject):
+    """Which version of a record to read."""
+
+    version: Annotated[Version | None, Field(description="As it was in this version.")] = None
+    as_of: Annotated[
+        str | None, Field(description="As it was then: ISO 8601. A date means its end.", min_length=1, max_length=40)
+    ] = None
+
+
+class Remember(Input):
+    """A record to keep. `fields` are those of its type: importance_score, tags, critical, caused_by; of a task also
+    status, priority, due_date, assigned_to; of a document source and title."""
+
+    type: Literal["note", "task", "document", "thought"]
+    text: Annotated[str, Field(min_length=1, pattern=r"\S")]
+    fields: Annotated[dict[str, Any], Field(default_factory=dict)]
+    session_id: SessionName | None = None
+    agent_id: AgentName = None
+
+
+class Remembered(Output):
+    """What was stored. A document has a record for each of its parts; `id` names all of them."""
+
+    type: Literal["note", "task", "document", "thought"]
+    id: str
+    project: str | None = None
+    record_ids: list[str]
+    revision: int
+    redacted: Redacted = None
+
+
+class Changes(Input):
+    """New values of fields by name, such as text, status or tags. null removes a field."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra={"minProperties": 1})
+
+
+class StillSaying(Output):
+    """A pin in somebody's own words, made from a record that was changed."""
+
+    record_id: str
+    made_from: str
+    text: str
+
+
+class Changed(Output):
+    """Which records changed, and what was made from them: summaries that changed with them, and pins that still say the
+    same. `revision` is that of the first."""
+
+    record_ids: list[str]
+    revision: int
+    rewritten: list[str]
+    still_says: list[StillSaying]
+
+
+class Revert(Input):
+    """Which version to go back to."""
+
+    version: Version
+
+
+class Edit(Output):
+    """One edit of a record."""
+
+    id: str
+    type: str
+    timestamp: str
+    original_memory_id: str
+    original_type: str
+    original_timestamp: str
+    edit_type: Literal["create", "update", "delete", "restore", "revert"]
+    editor_type: Literal["human", "agent", "system"]
+    editor_id: str | None = None
+    diff_summary: str | None = None
+    version: int
+    current: bool
+    previous_version_id: str | None = None
+
+
+class History(Output):
+    """Every edit of a record, oldest first."""
+
+    record_id: str
+    edits: list[Edit]
+
+
+class Diff(InProject):
+    """Which versions to compare."""
+
+    old: Version
+    new: Version
+
+
+class Differences(Output):
+    """What differs between two versions, a line each."""
+
+    lines: list[str]
+
+
+async def list_records(call: Call[Nothing, Records]) -> Reply:
+    """A page of records."""
+    types = frozenset(map(RecordType, call.query.type)) or _LISTED
+    return await _page(call, call.query, types)
+
+
+async def list_pins(call: Call[Nothing, Pins]) -> Reply:
+    """A page of pins."""
+    return await _page(call, call.query, frozenset({RecordType.PIN}))
+
+
+async def read_record(call: Call[Nothing, Moment]) -> Reply:
+    """One record, as it is or was."""
+    asked, name, memory = call.query, call.path["record_id"], call.memory
+    if asked.version is not None and asked.as_of is not None:
+        raise InvalidInput("send version or as_of, not both")
+    if asked.version is not None:
+        return Reply(record_body(await memory.version(name, asked.version)))
+    if asked.as_of is not None:
+        moment = last_moment(asked.as_of, "as_of", memory.zone)
+        return Reply(record_body(await memory.record_as_of(name, moment)))
+    record = await memory.record(name)
+    return Reply(record_body(record), revision=record.revision)
+
+
+async def read_parts(call: Call[Nothing, InProject]) -> Reply:
+    """All parts of a document."""
+    found = await call.memory.records(call.path["record_id"])
+    return Reply(RecordPage(records=[record_body(one) for one in found]))
+
+
+async def remember(call: Call[Remember, InProject]) -> Reply:
+    """Store a note, a task, a document or a thought."""
+    asked = call.body
+    if "text" in asked.fields or "type" in asked.fields:
+        raise InvalidInput("text and type are not in fields; send them next to it")
+    memory = call.memory if asked.session_id is None else await call.memory_of(asked.session_id)
+    kept = await memory.remember(
+        asked.type,
+        {"text": asked.text, **asked.fields},
+        session_id=asked.session_id,
+        agent_id=asked.agent_id,
+        editor=REST,
+        client_key=call.request_key,
+    )
+    name = str(kept[0].content.get("document_id", kept[0].id))
+    found = Remembered(
+        type=asked.type,
+        id=name,
+        project=kept[0].project,
+        record_ids=[one.id for one in kept],
+        revision=kept[0].revision,
+        redacted=list(kept[0].redacted) or None,
+    )
+    return Reply(found, location=place_of("/records", name))
+
+
+async def edit_record(call: Call[Changes, InProject]) -> Reply:
+    """Change fields of a record."""
+    changes = dict(call.body.model_extra or {})
+    if not changes:
+        raise InvalidInput("the body names no field; send new values by field, such as text")
+    assert call.expected_revision is not None  # noqa: S101 - the endpoint needs it
+    record = await call.memory.update_memory(
+        call.path["record_id"], changes, expected_revision=call.expected_revision, editor=REST
+    )
+    return Reply(record_body(record), revision=record.revision)
+
+
+async def forget_record(call: Call[Nothing, InProject]) -> Reply:
+    """Hide a record, or all parts of a document."""
+    forgotten = await call.memory.forget(call.path["record_id"], editor=REST, expected_revision=call.expected_revision)
+    return await changed(call, forgotten)
+
+
+async def restore_record(call: Call[Nothing, InProject]) -> Reply:
+    """Bring back what is forgotten."""
+    restored = await call.memory.restore(call.path["record_id"], editor=REST, expected_revision=call.expected_revision)
+    return await changed(call, restored)
+
+
+async def revert_record(call: Call[Revert, InProject]) -> Reply:
+    """Go back to an earlier version, as a new one."""
+    record = await call.memory.revert(
+        call.path["record_id"], call.body.version, editor=REST, expected_revision=call.expected_revision
+    )
+    return Reply(record_body(record), revision=record.revision)
+
+
+async def read_history(call: Call[Nothing, InProject]) -> Reply:
+    """Every edit of a record."""
+    name = call.path["record_id"]
+    return Reply(History(record_id=name, edits=[Edit(**one) for one in await call.memory.history(name)]))
+
+
+async def compare_versions(call: Call[Nothing, Diff]) -> Reply:
+    """The differences between two versions."""
+    return Reply(Differences(lines=await call.memory.diff(call.path["record_id"], call.query.old, call.query.new)))
+
+
+async def _page(call: Call[Nothing, Any], asked: Records | Pins, types: frozenset[RecordType]) -> Reply:
+    after = None if asked.cursor is None else place_in(call, asked, asked.cursor, str)[0]
+    found = await call.memory.page_of_records(
+        types, agent_id=asked.agent_id, session_id=asked.session_id, after=after, limit=asked.limit + 1
+    )
+    page = found[: asked.limit]
+    following = cursor_of(call, asked, page[-1].id) if len(found) > len(page) else None
+    return Reply(RecordPage(records=[record_body(one) for one in page], next_cursor=following))
+
+
+async def changed(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> Reply:
+    """Which records changed, and what was made from them."""
+    rewritten: dict[str, None] = {}
+    pins: list[StillSaying] = []
+    for record in records[:_LOOKED_AT]:
+        still, summaries = await call.memory.derived_from(record.id)
+        rewritten |= dict.fromkeys(one.id for one in summaries)
+        pins += [StillSaying(record_id=pin.id, made_from=record.id, text=pin.text) for pin in still]
+    found = Changed(
+        record_ids=[one.id for one in records],
+        revision=records[0].revision,
+        rewritten=list(rewritten),
+        still_says=pins,
+    )
+    return Reply(found, revision=records[0].revision)
+
+
+RECORDS: Final = (
+    Endpoint(
+        "GET", "/records", Permission.READ, "Thoughts, documents, tasks, pins and summaries, newest first",
+        list_records, RecordPage, Nothing, Records, tag="records",
+    ),
+    Endpoint(
+        "POST", "/records", Permission.WRITE, "Keep a note, a task, a document or a thought", remember, Remembered,
+        Remember, InProject, status=201, tag="records", takes_key=True,
+    ),
+    Endpoint(
+        "GET", "/records/{record_id}", Permission.READ, "One record, as it is or as it was", read_record, RecordBody,
+        Nothing, Moment, tag="records",
+    ),
+    Endpoint(
+        "PATCH", "/records/{record_id}", Permission.WRITE, "Change fields of a record", edit_record, RecordBody,
+        Changes, InProject, tag="records", needs_match=True,
+    ),
+    Endpoint(
+        "DELETE", "/records/{record_id}", Permission.WRITE, "Forget a record: it can be restored", forget_record,
+        Changed, Nothing, InProject, tag="records", needs_match=True,
+    ),
+    Endpoint(
+        "GET", "/records/{record_id}/parts", Permission.READ, "All parts of a document", read_parts, RecordPage,
+        Nothing, InProject, tag="records",
+    ),
+    Endpoint(
+        "POST", "/records/{record_id}/restore", Permission.WRITE, "Bring back a forgotten record", restore_record,
+        Changed, Nothing, InProject, tag="records", is_idempotent=True,
+    ),
+    Endpoint(
+        "POST", "/records/{record_id}/revert", Permission.WRITE, "Go back to an earlier version", revert_record,
+        RecordBody, Revert, InProject, tag="records", is_idempotent=True,
+    ),
+    Endpoint(
+        "GET", "/records/{record_id}/history", Permission.READ, "Who changed what, and when", read_history, History,
+        Nothing, InProject, tag="records",
+    ),
+    Endpoint(
+        "GET", "/records/{record_id}/diff", Permission.READ, "The differences between two versions", compare_versions,
+        Differences, Nothing, Diff, tag="records",
+    ),
+    Endpoint(
+        "GET", "/pins", Permission.READ, "Pins, newest first", list_pins, RecordPage, Nothing, Pins, tag="records",
+    ),
+)  # fmt: skip

@@ -1,0 +1,327 @@
+"""Endpoints of conversations: lists, messages, numbers, graphs, and closing one."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.finalizing import FinalizeOptions
+from kalito_mcp.domain.records import NewMessage, Origin, Role
+from kalito_mcp.domain.request_keys import part_key
+from kalito_mcp.domain.sessions import Place, Session
+from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.zone import Zone
+from kalito_mcp.web.rest.cursors import cursor_of, place_in
+from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Output, Reply
+from kalito_mcp.web.rest.shapes import (
+    AgentName,
+    CursorText,
+    GraphBody,
+    Message,
+    NextCursor,
+    OriginName,
+    PageSize,
+    Redacted,
+    RoleName,
+    Summary,
+    message_body,
+)
+
+_SHOWN_SUMMARIES: Final = 100
+StateName = Literal["OPEN", "FINALIZING", "FINALIZED"]
+
+
+class Sessions(InProject):
+    """Which conversations to list."""
+
+    prefix: Annotated[str, Field(description="Only ids that begin with it.", max_length=200)] = ""
+    agent_id: AgentName = None
+    limit: PageSize = 50
+    cursor: CursorText = None
+
+
+class SessionBody(Output):
+    """A conversation in a list."""
+
+    session_id: str
+    agent_id: str
+    project: str | None = None
+    state: StateName
+    messages: int
+    summaries: int
+    pins: int
+    updated_at: str
+
+
+class SessionPage(Output):
+    """Conversations, last written first."""
+
+    sessions: list[SessionBody]
+    next_cursor: NextCursor = None
+
+
+class Messages(InProject):
+    """Which messages of a conversation to list."""
+
+    order: Annotated[Literal["oldest", "newest"], Field(description="Which come first.")] = "oldest"
+    limit: PageSize = 50
+    cursor: CursorText = None
+
+
+class MessagePage(Output):
+    """Messages of a conversation."""
+
+    messages: list[Message]
+    next_cursor: NextCursor = None
+
+
+class SentMessage(Input):
+    """One message. Without `created_at` it was said now."""
+
+    role: RoleName
+    text: Annotated[str, Field(min_length=1)]
+    name: Annotated[str | None, Field(description="The speaker's name.", min_length=1, max_length=200)] = None
+    created_at: Annotated[str | None, Field(description="ISO 8601.", max_length=40)] = None
+    model_id: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    token_usage: Annotated[int | None, Field(ge=0, le=1_000_000_000)] = None
+    origin: Annotated[OriginName | None, Field(description="Whose words, if not the sender's own.")] = None
+    details: Annotated[
+        dict[str, Any] | None,
+        Field(description="tags, attachments, message_type, critical, visibility, importance_score, supersedes."),
+    ] = None
+
+
+class RecordMessages(Input):
+    """Messages, in the order they were said."""
+
+    messages: Annotated[list[SentMessage], Field(min_length=1)]
+    agent_id: AgentName = None
+
+
+class RecordedMessages(Output):
+    """What is stored. `left_out` counts messages that were not, because they repeat what was forgotten or erased."""
+
+    session_id: str
+    project: str | None = None
+    message_ids: list[str]
+    left_out: int
+    redacted: Redacted = None
+
+
+class MemoryStatsBody(Output):
+    """The specification's MemoryStats."""
+
+    sessionId: str  # noqa: N815 - as the specification writes it
+    agentId: str  # noqa: N815 - as above
+    state: StateName
+    totalMessages: int  # noqa: N815 - as above
+    totalSummaries: int  # noqa: N815 - as above
+    totalPins: int  # noqa: N815 - as above
+    oldestMessage: str | None = None  # noqa: N815 - as above
+    newestMessage: str | None = None  # noqa: N815 - as above
+    averageImportanceScore: float | None = None  # noqa: N815 - as above
+    summarizedMessages: int  # noqa: N815 - as above
+
+
+class Finalize(Input):
+    """How a conversation is closed."""
+
+    promote: Annotated[bool, Field(description="Copy the best of its graph into the agent's.")] = True
+    checkpoint: Annotated[bool, Field(description="Write a snapshot of the agent's graph.")] = True
+    checkpoint_name: Annotated[str | None, Field(min_length=1, max_length=100)] = None
+    dry_run: Annotated[bool, Field(description="Change nothing; answer what would be done.")] = False
+
+
+class SleepCluster(Output):
+    """Similar questions that became one."""
+
+    anchor_id: str
+    merged_node_ids: list[str]
+    summary: str
+    before_rank: float
+    after_rank: float
+    freed_nodes: int
+
+
+class Sleep(Output):
+    """What the sleep cycle of the session's graph merged."""
+
+    trigger: Literal["session-finalize", "eviction", "interval"]
+    inspected: int
+    freed_capacity: int
+    clusters: Annotated[list[SleepCluster], Field(description="The largest ten.")]
+    clusters_in_all: int
+    timestamp: str
+
+
+class Promoted(Output):
+    """What went into the agent's graph."""
+
+    questions: int
+    merged_with_known: int
+    answers: int
+    entities: int
+
+
+class Finalized(Output):
+    """The conversation as it is now, and what this call did, or would do."""
+
+    session: SessionBody
+    dry_run: bool
+    summaries_made: int
+    summaries: Annotated[list[Summary], Field(description="The last of the new ones, at most a hundred.")]
+    sleep: Sleep | None = None
+    promoted: Promoted | None = None
+    snapshot: str | None = None
+
+
+async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
+    """A page of sessions."""
+    asked = call.query
+    before = None if asked.cursor is None else Place(*place_in(call, asked, asked.cursor, int, int))
+    found = await call.memory.list_sessions(
+        prefix=asked.prefix, agent_id=asked.agent_id, limit=asked.limit + 1, before=before
+    )
+    page = found[: asked.limit]
+    following = cursor_of(call, asked, *page[-1].place) if len(found) > len(page) else None
+    return Reply(SessionPage(sessions=[_session(one) for one in page], next_cursor=following))
+
+
+async def read_session(call: Call[Nothing, InProject]) -> Reply:
+    """One session."""
+    session, _ = await call.memory.messages(call.path["session_id"], last_seq=0)
+    return Reply(_session(session))
+
+
+async def list_messages(call: Call[Nothing, Messages]) -> Reply:
+    """A page of messages."""
+    asked, session_id = call.query, call.path["session_id"]
+    place: int | None = None if asked.cursor is None else place_in(call, asked, asked.cursor, int)[0]
+    if asked.order == "oldest":
+        first = 1 if place is None else place + 1
+        last = first + asked.limit - 1
+    else:
+        if place is None:
+            session, _ = await call.memory.messages(session_id, last_seq=0)
+            place = session.message_count + 1
+        first, last = max(1, place - asked.limit), place - 1
+    session, found = await call.memory.messages(session_id, first_seq=first, last_seq=last)
+    shown = [message_body(one) for one in found]
+    has_more = last < session.message_count
+    if asked.order == "newest":
+        shown.reverse()
+        has_more = first > 1
+    following = cursor_of(call, asked, shown[-1].seq) if has_more and shown else None
+    return Reply(MessagePage(messages=shown, next_cursor=following))
+
+
+async def record_messages(call: Call[RecordMessages, InProject]) -> Reply:
+    """Append messages to a session; a new one is created."""
+    session_id, sent = call.path["session_id"], call.body
+    memory = await call.memory_of(session_id)
+    new = [_new_message(call, place, memory.zone) for place in range(len(sent.messages))]
+    recorded = await memory.record_messages(session_id, new, agent_id=sent.agent_id, client=REST.id)
+    return Reply(
+        RecordedMessages(
+            session_id=session_id,
+            project=recorded.session.project,
+            message_ids=recorded.message_ids,
+            left_out=recorded.left_out_count + recorded.erased_count,
+            redacted=list(recorded.redacted) or None,
+        )
+    )
+
+
+async def session_stats(call: Call[Nothing, InProject]) -> Reply:
+    """A session in numbers."""
+    stats = (await call.memory.session_stats(call.path["session_id"])).to_dict()
+    return Reply(
+        MemoryStatsBody(
+            sessionId=stats["session_id"],
+            agentId=stats["agent_id"],
+            state=stats["state"],
+            totalMessages=stats["total_messages"],
+            totalSummaries=stats["total_summaries"],
+            totalPins=stats["total_pins"],
+            oldestMessage=stats["oldest_message"],
+            newestMessage=stats["newest_message"],
+            averageImportanceScore=stats["average_importance_score"],
+            summarizedMessages=stats["summarized_messages"],
+        )
+    )
+
+
+async def session_graph(call: Call[Nothing, InProject]) -> Reply:
+    """The overview of a session's graph."""
+    return Reply(GraphBody(**await call.memory.graph_overview(session_id=call.path["session_id"])))
+
+
+async def finalize_session(call: Call[Finalize, InProject]) -> Reply:
+    """Close a session."""
+    asked, session_id = call.body, call.path["session_id"]
+    memory = await call.memory_of(session_id)
+    options = FinalizeOptions(asked.promote, asked.checkpoint, asked.checkpoint_name, asked.dry_run)
+    done = await memory.finalize_session(session_id, options)
+    return Reply(
+        Finalized(
+            session=_session(done.session),
+            dry_run=done.is_dry_run,
+            summaries_made=len(done.summaries),
+            summaries=[Summary(**one.to_dict()) for one in done.summaries[-_SHOWN_SUMMARIES:]],
+            sleep=None if done.sleep is None else Sleep(**done.sleep.to_dict()),
+            promoted=None if done.promotion is None else Promoted(**done.promotion.to_dict()),
+            snapshot=None if done.snapshot is None else done.snapshot.name,
+        )
+    )
+
+
+def _session(session: Session) -> SessionBody:
+    return SessionBody(**session.to_dict())
+
+
+def _new_message(call: Call[RecordMessages, InProject], place: int, zone: Zone) -> NewMessage:
+    sent, key = call.body.messages[place], call.request_key
+    moment = sent.created_at
+    return NewMessage(
+        role=Role(sent.role),
+        text=sent.text,
+        name=sent.name,
+        created_at=None if moment is None else from_iso(moment, f"messages[{place}].created_at", zone),
+        model_id=sent.model_id,
+        token_usage=sent.token_usage,
+        client_key=None if key is None else part_key(key, place),
+        origin=None if sent.origin is None else Origin(sent.origin),
+        details=sent.details,
+    )
+
+
+SESSIONS: Final = (
+    Endpoint(
+        "GET", "/sessions", Permission.READ, "Conversations, last written first", list_sessions, SessionPage, Nothing,
+        Sessions, tag="sessions",
+    ),
+    Endpoint(
+        "GET", "/sessions/{session_id}", Permission.READ, "One conversation", read_session, SessionBody, Nothing,
+        InProject, tag="sessions",
+    ),
+    Endpoint(
+        "GET", "/sessions/{session_id}/messages", Permission.READ, "The messages of a conversation", list_messages,
+        MessagePage, Nothing, Messages, tag="sessions",
+    ),
+    Endpoint(
+        "POST", "/sessions/{session_id}/messages", Permission.WRITE, "Record messages, all or none", record_messages,
+        RecordedMessages, RecordMessages, InProject, status=201, tag="sessions", takes_key=True,
+    ),
+    Endpoint(
+        "GET", "/sessions/{session_id}/stats", Permission.READ, "A conversation in numbers", session_stats,
+        MemoryStatsBody, Nothing, InProject, tag="sessions",
+    ),
+    Endpoint(
+        "GET", "/sessions/{session_id}/graph", Permission.READ, "The overview of a conversation's graph",
+        session_graph, GraphBody, Nothing, InProject, tag="sessions",
+    ),
+    Endpoint(
+        "POST", "/sessions/{session_id}/finalize", Permission.WRITE, "Close a conversation", finalize_session,
+        Finalized, Finalize, InProject, tag="sessions", is_idempotent=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,198 @@
+"""What several endpoints answer. Fields are named as the specification names them: in snake_case, but for its
+`MemoryContext` and `MemoryStats`.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.web.rest.endpoint import Output
+
+_NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
+"""What the memory checks of a name, for whoever reads the schema."""
+SessionName = Annotated[
+    str, Field(description="The id of a conversation.", min_length=1, max_length=200, json_schema_extra=_NAME)
+]
+AgentName = Annotated[
+    str | None, Field(description="Whose memory. Default: `default`, or the session's.", min_length=1, max_length=200)
+]
+PageSize = Annotated[int, Field(description="How many at most.", ge=1, le=200)]
+CursorText = Annotated[
+    str | None,
+    Field(description="`next_cursor` of the page before, with the same query.", min_length=1, max_length=400),
+]
+NextCursor = Annotated[str | None, Field(description="For the next page; left out on the last.")]
+RoleName = Literal["user", "assistant", "system"]
+TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
+OriginName = Literal["user", "assistant", "tool", "document", "import"]
+ReachName = Literal["session", "project", "person"]
+PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
+Redacted = Annotated[list[str] | None, Field(description="What was removed and not stored: kinds of secrets.")]
+
+
+class Message(Output):
+    """The specification's MessageWithImportance. `id` is its number, and `record_id` its id as a record. A message that
+    is `hidden` was forgotten or erased, or is internal: it has no text."""
+
+    id: int
+    record_id: str
+    session_id: str
+    seq: int
+    role: RoleName
+    name: str | None = None
+    text: str
+    model_id: str | None = None
+    token_usage: int | None = None
+    created_at: str
+    importance_score: float
+    client_key: str | None = None
+    hidden: bool
+
+
+def message_body(message: MessageWithImportance) -> Message:
+    """A message as it is answered."""
+    return Message(**message.to_dict(), seq=message.seq, hidden=message.is_hidden)
+
+
+class Pin(Output):
+    """The specification's SemanticPin. `scope` says which contexts show it."""
+
+    id: str
+    session_id: str
+    content: str
+    scope: ReachName
+    source_message_id: str | None = None
+    importance_score: float
+    pin_type: PinTypeName
+    created_at: str
+    redacted: Redacted = None
+
+
+class Summary(Output):
+    """The specification's ConversationSummary, of the messages `first_message` to `last_message`, counted from 1."""
+
+    id: str
+    session_id: str
+    summary: str
+    message_count: int
+    start_message_id: str
+    end_message_id: str
+    importance_score: float
+    created_at: str
+    level: int
+    first_message: int
+    last_message: int
+    method: Literal["caller", "model", "extractive"]
+    model_id: str | None = None
+    redacted: Redacted = None
+
+
+class RecordBody(Output):
+    """A record with all its fields: these, and those of its type."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    id: str
+    type: TypeName
+    text: str
+    timestamp: str
+    agent_id: str
+    project: str | None = None
+    session_id: str | None = None
+    origin: OriginName
+    importance_score: float
+    tags: list[str]
+    revision: int
+    is_deleted: Annotated[bool, Field(description="Whether it is forgotten.")]
+    redacted: Redacted = None
+
+
+def record_body(record: MemoryRecord) -> RecordBody:
+    """A record as it is answered."""
+    return RecordBody(**record.to_dict() | {"redacted": list(record.redacted) or None})
+
+
+class AnswerOfHit(Output):
+    """What somebody else said right after a hit that asks."""
+
+    record_id: str
+    role: RoleName | None = None
+    name: str | None = None
+    text: str
+
+
+class Outdated(Output):
+    """A part of a text that is no longer true."""
+
+    text: str
+    until: str
+    superseded_by: str
+
+
+class Hit(Output):
+    """A record that was found. `parts` and `why` explain its score, if that was asked for."""
+
+    record_id: str
+    type: TypeName
+    project: str | None = None
+    session_id: str | None = None
+    role: RoleName | None = None
+    name: str | None = None
+    text: str
+    created_at: str
+    score: float
+    client_key: str | None = None
+    origin: OriginName
+    revision: int
+    status: str | None = None
+    due_date: str | None = None
+    same: list[str] | None = None
+    parts: dict[str, float] | None = None
+    why: str | None = None
+    answer: AnswerOfHit | None = None
+    valid_until: str | None = None
+    superseded_by: str | None = None
+    outdated: list[Outdated] | None = None
+    conflicts_with: str | None = None
+
+
+class Known(Output):
+    """A pin or a note that is known beyond its conversation, or a message that ended one."""
+
+    record_id: str
+    type: TypeName
+    scope: ReachName
+    project: str | None = None
+    session_id: str | None = None
+    text: str
+    importance_score: float
+    created_at: str
+    outdated: list[Outdated] | None = None
+
+
+class GraphNode(Output):
+    """A question or an entity of a graph."""
+
+    id: str
+    text: str
+    rank: float
+    repeat: float
+    feedback: float
+    degree: int
+    pinned: bool
+
+
+class GraphBody(Output):
+    """The overview of a graph: its size, and the questions and entities that rank highest."""
+
+    agent_id: str
+    session_id: str | None = None
+    nodes: int
+    edges: int
+    nodes_by_type: dict[str, int]
+    edges_by_type: dict[str, int]
+    slept_at: str | None = None
+    top_queries: list[GraphNode]
+    top_entities: list[GraphNode]

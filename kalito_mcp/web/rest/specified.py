@@ -1,0 +1,138 @@
+"""The three endpoints that the specification names: summaries, pins, and scoring messages."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, PinType
+from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Output, Reply, place_of
+from kalito_mcp.web.rest.shapes import Pin, PinTypeName, ReachName, SessionName, Summary
+
+MessageRef = Annotated[
+    str | int,
+    Field(description="A message's number, or its id such as `msg_45`.", union_mode="left_to_right"),
+]
+
+
+class CreateSummary(Input):
+    """The specification's CreateSummaryRequest. The range begins right after the last summary."""
+
+    session_id: SessionName
+    start_message_id: MessageRef
+    end_message_id: MessageRef
+    message_count: Annotated[int | None, Field(description="Checked, if it is there.", ge=1, le=1_000_000_000)] = None
+    summary: Annotated[
+        str | None, Field(description="Your own summary. Default: it is made here.", min_length=1, pattern=r"\S")
+    ] = None
+
+
+class CreatePin(Input):
+    """The specification's CreatePinRequest."""
+
+    session_id: SessionName
+    content: Annotated[str, Field(description="The fact, in words that make sense alone.", min_length=1, pattern=r"\S")]
+    source_message_id: MessageRef | None = None
+    importance_score: Annotated[float | None, Field(description="0 to 1. Default: 0.8.")] = None
+    pin_type: PinTypeName = "manual"
+    scope: Annotated[ReachName | None, Field(description="Which contexts show it. Default: by what it says.")] = None
+    confirmed: Annotated[
+        bool, Field(description="The user has confirmed it: needed for the words of a tool or a document.")
+    ] = False
+
+
+class Scored(Output):
+    """How many scores changed."""
+
+    session_id: str
+    total_messages: int
+    changed: int
+
+
+async def create_summary(call: Call[CreateSummary, InProject]) -> Reply:
+    """Summarise a range of messages."""
+    asked = call.body
+    made = await (await call.memory_of(asked.session_id)).create_summary(
+        CreateSummaryRequest(
+            asked.session_id,
+            str(asked.start_message_id),
+            str(asked.end_message_id),
+            message_count=asked.message_count,
+            summary=asked.summary,
+            client_key=call.request_key,
+        )
+    )
+    summary = Summary(**made.to_dict(), redacted=list(made.redacted) or None)
+    return Reply(summary, location=place_of("/records", made.id))
+
+
+async def create_pin(call: Call[CreatePin, InProject]) -> Reply:
+    """Pin a text."""
+    asked = call.body
+    source = asked.source_message_id
+    made = await (await call.memory_of(asked.session_id)).create_pin(
+        CreatePinRequest(
+            session_id=asked.session_id,
+            content=asked.content,
+            source_message_id=None if source is None else str(source),
+            importance_score=asked.importance_score,
+            pin_type=PinType(asked.pin_type),
+            client_key=call.request_key,
+            client=REST.id,
+            is_confirmed=asked.confirmed,
+            scope=asked.scope,
+        )
+    )
+    pin = Pin(**made.to_dict(), redacted=list(made.redacted) or None)
+    return Reply(pin, location=place_of("/records", made.id))
+
+
+async def score_messages(call: Call[Nothing, InProject]) -> Reply:
+    """Score all messages of a session again."""
+    session_id = call.path["session_id"]
+    memory = await call.memory_of(session_id)
+    changed = await memory.score_messages(session_id)
+    stats = await memory.session_stats(session_id)
+    return Reply(Scored(session_id=session_id, total_messages=stats.total_messages, changed=changed))
+
+
+SPECIFIED: Final = (
+    Endpoint(
+        "POST",
+        "/memory/summaries",
+        Permission.WRITE,
+        "Summarise a range of messages",
+        create_summary,
+        Summary,
+        CreateSummary,
+        InProject,
+        status=201,
+        tag="specification",
+        takes_key=True,
+    ),
+    Endpoint(
+        "POST",
+        "/memory/pins",
+        Permission.WRITE,
+        "Pin a fact",
+        create_pin,
+        Pin,
+        CreatePin,
+        InProject,
+        status=201,
+        tag="specification",
+        takes_key=True,
+    ),
+    Endpoint(
+        "POST",
+        "/memory/{session_id}/score-messages",
+        Permission.WRITE,
+        "Score the messages of a session again, by their words and roles",
+        score_messages,
+        Scored,
+        Nothing,
+        InProject,
+        tag="specification",
+        is_idempotent=True,
+    ),
+)

@@ -1,0 +1,225 @@
+"""Endpoints of the memory as a whole: what is known, what contradicts itself, numbers, graphs, tasks, and an export."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.archive import Selection
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Nothing, Output, Reply
+from kalito_mcp.web.rest.shapes import AgentName, GraphBody, Known, ReachName, RecordBody, record_body
+
+_MOST_CONFLICTS: Final = 200
+
+
+class OfAgent(InProject):
+    """Whose memory a call is about."""
+
+    agent_id: AgentName = None
+
+
+class ProfileOf(OfAgent):
+    """Which profile to read."""
+
+    include_untrusted: Annotated[
+        bool, Field(description="Also words of tools and documents that read like an instruction.")
+    ] = False
+
+
+class ProfileLine(Known):
+    """What is known, and what it is about."""
+
+    subject: str
+
+
+class OfferedPin(Output):
+    """A pin of a session that could be made lasting, with this scope."""
+
+    record_id: str
+    scope: ReachName
+    session_id: str | None = None
+    text: str
+    created_at: str
+
+
+class ProfileBody(Output):
+    """What every conversation knows, by subject."""
+
+    known: list[ProfileLine]
+    pinned_in_a_session: list[OfferedPin]
+
+
+class ConflictsOf(OfAgent):
+    """Which contradictions to list."""
+
+    limit: Annotated[int, Field(ge=1, le=_MOST_CONFLICTS)] = 50
+
+
+class Claim(Output):
+    """What a record says, and since when."""
+
+    record_id: str
+    text: str
+    since: str
+
+
+class Contradiction(Output):
+    """Two statements that cannot both be true, although neither says that anything changed."""
+
+    subject: str
+    attribute: str
+    older: Claim
+    newer: Claim
+
+
+class Conflicts(Output):
+    """What the rules could not decide, newest first. Correct or forget one record of each pair."""
+
+    conflicts: list[Contradiction]
+
+
+class TasksOf(OfAgent):
+    """Which tasks to list."""
+
+    is_done: Annotated[bool | None, Field(description="true: finished ones; false: open ones. Default: all.")] = None
+
+
+class TaskPage(Output):
+    """Tasks, the earliest due first."""
+
+    tasks: list[RecordBody]
+
+
+class SnapshotBody(Output):
+    """A snapshot of an agent's graph."""
+
+    name: str
+    bytes: int
+    written_at: str
+
+
+class Snapshots(Output):
+    """The snapshots, newest first."""
+
+    snapshots: list[SnapshotBody]
+
+
+class ProjectBody(Output):
+    """A project."""
+
+    project: str
+    sessions: int
+
+
+class Projects(Output):
+    """The newest thousand projects."""
+
+    projects: list[ProjectBody]
+
+
+class Agents(Output):
+    """The newest ten thousand agents."""
+
+    agents: list[str]
+
+
+class Totals(Output):
+    """How much there is, of all projects."""
+
+    sessions: int
+    messages: int
+    pins: int
+    summaries: int
+    notes: int
+    tasks: int
+    documents: int
+
+
+class ExportOf(Input):
+    """What to export. Default: all."""
+
+    session: Annotated[str | None, Field(description="Only one conversation.", min_length=1, max_length=200)] = None
+    project: Annotated[
+        str | None, Field(description="Only what is of it; `personal`: of none.", min_length=1, max_length=1_000)
+    ] = None
+    agent: Annotated[str | None, Field(description="Only one agent's.", min_length=1, max_length=200)] = None
+
+
+async def read_profile(call: Call[Nothing, ProfileOf]) -> Reply:
+    """What is known of the person and of projects."""
+    asked = call.query
+    profile = await call.memory.profile(agent_id=asked.agent_id, include_untrusted=asked.include_untrusted)
+    return Reply(ProfileBody(**profile.to_dict()))
+
+
+async def list_conflicts(call: Call[Nothing, ConflictsOf]) -> Reply:
+    """What contradicts itself."""
+    found = await call.memory.conflicts(agent_id=call.query.agent_id, limit=call.query.limit)
+    return Reply(Conflicts(conflicts=[Contradiction(**one.to_dict()) for one in found]))
+
+
+async def list_tasks(call: Call[Nothing, TasksOf]) -> Reply:
+    """Tasks, by due date."""
+    found = await call.memory.tasks(agent_id=call.query.agent_id, is_done=call.query.is_done)
+    return Reply(TaskPage(tasks=[record_body(one) for one in found]))
+
+
+async def agent_graph(call: Call[Nothing, OfAgent]) -> Reply:
+    """The overview of an agent's long-term graph."""
+    return Reply(GraphBody(**await call.memory.graph_overview(agent_id=call.query.agent_id)))
+
+
+async def list_snapshots(call: Call[Nothing, Nothing]) -> Reply:
+    """The snapshots of the owner's agents."""
+    found = call.memory.orchestrator().list_snapshots()
+    return Reply(Snapshots(snapshots=[SnapshotBody(**one.to_dict()) for one in found]))
+
+
+async def list_projects(call: Call[Nothing, Nothing]) -> Reply:
+    """Projects, newest first."""
+    found = await call.memory.projects()
+    return Reply(Projects(projects=[ProjectBody(project=name, sessions=count) for name, count in found]))
+
+
+async def list_agents(call: Call[Nothing, Nothing]) -> Reply:
+    """Agents, newest first."""
+    return Reply(Agents(agents=list(await call.memory.agents())))
+
+
+async def read_stats(call: Call[Nothing, Nothing]) -> Reply:
+    """The memory in numbers."""
+    return Reply(Totals(**await call.memory.totals()))
+
+
+async def export(call: Call[Nothing, ExportOf]) -> Reply:
+    """The memory as an archive. Limits of the principal narrow it."""
+    asked, limits = call.query, call.principal.limits
+    selection = Selection(
+        session=asked.session, project=limits.project or asked.project, agent=limits.agent or asked.agent
+    )
+    return Reply(stream=call.exporter(call.memory, selection))
+
+
+WHOLE: Final[tuple[Endpoint[Any, Any], ...]] = (
+    Endpoint(
+        "GET", "/profile", Permission.READ, "What every conversation knows", read_profile, ProfileBody, Nothing,
+        ProfileOf,
+    ),
+    Endpoint(
+        "GET", "/conflicts", Permission.READ, "What contradicts itself, for a person to decide", list_conflicts,
+        Conflicts, Nothing, ConflictsOf,
+    ),
+    Endpoint("GET", "/tasks", Permission.READ, "Tasks, the earliest due first", list_tasks, TaskPage, Nothing, TasksOf),
+    Endpoint(
+        "GET", "/graph", Permission.READ, "The overview of an agent's long-term graph", agent_graph, GraphBody,
+        Nothing, OfAgent,
+    ),
+    Endpoint("GET", "/snapshots", Permission.READ, "Snapshots of graphs", list_snapshots, Snapshots, Nothing, Nothing),
+    Endpoint("GET", "/projects", Permission.READ, "Projects", list_projects, Projects, Nothing, Nothing),
+    Endpoint("GET", "/agents", Permission.READ, "Agents", list_agents, Agents, Nothing, Nothing),
+    Endpoint("GET", "/stats", Permission.READ, "The memory in numbers", read_stats, Totals, Nothing, Nothing),
+    Endpoint(
+        "GET", "/export", Permission.ADMIN, "The memory as an archive, without loss", export, None, Nothing, ExportOf,
+        media="application/x-ndjson",
+    ),
+)  # fmt: skip

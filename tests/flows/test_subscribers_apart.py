@@ -1,0 +1,125 @@
+"""A subscriber hears of nothing that it cannot read: of no other owner's memory, and of nothing beyond its limits.
+
+Each test waits for a later change that the subscriber does hear of: what it may not hear would have come before.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
+from kalito_mcp.domain.scope import NO_LIMITS, Limits
+from kalito_mcp.domain.watching import Watched, WatchedKind
+from kalito_mcp.memory import Memory
+from kalito_mcp.server.addresses import graph_uri, stats_uri
+from kalito_mcp.wiring import open_memory
+from tests.flows.harness import said
+from tests.flows.subscribers import subscribed
+from tests.server.web import Web, web
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed"),  # what older hosts still do
+]
+SHOP: Final = Limits(project="shop")
+EVERYTHING: Final = [
+    stats_uri("s"),
+    graph_uri("s"),
+    "memory://sessions",
+    "memory://profile",
+    "memory://agent",
+    "memory://snapshots",
+    "memory://records/msg_1",
+]
+
+
+async def say(memory: Memory, session_id: str, *texts: str) -> None:
+    await memory.record_messages(session_id, [NewMessage(Role.USER, text) for text in texts])
+
+
+@pytest.fixture
+async def elsewhere(database: Path) -> AsyncIterator[Memory]:
+    """The memory as another process has it open."""
+    async with open_memory(database) as memory:
+        yield memory
+
+
+@pytest.fixture
+def serving(database: Path, elsewhere: Memory) -> Iterator[Web]:
+    with web("http", database, login=True) as one:
+        yield one
+
+
+async def token(memory: Memory, owner: str, limits: Limits = NO_LIMITS) -> str:
+    return (await memory.create_token(Permission.WRITE, owner=owner, limits=limits)).text
+
+
+async def test_a_subscriber_hears_of_no_other_owner_s_memory(serving: Web, elsewhere: Memory, era: str) -> None:
+    ann, ben = elsewhere.of_owner("ann"), elsewhere.of_owner("ben")
+    tokens = [await token(elsewhere, owner) for owner in ("ann", "ben")]
+    async with (
+        subscribed(serving.url, era, EVERYTHING, to_list=True, token=tokens[0]) as (client_of_ann, heard_by_ann),
+        subscribed(serving.url, era, EVERYTHING, to_list=True, token=tokens[1]) as (_, heard_by_ben),
+    ):
+        # From another process, and through this server.
+        await say(ann, "s", "Remember: I fly kites.")
+        await heard_by_ann.all_of(stats_uri("s"), "memory://sessions", "memory://records/msg_1", "list")
+        await client_of_ann.call_tool("record_messages", {"session_id": "t", "messages": said("More.")})
+        await heard_by_ann.all_of("memory://sessions", "list")
+        await ann.create_pin(CreatePinRequest("s", "Flies kites.", scope="person"))
+        await heard_by_ann.all_of("memory://profile")
+        await ann.finalize_session("s")
+        await heard_by_ann.all_of("memory://snapshots")
+        assert heard_by_ben.uris == []
+        await say(ben, "s", "Hello.")
+        await heard_by_ben.all_of(stats_uri("s"), "memory://sessions", "list")
+        assert "memory://records/msg_1" not in heard_by_ben.uris
+
+
+async def test_a_subscriber_with_limits_hears_of_nothing_beyond_them(serving: Web, elsewhere: Memory, era: str) -> None:
+    ann = elsewhere.of_owner("ann")
+    shop, garden = await ann.in_project("shop"), await ann.in_project("garden")
+    limited = await token(elsewhere, "ann", SHOP)
+    watched = [*EVERYTHING, stats_uri("garden"), stats_uri("shop")]
+    async with subscribed(serving.url, era, watched, to_list=True, token=limited) as (_, heard):
+        await say(garden, "garden", "Where are the beans?")
+        await garden.create_pin(CreatePinRequest("garden", "The beans grow in the shade.", scope="project"))
+        await garden.finalize_session("garden")
+        await say(shop, "shop", "We open at nine.")
+        await heard.all_of(stats_uri("shop"), "memory://sessions", "list", forget=False)
+        assert set(heard.uris) == {stats_uri("shop"), "memory://sessions", "list"}
+        # What is the person's is within the limits, whichever project it was said in.
+        await say(garden, "garden 2", "Hello.")
+        await garden.create_pin(CreatePinRequest("garden 2", "Flies kites.", scope="person"))
+        await heard.all_of("memory://profile")
+
+
+async def test_what_lies_beyond_the_limits_has_no_version(elsewhere: Memory) -> None:
+    ann = elsewhere.of_owner("ann")
+    await say(await ann.in_project("garden"), "garden", "Where are the beans?")
+    await say(await ann.in_project("shop"), "shop", "We open at nine.")
+    await ann.record_messages("other", [NewMessage(Role.USER, "x")], agent_id="writer")
+    await ann.settled()
+    kinds = (WatchedKind.SESSION, WatchedKind.SESSION_GRAPH)
+    asked = [Watched(kind, name) for kind in kinds for name in ("garden", "shop", "other")]
+    asked += [Watched(WatchedKind.RECORD, f"msg_{number}") for number in (1, 2, 3)]
+
+    async def seen(memory: Memory) -> list[str]:
+        return [f"{one.kind} {one.id}" for one, version in (await memory.versions(asked)).items() if version]
+
+    assert len(await seen(ann)) == len(asked)
+    assert await seen(ann.of_owner("ann", SHOP)) == [
+        "session shop", "session other", "session_graph shop", "session_graph other", "record msg_2", "record msg_3",
+    ]  # fmt: skip
+    assert await seen(ann.of_owner("ann", Limits(agent="writer"))) == [
+        "session other", "session_graph other", "record msg_3",
+    ]  # fmt: skip
+    assert await seen(elsewhere.of_owner("ben")) == []
+    limited = ann.of_owner("ann", SHOP)
+    assert [one.id for one in await limited.sessions_before(limit=10)] == ["other", "shop"]
+    assert await ann.versions([Watched(WatchedKind.SESSION_LIST)]) != await limited.versions(
+        [Watched(WatchedKind.SESSION_LIST)]
+    )

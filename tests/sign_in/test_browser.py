@@ -1,0 +1,77 @@
+"""The sign-in page in a real browser: it works without a script, and the policy lets the answer through."""
+
+import os
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import anyio.to_thread
+import pytest
+
+from tests.sign_in.browser import CHROMIUM, Chromium, chromium
+from tests.sign_in.harness import PASSPHRASE, Hand, home, registered
+from tests.sign_in.published import publishing
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+
+
+def signs_in(hand: Hand, folder: Path) -> None:
+    """A person opens the link, mistypes, sees it, types it right, and is sent back."""
+    with chromium(folder) as tab:
+        tab.open(hand.link(scope="read write admin"))
+        assert tab.says("document.querySelector('h1').textContent") == "Let Kite use your memory?"
+        assert tab.says("document.activeElement.id") == "passphrase", "one can begin to type"
+        assert tab.says("document.querySelector('input[name=permission]:checked').value") == "write"
+        photograph(tab, folder, "page")
+        tab.reload()
+        assert tab.says("document.activeElement.id") == "passphrase", "loading it again changes nothing"
+        tab.do("Runtime.evaluate", expression="document.querySelector('input[value=read]').click()")
+        tab.type("not the right one")
+        tab.press_enter()
+        assert tab.says("document.querySelector('[role=alert]').textContent") == (
+            "The name or the passphrase is not right."
+        )
+        assert tab.says("document.querySelector('input[name=permission]:checked').value") == "read", "as chosen"
+        assert tab.says("document.querySelectorAll('script').length") == 0
+        photograph(tab, folder, "wrong")
+        # The page answers 403, which browsers report; nothing else is wrong with it.
+        assert [one for one in tab.complaints() if "403" not in one] == []
+        tab.type(PASSPHRASE)
+        tab.press_enter()
+        assert tab.says("location.pathname") == "/callback"
+        assert [one for one in tab.complaints() if "403" not in one] == []
+
+
+def photograph(tab: Chromium, folder: Path, name: str) -> None:
+    """Keep what is seen, where KALITO_PHOTOGRAPHS names a folder."""
+    kept = Path(os.environ.get("KALITO_PHOTOGRAPHS") or folder)
+    for scheme, width in (("light", 800), ("dark", 800), ("light", 390)):
+        tab.photograph(kept / f"{name}-{scheme}-{width}.png", scheme=scheme, width=width)
+
+
+async def test_a_person_signs_in_with_a_browser(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        with publishing() as published:
+            published.documents |= {"/callback": (200, {"content-type": "text/html"}, b"back"), "/favicon.ico": b""}
+            hand = await registered(at, f"{published.base}/callback")
+            await anyio.to_thread.run_sync(signs_in, hand, tmp_path)
+            [asked] = [one for one in published.asked if one.startswith("/callback")]
+            back = {name: value[0] for name, value in parse_qs(urlsplit(asked).query).items()}
+            assert (back["state"], back["iss"]) == ("the state & more", at.base)
+            assert (await hand.exchange(back["code"])).json()["scope"] == "read"
+
+
+def is_framed(evil: str, folder: Path) -> list[str]:
+    """What a browser says to a page that frames ours."""
+    with chromium(folder) as tab:
+        tab.open(evil)
+        return tab.complaints()
+
+
+async def test_clickjacking_a_browser_does_not_show_the_page_in_a_frame(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        with publishing() as evil:
+            hand = await registered(at)
+            html = f'<iframe src="{hand.link().replace("&", "&amp;")}"></iframe>'.encode()
+            evil.documents["/"] = (200, {"content-type": "text/html"}, html)
+            said = await anyio.to_thread.run_sync(is_framed, f"{evil.base}/", tmp_path)
+            assert any("frame-ancestors" in one or "X-Frame-Options" in one for one in said), said

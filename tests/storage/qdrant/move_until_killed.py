@@ -1,0 +1,25 @@
+"""A program that moves vectors to a folder, changes one, and is killed where KALITO_CRASH_POINT says: DATABASE."""
+
+import pathlib
+import sys
+
+import anyio
+
+from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.storage.qdrant.points import configured_points
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.contract.test_vectors import append, change, opened, pay
+
+
+async def move(database: pathlib.Path) -> None:
+    policy = VectorPolicy(qdrant=str(database.with_name("qdrant")), qdrant_timeout_s=30)
+    store = await SqliteStore.open(database, points=configured_points(policy))
+    await append(store, "apple", "pear", "plum")
+    await pay(store, await opened(store))
+    await store.move_vectors()
+    await change(store, 1, text="ferry")
+    await store.move_vectors()
+
+
+if __name__ == "__main__":
+    anyio.run(move, pathlib.Path(sys.argv[1]))

@@ -1,0 +1,57 @@
+"""The export over REST: the same archive as the command line's, as a stream."""
+
+from pathlib import Path
+
+import anyio
+import httpx2
+
+from kalito_mcp.exchange.archive import restore_archive
+from kalito_mcp.wiring import open_memory
+from tests.empty_database import lay_empty_database
+from tests.web.rest.served import Served, fresh, record, said
+
+
+def test_an_exported_memory_is_restored_as_it_was(client: httpx2.Client, tmp_path: Path) -> None:
+    session = fresh("talk")
+    record(client, session, "Tea, please.", "Here you are.")
+    said(client.post("/api/records", json={"type": "note", "text": f"Tea of {session}."}))
+    answer = client.get("/api/export")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/x-ndjson")
+    (tmp_path / "archive").write_bytes(answer.content)
+
+    async def restored() -> int:
+        async with open_memory(lay_empty_database(tmp_path / "other.db")) as memory:
+            await restore_archive(memory, tmp_path / "archive")
+            return (await memory.session_stats(session)).total_messages
+
+    assert anyio.run(restored) == 2
+
+
+def test_one_conversation_is_exported_alone(client: httpx2.Client) -> None:
+    ours, theirs = fresh("ours"), fresh("theirs")
+    record(client, ours, "Tea, please.")
+    record(client, theirs, "Rum, please.")
+    text = client.get("/api/export", params={"session": ours}).text
+    assert "Tea, please." in text
+    assert "Rum, please." not in text
+
+
+def test_a_refusal_comes_before_the_stream_begins(client: httpx2.Client) -> None:
+    answer = client.get("/api/export", params={"session": "no-such-session"})
+    assert (answer.status_code, answer.json()["error"]) == (404, "session_not_found")
+
+
+def test_another_owner_exports_nothing_of_ours(server: Served, client: httpx2.Client) -> None:
+    word = fresh("tea")
+    record(client, fresh("talk"), f"The {word} is green.")
+    with server.client(server.other) as other:
+        assert word not in other.get("/api/export").text
+
+
+def test_a_limited_token_exports_what_it_reaches(server: Served, client: httpx2.Client) -> None:
+    word = fresh("tea")
+    record(client, fresh("talk"), f"The {word} is green.")
+    made = said(client.post("/api/tokens", json={"permission": "admin", "agent_id": "coder"}))
+    with server.client(made["text"]) as limited:
+        assert word not in limited.get("/api/export").text
+        assert word not in limited.get("/api/export", params={"agent": "default"}).text

@@ -1,0 +1,139 @@
+"""The table: who may use which endpoint, and that nothing else is served."""
+
+import re
+from typing import Any
+
+import httpx2
+import pytest
+
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.web.rest.endpoint import AnyEndpoint
+from kalito_mcp.web.rest.openapi import document_of
+from kalito_mcp.web.rest.table import TABLE
+from tests.web.rest.served import Served, said
+
+EXPECTED = {
+    "POST /api/memory/summaries": "write",
+    "POST /api/memory/pins": "write",
+    "POST /api/memory/{session_id}/score-messages": "write",
+    "GET /api/sessions": "read",
+    "GET /api/sessions/{session_id}": "read",
+    "GET /api/sessions/{session_id}/messages": "read",
+    "POST /api/sessions/{session_id}/messages": "write",
+    "GET /api/sessions/{session_id}/stats": "read",
+    "GET /api/sessions/{session_id}/graph": "read",
+    "POST /api/sessions/{session_id}/finalize": "write",
+    "POST /api/context": "read",
+    "GET /api/records": "read",
+    "POST /api/records": "write",
+    "GET /api/records/{record_id}": "read",
+    "PATCH /api/records/{record_id}": "write",
+    "DELETE /api/records/{record_id}": "write",
+    "GET /api/records/{record_id}/parts": "read",
+    "POST /api/records/{record_id}/restore": "write",
+    "POST /api/records/{record_id}/revert": "write",
+    "GET /api/records/{record_id}/history": "read",
+    "GET /api/records/{record_id}/diff": "read",
+    "GET /api/pins": "read",
+    "POST /api/purge": "admin",
+    "POST /api/forgetting/preview": "read",
+    "POST /api/forgetting": "write",
+    "POST /api/forgetting/purge": "admin",
+    "POST /api/search": "read",
+    "POST /api/past-answers": "read",
+    "POST /api/feedback": "write",
+    "GET /api/profile": "read",
+    "GET /api/conflicts": "read",
+    "GET /api/tasks": "read",
+    "GET /api/graph": "read",
+    "GET /api/snapshots": "read",
+    "GET /api/projects": "read",
+    "GET /api/agents": "read",
+    "GET /api/stats": "read",
+    "GET /api/export": "admin",
+    "GET /api/tokens": "admin",
+    "POST /api/tokens": "admin",
+    "DELETE /api/tokens/{token_id}": "admin",
+    "GET /api/openapi.json": "read",
+}
+"""Each endpoint, and the permission that it needs."""
+BODIES: dict[str, Any] = {
+    "POST /api/memory/summaries": {"session_id": "s", "start_message_id": 1, "end_message_id": 1},
+    "POST /api/memory/pins": {"session_id": "s", "content": "Tea."},
+    "POST /api/sessions/{session_id}/messages": {"messages": [{"role": "user", "text": "Tea."}]},
+    "POST /api/context": {"query": "tea"},
+    "POST /api/records": {"type": "note", "text": "Tea."},
+    "POST /api/records/{record_id}/revert": {"version": 1},
+    "PATCH /api/records/{record_id}": {"text": "Tea."},
+    "POST /api/purge": {"record_ids": ["none"]},
+    "POST /api/forgetting/preview": {"about": "tea"},
+    "POST /api/forgetting": {"about": "tea", "token": "none"},
+    "POST /api/forgetting/purge": {"about": "tea", "token": "none"},
+    "POST /api/search": {"query": "tea"},
+    "POST /api/past-answers": {"query": "tea"},
+    "POST /api/feedback": {"target_id": "msg_1", "label": "up"},
+    "POST /api/tokens": {"permission": "read"},
+}
+"""A body that fits, for the endpoints that need one."""
+
+
+def test_the_table_is_as_written_here() -> None:
+    # Whoever adds an endpoint says here who may use it.
+    assert {one.name: str(one.permission) for one in TABLE} == EXPECTED
+
+
+@pytest.mark.parametrize("endpoint", TABLE, ids=lambda one: one.name)
+@pytest.mark.parametrize("given", [None, *Permission], ids=str)
+def test_an_endpoint_is_open_to_its_permission_and_those_above(
+    server: Served, endpoint: AnyEndpoint, given: Permission | None
+) -> None:
+    with server.client(given) as client:
+        answer = asked(client, endpoint)
+    if given is None:
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    elif given.includes(endpoint.permission):
+        assert answer.status_code not in (401, 403) and answer.status_code < 500, answer.text
+    else:
+        assert answer.status_code == 403
+        assert answer.headers["www-authenticate"] == (
+            f'Bearer error="insufficient_scope", scope="{endpoint.permission}"'
+        )
+        assert answer.json()["error"] == "insufficient_scope"
+        assert f"needs the permission {endpoint.permission}" in answer.json()["error_description"]
+
+
+def asked(client: httpx2.Client, endpoint: AnyEndpoint) -> httpx2.Response:
+    """A request that the endpoint accepts, of things that are not there."""
+    path = "/api" + re.sub(r"\{\w+\}", "nothing-like-it", endpoint.path)
+    query = "?old=1&new=1" if path.endswith("/diff") else ""
+    headers = {"if-match": '"1"'} if endpoint.needs_match else {}
+    return client.request(endpoint.method, path + query, json=BODIES.get(endpoint.name), headers=headers)
+
+
+def test_the_document_has_every_endpoint_of_the_table_and_no_other(client: httpx2.Client) -> None:
+    found = said(client.get("/api/openapi.json"))
+    assert found == document_of(TABLE)
+    listed = {
+        f"{method.upper()} {path}": operation["x-permission"]
+        for path, operations in found["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert listed == EXPECTED
+    names = [one["operationId"] for operations in found["paths"].values() for one in operations.values()]
+    assert len(set(names)) == len(names)
+
+
+def test_a_path_that_is_not_in_the_table_is_unknown(client: httpx2.Client) -> None:
+    for path in ("/api/", "/api/sesions", "/api/sessions/", "/api/records/a/b/c", "/api//records"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["error"]) == (404, "unknown_path"), path
+    answer = client.put("/api/records/msg_1")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, PATCH")
+    assert client.options("/api/stats").status_code == 405
+
+
+def test_a_head_gets_the_headers_of_its_get(client: httpx2.Client) -> None:
+    answer = client.head("/api/agents")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["etag"] == client.get("/api/agents").headers["etag"]
