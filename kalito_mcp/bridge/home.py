@@ -92,13 +92,15 @@ class Caller:
     client: Mapping[str, Any] | None = None
     session: str | None = None
     project: str | None = None
+    elicitation: Mapping[str, Any] | None = None
+    """How the host can ask its user; None if it cannot."""
 
     def meta(self) -> dict[str, Any]:
         """What a request says of its caller."""
         said: dict[str, Any] = {
             f"{_META}protocolVersion": PROTOCOL,
             f"{_META}clientInfo": dict(self.client or {"name": "kalito-bridge", "version": __version__}),
-            f"{_META}clientCapabilities": {},
+            f"{_META}clientCapabilities": {} if self.elicitation is None else {"elicitation": dict(self.elicitation)},
         }
         if self.session:
             said["kalito/session"] = self.session

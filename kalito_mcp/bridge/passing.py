@@ -7,7 +7,7 @@ that says how old it is. What changes or erases what is stored needs the home: a
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -21,11 +21,13 @@ from kalito_mcp.bridge.delivery import Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
+from kalito_mcp.server.gate import READS
 from kalito_mcp.text.plurals import plural
 
 WAITING: Final = frozenset({"record_messages", "create_pin", "remember", "record_feedback", "summarize_session"})
 """Tools whose calls wait for the home; summarize_session only with a summary of the caller's own."""
-READING: Final = frozenset({"build_context", "search_memory", "list_tasks", "memory_history"})
+READING: Final = READS
+"""Tools that change nothing."""
 ERASING: Final = frozenset({"update_memory", "forget", "restore", "memory"})
 """Tools after which no earlier answer is shown."""
 _REPEATABLE: Final = frozenset({"finalize_session", "forget", "restore"})
@@ -44,11 +46,12 @@ _DAY_S: Final = 86_400
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call of a tool. The arguments are valid as far as their shape goes. `required` are the fields that its answer
-    must have, each with its JSON type."""
+    must have, each with its JSON type, and `answers` what the user has answered to the home's questions."""
 
     name: str
     arguments: Mapping[str, Any]
     required: Mapping[str, str]
+    answers: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class Places(Protocol):
@@ -147,7 +150,7 @@ class Passing:
         return result
 
     async def _change(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
-        params = {"name": call.name, "arguments": dict(call.arguments)}
+        params = {"name": call.name, "arguments": dict(call.arguments), **call.answers}
         try:
             async with self._delivery.in_order():
                 pass

@@ -4,7 +4,7 @@ passes on what is called.
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.context import ServerRequestContext
@@ -19,6 +19,7 @@ from mcp.types import (
     ReadResourceRequestParams,
     RequestParams,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kalito_mcp.bridge.home import Caller, Progress, RequestRefused
 from kalito_mcp.bridge.hooks import Hooks
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+_ASKS: Final = "input_required"
 _HOOK_TOOL: Final = "hook_event"
 
 
@@ -44,12 +46,21 @@ class Host:
     project: str | None
 
 
-def build_bridge(passing: Passing, hooks: Hooks, host: Host, *, has_memory_tool: bool, has_hooks: bool) -> KalitoServer:
+def build_bridge(
+    passing: Passing,
+    hooks: Hooks,
+    host: Host,
+    *,
+    has_memory_tool: bool = False,
+    has_hooks: bool = False,
+    has_chatgpt: bool = False,
+) -> KalitoServer:
     """A server that passes on all calls. It never opens a memory. The tools are those of `build_server`."""
-    server = build_server(_no_memory, has_memory_tool=has_memory_tool, has_hooks=has_hooks)
+    server = build_server(_no_memory, has_memory_tool=has_memory_tool, has_hooks=has_hooks, has_chatgpt=has_chatgpt)
     bridge = _Bridge(server, passing, hooks, host)
     core = server._lowlevel_server  # MCPServer has no public way to replace these
     core.lifespan = _no_lifespan
+    server.subscriptions.prepare = _nothing_to_prepare
     server.state_keys.use_own_key()
     core.add_request_handler("tools/call", CallToolRequestParams, bridge.call_tool)
     core.add_request_handler("resources/list", PaginatedRequestParams, bridge.list_resources)
@@ -63,6 +74,10 @@ def build_bridge(passing: Passing, hooks: Hooks, host: Host, *, has_memory_tool:
 async def _no_memory() -> "AsyncIterator[Memory]":
     raise RuntimeError("a bridge has no memory of its own")
     yield
+
+
+async def _nothing_to_prepare(*_what: object) -> None:
+    """No memory is watched here."""
 
 
 @asynccontextmanager
@@ -85,8 +100,12 @@ class _Bridge:
             if params.name == _HOOK_TOOL:
                 text = await self._hooks.take(report_of_call(arguments))
                 return made_here(text)
-            call = ToolCall(params.name, arguments, _required(tool.output_schema))
-            result = await self._passing.call(call, self._caller(context), _progress(context))
+            call = ToolCall(params.name, arguments, _required(tool.output_schema), _answers(params))
+            caller, on_progress = self._caller(context), _progress(context)
+            result = await self._passing.call(call, caller, on_progress)
+            while result.get("resultType") == _ASKS and context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+                call = replace(call, answers=await _asked(context, result))
+                result = await self._passing.call(call, caller, on_progress)
             self._notify(call, result)
             return _plain(result)
         except RequestRefused as refused:
@@ -136,13 +155,35 @@ class _Bridge:
         """Who asks. The home keeps the host's name with what it records."""
         told = context.session.client_params
         client = None if told is None else told.client_info.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return Caller(client, self._host.session, self._host.project)
+        declared = context.session.client_capabilities
+        elicits = None if declared is None or declared.elicitation is None else declared.elicitation
+        elicitation = None if elicits is None else elicits.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return Caller(client, self._host.session, self._host.project, elicitation)
 
 
 def _required(schema: Mapping[str, Any] | None) -> dict[str, str]:
     """The fields that an answer must have, each with its JSON type."""
     fields: Mapping[str, Any] = (schema or {}).get("properties", {})
     return {name: str(fields.get(name, {}).get("type", "string")) for name in (schema or {}).get("required", [])}
+
+
+def _answers(params: CallToolRequestParams) -> dict[str, Any]:
+    """What the user has answered to the home, as a host of the 2026 protocol sends it."""
+    given = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return {name: given[name] for name in ("inputResponses", "requestState") if name in given}
+
+
+async def _asked(context: ServerRequestContext[Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask the user of a host of the 2025 protocol what the home wants to know, and return the answers."""
+    answers: dict[str, Any] = {}
+    for name, request in (result.get("inputRequests") or {}).items():
+        given = request.get("params") or {}
+        if request.get("method") != "elicitation/create" or "requestedSchema" not in given:
+            raise ToolError("unsupported: the home asks what this host cannot be asked; do it on the home")
+        answer = await context.session.elicit_form(given["message"], given["requestedSchema"], context.request_id)
+        answers[name] = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+    state = {"requestState": result["requestState"]} if "requestState" in result else {}
+    return {"inputResponses": answers, **state}
 
 
 def _progress(context: ServerRequestContext[Any]) -> Progress | None:

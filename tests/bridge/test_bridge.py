@@ -1,8 +1,10 @@
 """A host on a machine whose memory is on another one: real processes, and a gate between them."""
 
+import itertools
 import json
 import signal
 import socketserver
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp.types import ElicitResult
 
 from kalito_mcp.bridge.connection import connection_to
 from kalito_mcp.bridge.home import Caller, Home
@@ -34,7 +38,7 @@ from tests.bridge.machines import (
     until,
 )
 from tests.server.web import web
-from tests.server.wire import PATIENCE_S, call, line, request, served
+from tests.server.wire import PATIENCE_S, call, clean_environment, line, request, served
 
 
 def test_a_call_gets_the_homes_answer(tmp_path: Path) -> None:
@@ -104,7 +108,7 @@ def test_what_waits_survives_the_death_of_the_bridge_and_of_the_home(tmp_path: P
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     number = 0
     with gate() as between:
-        for _ in range(5):
+        for _ in range(3):
             with bridge(laptop, between.url) as wire:
                 for _ in range(6):
                     number += 1
@@ -411,8 +415,14 @@ def test_a_subscriber_is_notified_of_what_its_host_records(tmp_path: Path) -> No
         wire.send(request("listen", "subscriptions/listen", **listen), call(1, "list_tasks"))
         wire.answer(1)
         said(wire, 2, "record_messages", session_id="s", messages=turn(1))
-        updated = [one for one in wire.parsed() if one.get("method") == "notifications/resources/updated"]
-        assert [one["params"]["uri"] for one in updated] == ["memory://sessions"]
+        numbers = itertools.count(3)
+
+        def is_notified() -> bool:
+            said(wire, next(numbers), "list_tasks")
+            updated = [one for one in wire.parsed() if one.get("method") == "notifications/resources/updated"]
+            return [one["params"]["uri"] for one in updated] == ["memory://sessions"]
+
+        until(is_notified, "the notification")
 
 
 def test_a_hook_reads_the_reply_on_the_machine_that_has_it(tmp_path: Path) -> None:
@@ -511,3 +521,32 @@ def test_a_home_with_a_login_takes_a_token_of_its_own_and_no_other(tmp_path: Pat
             connected(laptop, running.url, token)
             delivered(laptop)
     assert texts_at(home) == turns(range(1, 3))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_the_user_is_asked_on_this_machine_before_the_home_erases(
+    tmp_path: Path, era: Any, *, agrees: bool
+) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    asked: list[str] = []
+
+    async def person(_context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"erase": agrees})
+
+    with gate() as between, home_behind(between, home):
+        database = connected(laptop, between.url)
+        environment = clean_environment(KALITO_DATABASE=str(database))
+        server = StdioServerParameters(command=sys.executable, args=["-m", "kalito_mcp", "serve"], env=environment)
+        async with Client(server, mode=era, elicitation_callback=person) as client:
+            await client.call_tool("record_messages", {"session_id": "s", "messages": turn(1)})
+            # The model's word is not enough where the user can be asked.
+            arguments = {"record_ids": ["msg_1"], "purge": True, "confirmed": True}
+            await client.call_tool("forget", arguments)
+            listed = await client.list_resources(cursor="sessions")
+            assert [str(one.uri) for one in listed.resources] == ["memory://sessions/s/stats"]
+    assert len(asked) == 1
+    assert "question 1" in asked[0]
+    assert texts_at(home) == (["answer 1"] if agrees else turns(range(1, 2)))
