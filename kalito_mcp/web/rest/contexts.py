@@ -44,7 +44,8 @@ class MemoryContextBody(Output):
 async def build_context(call: Call[BuildContext, InProject]) -> Reply:
     """A context for a model."""
     asked = call.body
-    build = call.memory.manager.build_context if asked.preview else call.memory.build_context
+    memory = call.memory if asked.session_id is None else await call.memory_of(asked.session_id)
+    build = memory.manager.build_context if asked.preview else memory.build_context
     context: MemoryContext = await build(
         asked.session_id,
         asked.max_tokens,

@@ -189,23 +189,25 @@ async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
 
 async def read_session(call: Call[Nothing, InProject]) -> Reply:
     """One session."""
-    session, _ = await call.memory.messages(call.path["session_id"], last_seq=0)
+    session_id = call.path["session_id"]
+    session, _ = await (await call.memory_of(session_id)).messages(session_id, last_seq=0)
     return Reply(_session(session))
 
 
 async def list_messages(call: Call[Nothing, Messages]) -> Reply:
     """A page of messages."""
     asked, session_id = call.query, call.path["session_id"]
+    memory = await call.memory_of(session_id)
     place: int | None = None if asked.cursor is None else place_in(call, asked, asked.cursor, int)[0]
     if asked.order == "oldest":
         first = 1 if place is None else place + 1
         last = first + asked.limit - 1
     else:
         if place is None:
-            session, _ = await call.memory.messages(session_id, last_seq=0)
+            session, _ = await memory.messages(session_id, last_seq=0)
             place = session.message_count + 1
         first, last = max(1, place - asked.limit), place - 1
-    session, found = await call.memory.messages(session_id, first_seq=first, last_seq=last)
+    session, found = await memory.messages(session_id, first_seq=first, last_seq=last)
     shown = [message_body(one) for one in found]
     has_more = last < session.message_count
     if asked.order == "newest":
@@ -234,7 +236,8 @@ async def record_messages(call: Call[RecordMessages, InProject]) -> Reply:
 
 async def session_stats(call: Call[Nothing, InProject]) -> Reply:
     """A session in numbers."""
-    stats = (await call.memory.session_stats(call.path["session_id"])).to_dict()
+    session_id = call.path["session_id"]
+    stats = (await (await call.memory_of(session_id)).session_stats(session_id)).to_dict()
     return Reply(
         MemoryStatsBody(
             sessionId=stats["session_id"],

@@ -2,7 +2,7 @@
 
 import httpx2
 
-from tests.web.rest.served import fresh, record, said
+from tests.web.rest.served import Served, fresh, record, said
 
 ODD = "a/b=&:%.. ?#\né"
 """A name with everything that a URL could stumble over."""
@@ -118,3 +118,22 @@ def test_a_project_narrows_what_is_read_and_takes_what_is_written(client: httpx2
         hits = said(client.post("/api/search", json={"query": word}, params=asked))["hits"]
         assert sum(word in hit["text"] for hit in hits) == expected, asked
     assert ours in [one["project"] for one in said(client.get("/api/projects"))["projects"]]
+
+
+def test_a_token_of_one_project_reads_its_conversations_and_the_personal_ones(
+    server: Served, client: httpx2.Client
+) -> None:
+    shop, sessions = fresh("shop"), {None: fresh("home"), "other": fresh("blog")}
+    sessions[shop] = fresh("talk")
+    for project, session in sessions.items():
+        asked = {} if project is None else {"project": project}
+        body = {"messages": [{"role": "user", "text": "Tea, please."}]}
+        said(client.post(f"/api/sessions/{session}/messages", json=body, params=asked))
+    made = said(client.post("/api/tokens", json={"permission": "read", "project": shop}))
+    with server.client(made["text"]) as limited:
+        for project, session in sessions.items():
+            expected = 404 if project == "other" else 200
+            for path in ("", "/messages", "/messages?order=newest", "/stats"):
+                assert limited.get(f"/api/sessions/{session}{path}").status_code == expected, (project, path)
+            context = limited.post("/api/context", json={"session_id": session, "max_tokens": 500})
+            assert context.status_code == expected, project
