@@ -41,6 +41,7 @@ BENCHMARKS: Final = (
     "hostile_texts",
     "clients",
     "http_overhead",
+    "subscriptions",
     "instructions",
     "token_counters",
 )

@@ -197,7 +197,8 @@ class Subscriptions:
         asked, token = _ASKED.get(), object()
         watched = {uri: watched_at(uri) for uri in asked.resource_subscriptions or ()}
         self._streams[token] = _Stream(audience(), watched, bool(asked.resources_list_changed), listener)
-        self.nudge()
+        if len(self._streams) == 1:  # the watcher may be waiting for somebody
+            self.nudge()
 
         def unsubscribe() -> None:
             self._streams.pop(token, None)

@@ -91,7 +91,9 @@ class Watcher:
         with suppress(KalitoError):  # of a memory that cannot be opened, there is nothing to be missed
             found = await self._as_seen_by(audience, new)
             # From here to the subscription nothing is awaited, so nothing is forgotten in between.
-            self._seen[audience] = {**found, **self._seen[audience]}
+            seen = self._seen[audience]
+            for one, version in found.items():
+                seen.setdefault(one, version)
 
     async def _as_seen_by(self, audience: Audience, watched: Collection[Watched]) -> Mapping[Watched, int]:
         if not watched:
