@@ -34,10 +34,11 @@ _GONE: Final = "this sign-in is over or belongs to another browser; start again 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back to the client: a code, or None if the person refused."""
+    """What goes back to the client: a code for a consent, or None if the person refused."""
 
     request: SignInRequest
-    code: str | None
+    code: str | None = None
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +138,12 @@ class Consents:
                     grant, request.redirect_uri, request.is_redirect_explicit, request.challenge, now_ms + _CODE_MS
                 )
                 await transaction.sign_in.add_grant(grant, asked, hash_of(code))
-        return Answer(request, code)
+        return Answer(request, code, grant)
 
     async def deny(self, handle: str, cookie: str | None) -> Answer:
         """Note that the person refused. Raises NotFound as `show`."""
         async with self._store.write() as transaction:
-            return Answer(await self._taken(transaction, handle, cookie), None)
+            return Answer(await self._taken(transaction, handle, cookie))
 
     async def code(self, client_id: str, text: str) -> Code | None:
         """The code of a client that is not used yet. A used one revokes all that came of it."""

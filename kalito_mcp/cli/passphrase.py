@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ import click
 from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import tell
+from kalito_mcp.domain.access import HOST
 from kalito_mcp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -31,7 +33,10 @@ def command(database: Path | None, config: Path | None, owner: str | None, sign_
     passphrase = _passphrase()
 
     async def set_it(memory: "Memory") -> Sequence[str]:
-        return await memory.sign_in.passphrases.set(owner or memory.owner, passphrase, sign_out=sign_out)
+        theirs = memory.of_owner(owner or memory.owner)
+        revoked = await theirs.sign_in.passphrases.set(theirs.owner, passphrase, sign_out=sign_out)
+        await theirs.log_access("passphrase", principal=replace(HOST, owner=theirs.owner))
+        return revoked
 
     revoked = with_memory(settings, set_it)
     tell([f"the passphrase of {owner or settings.owner} is set"])

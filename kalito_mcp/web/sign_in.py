@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from kalito_mcp.access.consents import REQUEST_S, Answer
-from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sign_in import SignInRequest
 from kalito_mcp.errors import NotFound, TooManyAttempts
@@ -97,6 +97,9 @@ class SignInPage:
             return await self._page(memory, handle, asked, owner=owner, chosen=chosen, problem=_WRONG, status=403)
         cookie = self._cookie_of(request, handle)
         answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=chosen)
+        if (grant := answer.grant) is not None:
+            let_in = Principal(grant.id, grant.owner, grant.permission, client=grant.client_id)
+            await memory.log_access("sign_in", principal=let_in)
         return self._back(request, answer)
 
     async def _page(

@@ -453,6 +453,76 @@ async def test_tokens_in_the_query_are_none(tmp_path: Path) -> None:
         assert answer.status_code == 401
 
 
+async def test_who_was_let_in_is_in_the_audit_log(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        await hand.browser.answer(await hand.browser.open(hand.link()), passphrase="a wrong passphrase")
+        await hand.browser.answer(await hand.browser.open(hand.link()), answer="deny")
+        await hand.signed_in()
+        [entry] = [one.said for one in await at.memory.audit() if one.said.action == "sign_in"]
+        [grant] = await at.memory.sign_in.consents.all()
+        assert (entry.principal, entry.owner, entry.client) == (grant.id, "local", hand.client_id)
+
+
+async def test_revocation_takes_either_token_and_a_consent_that_is_not_used_yet(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        tokens = await hand.signed_in()
+        assert (await hand.post("/revoke", token=tokens["access_token"], client_id=hand.client_id)).status_code == 200
+        refused(await hand.renew(tokens["refresh_token"]), "invalid_grant")
+        code = await hand.code()
+        [grant, *_] = await at.memory.sign_in.consents.all()
+        assert await at.memory.revoke_token(grant.id) == [grant.id]
+        refused(await hand.exchange(code), "invalid_grant")
+
+
+async def test_too_many_questions_wait_for_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kalito_mcp.access.consents._MOST_REQUESTS", 2)
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        for _ in range(2):
+            assert "request" in given(await hand.browser.send("GET", hand.link()))
+        answer = given(await hand.browser.send("GET", hand.link()))
+        assert (answer["error"], answer["iss"]) == ("temporarily_unavailable", at.base)
+        at.clock.advance(601)
+        assert "request" in given(await hand.browser.send("GET", hand.link()))
+
+
+async def test_too_long_a_state_is_refused(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        assert given(await hand.browser.send("GET", hand.link(state="x" * 5_000)))["error"] == "invalid_request"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"grant_type=authorization_code", "application/json"),
+        (b"\xff\xfe=1", "application/x-www-form-urlencoded"),
+        (b"a=" + b"x" * 70_000, "application/x-www-form-urlencoded"),
+        (b"&".join(b"a%d=1" % number for number in range(60)), "application/x-www-form-urlencoded"),
+        (b"", "application/x-www-form-urlencoded"),
+    ],
+)
+async def test_what_is_no_form_is_refused(tmp_path: Path, body: bytes, kind: str) -> None:
+    async with home(tmp_path) as at:
+        for path in ("/token", "/revoke"):
+            answer = await Browser().send("POST", f"{at.base}{path}", content=body, headers={"content-type": kind})
+            refused(answer, "invalid_request")
+        answer = await Browser().send("POST", f"{at.base}/authorize", content=body, headers={"content-type": kind})
+        assert answer.status_code == 400
+
+
+async def test_a_failure_says_nothing_of_this_machine(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        path = tmp_path / "memory.db"
+        path.rename(tmp_path / "moved.db")
+        answer = await hand.renew("kal_x")
+        assert (answer.status_code, str(tmp_path) in answer.text) == (503, False)
+        (tmp_path / "moved.db").rename(path)
+
+
 async def test_nothing_secret_is_stored_as_it_is(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
         hand = await registered(at)

@@ -23,6 +23,7 @@ from kalito_mcp.settings import load_settings
 from kalito_mcp.web.oidc import OidcVerifier
 from tests.scripted import ScriptedClock
 from tests.server.web import web
+from tests.server.wire import PATIENCE_S
 from tests.sign_in.harness import Home, calls, home
 from tests.sign_in.published import Published, publishing
 
@@ -310,6 +311,7 @@ async def test_a_provider_that_hangs_is_given_up_and_asked_again(
     checked = verifier(provider, clock)
     assert await checked.principal(provider.token()) is None
     provider.published.held.clear()
+    monkeypatch.setattr("kalito_mcp.web.oidc._TIMEOUT_S", PATIENCE_S)
     assert await checked.principal(provider.token()) is None, "asked just now"
     clock.advance(6)
     assert await checked.principal(provider.token()) is not None
@@ -361,11 +363,17 @@ async def test_scopes_and_roles_give_permissions(
 
 
 @pytest.mark.parametrize(
-    "issuer", ["http://id.example", "id.example", "https://", "ftp://127.0.0.1", "https://a@b.example"]
+    "issuer", ["http://id.example", "id.example", "https://", "ftp://127.0.0.1", "https://a@b.example", "https://a:b"]
 )
 def test_an_issuer_that_is_not_https_is_refused(issuer: str) -> None:
     with pytest.raises(ConfigurationError, match=r"oidc\.issuer"):
         OidcVerifier(OidcPolicy(issuer=issuer), [])
+
+
+@pytest.mark.parametrize("document", [b"[]", b'{"keys": 7}', b"no"])
+async def test_keys_that_are_none_let_nobody_in(provider: Provider, document: bytes) -> None:
+    provider.published.documents[KEYS] = document
+    assert await verifier(provider).principal(provider.token()) is None
 
 
 @asynccontextmanager

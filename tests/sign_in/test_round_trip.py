@@ -168,7 +168,14 @@ async def test_nobody_types_a_passphrase_into_a_page_without_tls_from_another_ma
 
 
 @pytest.mark.parametrize(
-    "url", ["http://memory.example.org", "https://memory.example.org/path", "memory.example.org", "https://a@b.example"]
+    "url",
+    [
+        "http://memory.example.org",
+        "https://memory.example.org/path",
+        "memory.example.org",
+        "https://a@b.example",
+        "https://a:b",
+    ],
 )
 def test_a_public_url_that_cannot_be_an_issuer_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"http\.public_url"):
