@@ -72,7 +72,8 @@ class WatchVerbs(ProjectVerbs):
     async def derived_key(self, purpose: str) -> bytes:
         """32 bytes that only who reads the database can know, always the same for a purpose of at most 16 characters.
         Never show them."""
-        return blake2b(key=await self._store.secret(), person=purpose.encode(), digest_size=32).digest()
+        secret = await self._store.trip(lambda view: view.access.state_secret())
+        return blake2b(key=secret, person=purpose.encode(), digest_size=32).digest()
 
     async def _version(self, view: ReadView, watched: Watched) -> int:
         try:

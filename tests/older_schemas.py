@@ -7,7 +7,7 @@ DROP TRIGGER record_vectors_moved_removed; DROP TABLE vector_moves; DROP TABLE v
 DROP TABLE audit_log; DROP TABLE audit_head;
 DROP TABLE passphrases; DROP TABLE oauth_clients; DROP TABLE oauth_requests; DROP TABLE oauth_codes;
 DROP TABLE oauth_grants; DROP TABLE access_attempts;
-DROP TABLE access_tokens;
+DROP TABLE access_tokens; DROP TABLE state_secret;
 DROP TABLE imports;
 DROP TABLE forgotten_values;
 DROP TABLE facts; DROP TABLE superseded_records; DROP TABLE facts_state;

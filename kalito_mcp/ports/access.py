@@ -15,6 +15,9 @@ class AccessReader(Protocol):
     async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
         """The tokens of an owner, or of all, the newest first."""
 
+    async def state_secret(self) -> bytes:
+        """32 random bytes of this database that no export has. Never show them."""
+
 
 class AccessWriter(AccessReader, Protocol):
     """Writes of one transaction."""

@@ -37,6 +37,7 @@ NOT_NOTICED: Final[Mapping[str, str]] = {
     "graph_nodes": "with their graph: the ids are hashes of words",
     "graph_edges": "with their graph",
     "imports": "how far files were read; what was read from them is noticed",
+    "state_secret": "never changes",
     "vector_moves": "derived",
     "vector_leftovers": "derived",
     "oauth_clients": "programs that introduced themselves; they are let in by a grant, which is noticed",

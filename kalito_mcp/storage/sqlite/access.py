@@ -12,6 +12,7 @@ _COLUMNS: Final = """
     id, prefix, name, owner, permission, agent, project, created_at, kind, expires_at, last_used_at, revoked_at, client,
     grant_id, resource
 """
+SELECT_STATE_KEY: Final = "SELECT secret FROM state_secret"
 SELECT_TOKEN: Final = f"SELECT {_COLUMNS} FROM access_tokens WHERE text_hash = :text_hash"
 SELECT_TOKENS: Final = f"""
 SELECT {_COLUMNS} FROM access_tokens WHERE :owner IS NULL OR owner = :owner ORDER BY key DESC LIMIT :limit
@@ -51,6 +52,10 @@ class AccessQueries(Queries):
 
     async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
         return [_token(row) for row in await self._all(SELECT_TOKENS, owner=owner, limit=limit)]
+
+    async def state_secret(self) -> bytes:
+        [[secret]] = await self._all(SELECT_STATE_KEY)
+        return bytes(secret)
 
 
 class AccessStatements(AccessQueries):

@@ -18,3 +18,6 @@ CREATE TABLE access_tokens (
     last_used_at INTEGER,
     revoked_at INTEGER
 ) STRICT;
+-- Seals what clients carry from one round of a call to the next. An export has the secret of `identity`, not this one.
+CREATE TABLE state_secret (secret BLOB NOT NULL) STRICT;
+INSERT INTO state_secret (secret) VALUES (randomblob(32));
