@@ -138,6 +138,13 @@ async def test_causes_and_effects_beyond_limits_are_not_named_and_stay(ann: Memo
     assert ("caused_by" in changed.content, changed.led_to) == (False, ())
     stored = await ann.record(mine.id)
     assert (stored.content["caused_by"], stored.led_to) == (beds.id, (effect.id,))
+    file = await shop.write_file("/memories/till.md", lambda _tree, _text: "It sticks.")
+    await note(ann, "Oil it.", "garden", caused_by=file.id)
+    _, looked_at = await shop.look_at_files("/memories/till.md")
+    written = await shop.write_file("/memories/till.md", lambda _tree, _text: "It sticks again.")
+    renamed = await shop.rename_files(lambda _: {"/memories/till.md": "/memories/desk.md"})
+    deleted = await shop.delete_files(lambda _: ["/memories/desk.md"])
+    assert [one and one.led_to for one in (looked_at, written, *renamed, *deleted)] == [()] * 4
     for cause in (beds.id, "note_never"):
         with pytest.raises(RecordNotFound, match=f"no record '{cause}' for caused_by; send the id of a record"):
             await shop.remember("note", {"text": "Pay it.", "caused_by": cause})
@@ -242,19 +249,20 @@ async def test_words_beyond_limits_neither_correct_nor_weigh_a_search(ann: Memor
 
 
 async def test_what_was_forgotten_or_erased_beyond_limits_is_unknown(ann: Memory) -> None:
-    secret = "The safe is behind the tulips."
-    for project in ("garden", "yard"):
-        [said] = await say(ann, f"of {project}", secret, project=project)
+    secrets = {"garden": "The safe is behind the tulips.", "yard": "The key is below the pot."}
+    turns = {place: NewMessage(Role.USER, text, client_key=place, created_at=1_000) for place, text in secrets.items()}
+    for project, turn in turns.items():
+        [said] = (await (await ann.in_project(project)).record_messages("of " + project, [turn])).message_ids
         await (ann.forget(said) if project == "yard" else ann.purge([said]))
     shop = within(ann, SHOP)
     for session in ("counter", "of me"):
         memory = await shop.in_project("shop" if session == "counter" else PERSONAL)
-        turn = NewMessage(Role.ASSISTANT, secret)
-        done = await memory.record_messages(session, [turn])
-        assert (done.new_count, done.erased_count, [one.repetition for one in done.messages]) == (1, 0, [None])
+        done = await memory.record_messages(session, [*turns.values(), NewMessage(Role.ASSISTANT, secrets["yard"])])
+        assert (done.new_count, done.erased_count, [one.repetition for one in done.messages]) == (3, 0, [None] * 3)
+    secret = secrets["garden"]
     [kept] = await shop.remember("note", {"text": secret})
     assert kept.id
-    for record_id in (said, "msg_99999"):
+    for record_id in ("msg_1", "msg_99999"):
         with pytest.raises(RecordNotFound, match=f"no record '{record_id}'; use an id that a search returned"):
             await shop.purge([record_id])
     with pytest.raises(Conflict, match="was forgotten or erased"):
@@ -269,8 +277,12 @@ async def test_the_graph_of_an_agent_is_beyond_a_limit_to_a_project(ann: Memory)
     assert (await garden.finalize_session("beds")).promotion is not None
     [past] = await ann.past_answers("Which tulips are red?")
     shop = within(ann, SHOP)
+    await say(shop, "counter", "Ten euros.")
     assert await shop.past_answers("Which tulips are red?") == []
+    assert await shop.past_answers("Which tulips are red?", current_session_id="counter") == []
     for target in (past.query_id, "query_never"):
+        with pytest.raises(RecordNotFound, match=f"'{target}' is not a question or answer in this graph"):
+            await shop.record_feedback(target, "up", session_id="counter")
         with pytest.raises(RecordNotFound, match=f"'{target}' is not a question or answer in this graph"):
             await shop.record_feedback(target, "up")
     with pytest.raises(AccessDenied, match="the graph of an agent is of the whole memory"):
