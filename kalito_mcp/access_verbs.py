@@ -1,6 +1,7 @@
 """The verbs of `Memory` for who may connect over HTTP, and for the log of what they did."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.access.tokens import NewToken, Tokens
@@ -35,14 +36,18 @@ class AccessVerbs(ProjectVerbs):
     ) -> NewToken:
         """Make a token for a program that connects over HTTP; without `owner`, for the owner of this memory.
 
+        A limit to a project may name it as `in_project` does.
+
         Raises:
             InvalidInput: the owner, a limit or the name is not acceptable.
+            AccessDenied: this memory is limited itself.
         """
         self._limits.check_none("making tokens")
+        whose = self._owner if owner is None else owner
+        if limits.project is not None:
+            limits = replace(limits, project=await self.of_owner(whose)._named(limits.project))
         with no_new_words():
-            return await self._tokens.create(
-                self._owner if owner is None else owner, permission, name=name, limits=limits, lifetime_ms=lifetime_ms
-            )
+            return await self._tokens.create(whose, permission, name=name, limits=limits, lifetime_ms=lifetime_ms)
 
     async def principal_of(self, token: str, resources: Collection[str] | None = None) -> Principal | None:
         """On whose behalf a call with the text of a token works; None if it is unknown, expired or revoked, or was made

@@ -6,6 +6,7 @@ from kalito_mcp.domain.files import FileTree
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.editing.files import FileEditor, Write
 from kalito_mcp.project_verbs import ProjectVerbs
+from kalito_mcp.records.reached import reached
 from kalito_mcp.upkeep.watched_store import no_new_words
 
 
@@ -21,7 +22,9 @@ class FileVerbs(ProjectVerbs):
 
     async def look_at_files(self, path: str) -> tuple[FileTree, MemoryRecord | None]:
         """All files, and the record of the one at this path; None if there is none."""
-        return await self._files.look(self._scope(None), path)
+        scope = self._scope(None)
+        tree, file = await self._files.look(scope, path)
+        return tree, None if file is None else (await reached(self._store, scope, [file]))[0]
 
     async def write_file(self, path: str, write: Write, *, editor: Editor = PROGRAM) -> MemoryRecord:
         """Give the file at this path the text that `write` makes of all files and its text, None if it is a new one.
@@ -31,18 +34,21 @@ class FileVerbs(ProjectVerbs):
             Conflict: an assistant or a program writes what was forgotten; or nothing is remembered now.
         """
         self.check_remembered()
-        return await self._files.write(self._scope(None), path, write, editor=editor)
+        scope = self._scope(None)
+        return (await reached(self._store, scope, [await self._files.write(scope, path, write, editor=editor)]))[0]
 
     async def delete_files(
         self, select: Callable[[FileTree], Collection[str]], *, editor: Editor = PROGRAM
     ) -> Sequence[MemoryRecord]:
         """Hide the files at the paths that `select` chooses, all of them or none. `restore` brings one back."""
         with no_new_words():
-            return await self._files.delete(self._scope(None), select, editor=editor)
+            deleted = await self._files.delete(self._scope(None), select, editor=editor)
+        return await reached(self._store, self._scope(None), deleted)
 
     async def rename_files(
         self, select: Callable[[FileTree], Mapping[str, str]], *, editor: Editor = PROGRAM
     ) -> Sequence[MemoryRecord]:
         """Give files other paths, all of them or none: `select` returns the new ones, which are free, by the old."""
         with no_new_words():
-            return await self._files.rename(self._scope(None), select, editor=editor)
+            renamed = await self._files.rename(self._scope(None), select, editor=editor)
+        return await reached(self._store, self._scope(None), renamed)

@@ -4,6 +4,7 @@ updates what was derived from the record: pins, summaries and graph nodes.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import (
@@ -32,7 +33,7 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
-from kalito_mcp.records.reached import check_cause, check_is_reached
+from kalito_mcp.records.reached import check_is_reached, check_named, unnamed
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.schemas import checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
@@ -134,17 +135,20 @@ class RecordEditor:
         """See `Memory.update_memory`."""
         check_lengths(changes, self._limits.max_text_bytes, "limits.max_text_bytes")
         kept, redacted = await read_aside(len(str(changes)), lambda: cleaned(changes))
+        named: dict[str, Any] = {}
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
             if record.is_deleted:
                 raise Conflict(f"{record.id} is forgotten; restore it first")
             content = checked_changes(record, kept, now_ms=self._clock.now_ms())
+            if scope.limits != NO_LIMITS:
+                named.update(checked_changes(unnamed(record), kept, now_ms=self._clock.now_ms()))
             checked_text(str(content["text"]), "text", max_bytes=self._limits.max_text_bytes)
             if not str(content["text"]).strip():
                 raise InvalidInput("text is blank; send the text to remember, or forget the record")
             return content
 
-        changed = await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision)
+        changed = await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision, named)
         return replace(changed, redacted=redacted)
 
     async def forget(
@@ -246,6 +250,7 @@ class RecordEditor:
         edit_type: EditType,
         editor: Editor,
         expected_revision: int | None = None,
+        named: Mapping[str, Any] = MappingProxyType({}),
     ) -> MemoryRecord:
         async with self._store.read() as view:
             seen = await get_record(view.records, scope, record_id)
@@ -265,10 +270,10 @@ class RecordEditor:
             if expected_revision is not None and record.revision != expected_revision:
                 raise RevisionConflict(record.id, expected_revision, record.revision)
             content = change(record)
+            await check_named(transaction.records, scope, named)
             if content == record.content:
                 return record
             edit = await read_aside(len(str(content["text"])), lambda: self._draft(content, edit_type, editor))
-            await check_cause(transaction.records, scope, record, content)
             await self._forgotten.follow(transaction.records, scope, record, edit, readings)
             changed = await transaction.records.change(record, edit, readings=readings)
             await check_is_reached(transaction.records, scope, record)

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditorType, MemoryRecord, StoredEdit
+from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditorType, MemoryRecord, StoredEdit, with_changes
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.errors import AccessDenied, RecordNotFound
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, Store
 
-_NAMED: Final = ("caused_by", "source_message_id")
+_CAUSE: Final = "caused_by"
+_NAMED: Final = (_CAUSE, "source_message_id")
 """Fields of a record that name another."""
 _SUPERSEDES: Final = "supersedes"
 _PROJECT: Final = "project"
@@ -90,17 +91,25 @@ async def reached(store: Store, scope: Scope, records: Sequence[MemoryRecord]) -
     return [found.record(one) for one in records]
 
 
-async def check_cause(records: RecordReader, scope: Scope, before: MemoryRecord, content: Mapping[str, Any]) -> None:
-    """Refuse a new cause that the caller does not reach, in the words for one that does not exist.
+def unnamed(record: MemoryRecord) -> MemoryRecord:
+    """The record as if it named no cause and superseded nothing: what a change of it names is then all there is."""
+    return replace(record, content=with_changes(record.content, {_CAUSE: None, _SUPERSEDES: None}))
+
+
+async def check_named(records: RecordReader, scope: Scope, named: Mapping[str, Any]) -> None:
+    """Refuse what the caller names and does not reach, in the words for what does not exist.
 
     Raises:
-        RecordNotFound: there is no such cause within the limits.
+        RecordNotFound: the cause, or what is superseded, is not within the limits.
     """
-    cause = content.get("caused_by")
-    if scope.limits == NO_LIMITS or cause in (None, before.content.get("caused_by")):
+    if scope.limits == NO_LIMITS:
         return
-    if await records.record(scope.anywhere(), str(cause)) is None:
+    cause = named.get(_CAUSE)
+    if cause is not None and await records.record(scope.anywhere(), str(cause)) is None:
         raise RecordNotFound(f"no record {cause!r} for caused_by; send the id of a record")
+    for one in named.get(_SUPERSEDES) or ():
+        if await records.record(scope.anywhere(), one) is None:
+            raise RecordNotFound(f"no record {one!r} here to supersede; send ids as a search returns them")
 
 
 async def check_is_reached(records: RecordReader, scope: Scope, record: MemoryRecord) -> None:

@@ -37,6 +37,18 @@ async def test_a_token_calls_on_behalf_of_its_owner_within_its_limits(memory: Me
     assert await memory.principal_of("") is None
 
 
+async def test_a_limit_to_a_project_names_it_as_its_owner_does(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    (tmp_path / "shop" / "src").mkdir()
+    ann = memory.of_owner("ann")
+    await (await ann.in_project(str(tmp_path / "shop"))).remember("note", {"text": "The till sticks."})
+    for named in ("shop", str(tmp_path / "shop"), str(tmp_path / "shop" / "src")):
+        made = await memory.create_token(Permission.READ, owner="ann", limits=Limits(project=named))
+        assert made.token.limits == Limits(project=str(tmp_path / "shop"))
+    made = await memory.create_token(Permission.READ, owner="ben", limits=Limits(project="shop"))
+    assert made.token.limits == Limits(project="shop"), "Ben has no such project yet"
+
+
 async def test_the_text_of_a_token_is_nowhere_on_disk(memory: Memory, tmp_path: Path) -> None:
     made = await memory.create_token(Permission.ADMIN, name="laptop")
     assert made.text.startswith(PREFIX)

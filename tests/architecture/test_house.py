@@ -13,6 +13,7 @@ import pytest
 
 import kalito_mcp
 from kalito_mcp import errors
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.inference.registry import ModelServer
 from kalito_mcp.settings import Settings, load_settings
 
@@ -61,6 +62,37 @@ def imported_modules(text: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
+
+
+FOLLOWS_OR_WORKS_BEHIND = {
+    "editing/cascade.py": 3,
+    "editing/eraser.py": 1,
+    "editing/snapshot_eraser.py": 1,
+    "orchestrator/graph_cache.py": 3,
+    "orchestrator/snapshot_import.py": 3,
+    "pins/collector.py": 1,
+    "reading.py": 1,
+    "records/repetitions.py": 1,
+    "storage/sqlite/record_changes.py": 3,
+    "storage/sqlite/session_changes.py": 1,
+    "summaries/keeper.py": 1,
+    "upkeep/finalizer.py": 1,
+    "upkeep/owed_worker.py": 1,
+    "watch_verbs.py": 4,
+}
+"""How many scopes a module makes without the limits of a caller: of what follows a record that the caller reaches, in
+background work, and for keys of what is in memory. Whoever adds one makes sure that nobody is shown what it reads."""
+
+
+def test_a_scope_without_limits_is_made_on_purpose() -> None:
+    made: dict[str, int] = {}
+    for name, text in SOURCES.items():
+        for call in ast.walk(ast.parse(text)):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Scope":
+                named = {keyword.arg for keyword in call.keywords}
+                if "limits" not in named and len(call.args) < len(fields(Scope)):
+                    made[name.removeprefix("kalito_mcp/")] = made.get(name.removeprefix("kalito_mcp/"), 0) + 1
+    assert made == FOLLOWS_OR_WORKS_BEHIND
 
 
 def test_the_drawn_tree_of_errors_is_that_of_the_classes() -> None:

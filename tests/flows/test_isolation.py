@@ -25,6 +25,9 @@ SHOP: Final = "zqshop & = : % / .. '\" \U0001d4b6"
 GARDEN: Final = "zqgarden & = : % / .. '\" \U0001d4b6"
 CODER: Final = "coder&=:%/.."
 OTHER: Final = "zqsecretagent&=:%/.."
+GARDENER: Final = "wqgardener&=:%/.."
+"""Has nothing but in the garden."""
+REACHES: Final = (("session",), ("session", "project", "person"))
 SHARED: Final = ("trip", "a&b=c:%/../'", 'x"%_*', "né\u0301 / ..")
 """Ids of sessions that everybody uses."""
 
@@ -44,7 +47,11 @@ class Place(NamedTuple):
         )
 
 
-PLACES: Final = [Place(o, a, p) for o in ("ann", "friedrich") for a in (CODER, OTHER) for p in (None, SHOP, GARDEN)]
+PLACES: Final = [
+    *(Place(o, a, p) for o in ("ann", "friedrich") for a in (CODER, OTHER) for p in (None, SHOP, GARDEN)),
+    Place("ann", GARDENER, GARDEN),
+]
+_RECORD_ID: Final = re.compile(r"\b(?:msg|pin|summary|task|thought|document)_[0-9a-z_.]+")
 
 
 @dataclass
@@ -56,6 +63,8 @@ class Caller:
     owner: str
     limits: Limits = NO_LIMITS
     sessions: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
+    """What it has named that is beyond its reach: since then it may have a session of its own under that id."""
 
     def reaches(self, place: Place) -> bool:
         return (
@@ -68,8 +77,8 @@ class Caller:
     def forbidden(self) -> list[str]:
         """The words that no answer may have."""
         words = [place.mark for place in PLACES if not self.reaches(place)]
-        words += [GARDEN[:8]] if self.limits.project is not None else []
-        words += [OTHER[:13]] if self.limits.agent is not None else []
+        words += [GARDEN[:8], GARDENER[:10]] if self.limits.project is not None else []
+        words += [OTHER[:13], GARDENER[:10]] if self.limits.agent is not None else []
         return words
 
 
@@ -98,8 +107,17 @@ class World:
         kind = self.chance.choices([self.write, self.read, self.name_foreign, self.change], [4, 5, 4, 2])[0]
         name, answer = await kind(caller)
         self.done[name] = self.done.get(name, 0) + 1
+        for one in self.named():
+            answer = answer.replace(one, "")  # there may be one of its own under this id, or one that begins with it
         leaked = [word for word in caller.forbidden if word in answer]
+        if not name.startswith("foreign"):
+            beyond = (one for one in _RECORD_ID.findall(answer) if one in self.records and one != "msg_45")
+            leaked += [one for one in beyond if not caller.reaches(self.records[one])]
         assert not leaked, (caller.name, name, leaked, answer[:3000])
+
+    def named(self) -> list[str]:
+        """What anybody has named beyond its reach, as it is shown."""
+        return [one for caller in self.callers for given in caller.named for one in (given, repr(given)[1:-1])]
 
     def place(self, caller: Caller) -> Place:
         """A place that the caller reaches."""
@@ -118,7 +136,7 @@ class World:
     async def write(self, caller: Caller) -> tuple[str, str]:  # noqa: PLR0911 - one for each kind
         place = self.place(caller)
         memory = await caller.memory.in_project(place.project or PERSONAL)
-        session = self.chance.choice([*SHARED, f"{place.mark}/{self.chance.randrange(4)}&=:%.."])
+        session = self.chance.choice([*SHARED, f"{place.mark}/{self.chance.randrange(9)}&=:%.."])
         verb = self.chance.choice(["messages", "messages", "messages", "pin", "note", "task", "document", "file", "up"])
         text = self.said(place)
         try:
@@ -135,8 +153,13 @@ class World:
                 ]
                 if not named:
                     return "pin nothing", ""
-                scope = self.chance.choice(["session", "project"] if place.project else ["session", "person"])
-                pin = await memory.create_pin(CreatePinRequest(self.chance.choice(named), text, scope=scope))
+                scope = self.chance.choice(REACHES[place.project is not None and place.agent != GARDENER])
+                if scope == "person":
+                    # It is made in a session of a project, and is of none.
+                    place = Place(place.owner, place.agent, None)
+                    text = self.said(place)
+                session = self.chance.choice(named)
+                pin = await memory.create_pin(CreatePinRequest(session, text, scope=scope))
                 self.records[pin.id] = place
                 return verb, repr(pin)
             if verb == "file":
@@ -173,6 +196,7 @@ class World:
         query = self.chance.choice(["kettle ladder ready", "Where is the ladder 7?", f"{foreign} kettle", "keetle"])
         session = self.chance.choice([None, *caller.sessions]) if caller.sessions else None
         every = list(Include)
+        mistyped = self.chance.choice([one for _, one in self.sessions] or ["none yet"]).replace("zq", "zx", 1)
         verbs: dict[str, Callable[[], Awaitable[object]]] = {
             "search": lambda: memory.search_memory(
                 SearchRequest(query, k=10, explain=True), agent_id=agent, session_id=session
@@ -193,13 +217,14 @@ class World:
             "files": lambda: memory.look_at_files("/memories/x"),
             "preview": lambda: memory.preview_forgetting(ForgetRequest(f"{foreign} kettle"), agent_id=agent),
             "graph": lambda: memory.graph_overview(session_id=session, agent_id=agent),
-            "mistyped": lambda: memory.session_stats("zqanncoderow/1&=:%."),
-            "mistyped agent": lambda: memory.search_memory(SearchRequest(query), agent_id=OTHER[:-1]),
+            "mistyped": lambda: memory.session_stats(mistyped),
+            "mistyped agent": lambda: memory.search_memory(SearchRequest(query), agent_id=f"w{GARDENER[2:]}"),
             "mistyped project": lambda: memory.in_project(GARDEN[:-1]),
         }
         name = self.chance.choice(list(verbs))
-        given = (OTHER[:-1],) if name == "mistyped agent" else (GARDEN[:-1],) if name == "mistyped project" else ()
-        if name in ("search", "context", "past", "json", "preview"):
+        given: tuple[str, ...] = (GARDEN[:-1],) if name == "mistyped project" else ()
+        given = (mistyped,) if name == "mistyped" else given
+        if name in ("search", "context", "past", "json", "preview", "inject", "mistyped agent"):
             given = (foreign,)
         return name, await outcome(verbs[name], *given)
 
@@ -238,7 +263,7 @@ class World:
                 session = self.chance.choice(theirs)
                 if name == "summarize":
                     answer = await memory.summarize_session(session)
-                elif self.chance.random() < 0.1:
+                elif self.chance.random() < 0.3:
                     answer = await memory.finalize_session(session)
                 else:
                     answer = await memory.session_stats(session)
@@ -263,7 +288,7 @@ class World:
         """Name something beyond the caller's reach, and something that never was: the words are the same."""
         records = [one for one, where in (self.records | self.erased).items() if not caller.reaches(where)]
         sessions = [one for (_, one), where in self.sessions.items() if not caller.reaches(where)]
-        sessions = [one for one in sessions if one not in SHARED]
+        sessions = [one for one in sessions if one not in self.named() and one not in SHARED]
         if not records or not sessions:
             return "nothing foreign", ""
         record_id, session = self.chance.choice(records), self.chance.choice(sessions)
@@ -279,6 +304,12 @@ class World:
             verb, given = FOREIGN_RECORD[name], (record_id, no_record)
         else:
             verb, given = FOREIGN_SESSION[name], (session, no_session)
+        if name in ("say", "pin in", "task in"):
+            caller.named.add(session)
+        if name == "context" and session:
+            # What its owner has just read is in memory.
+            owner = next(owner for (owner, one), where in self.sessions.items() if one == session)
+            await outcome(lambda: self.opened.of_owner(owner).manager.in_project(None).build_context(session, 800))
         found, missing = [normal(await outcome(lambda one=one: verb(memory, one)), one) for one in given]
         assert found == missing, (caller.name, name, given, found, missing)
         await self.check_untouched(caller)
@@ -305,6 +336,9 @@ FOREIGN_RECORD: Final[dict[str, Verb]] = {
     "importance": lambda memory, one: memory.manager.update_message_importance(one, 0.9),
 }
 FOREIGN_SESSION: Final[dict[str, Verb]] = {
+    "say": lambda memory, one: memory.record_messages(one, [NewMessage(Role.USER, "Hello there.")]),
+    "pin in": lambda memory, one: memory.create_pin(CreatePinRequest(one, "Hello there.", scope="session")),
+    "task in": lambda memory, one: memory.remember("task", {"text": "Say hello."}, session_id=one),
     "stats": lambda memory, one: memory.session_stats(one),
     "session": lambda memory, one: memory.session(one),
     "context": lambda memory, one: memory.build_context(one, 800),
@@ -341,7 +375,8 @@ def normal(answer: str, given: str) -> str:
     # Ids are shown in quotes of several kinds, and escaped by them.
     plain = str.maketrans({"\\": "", '"': "'"})
     answer = answer.replace("such as msg_45", "").translate(plain).replace(given.translate(plain), "ID")
-    return re.sub(r"(?<=kalito-memory )[0-9a-f]+|(?<=note_)\w+|\d+", "#", answer)
+    answer = re.sub(r"(?:pin|task|document)_\w+", "RECORD", answer)
+    return re.sub(r"(?<=kalito-memory )[0-9a-f]+|\d+", "#", answer)
 
 
 async def play(tmp_path: Path, steps: int, seed: int) -> World:
