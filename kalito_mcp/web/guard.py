@@ -5,6 +5,7 @@ how one gets a token, or say nothing.
 """
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Principal
+from kalito_mcp.errors import KalitoError
 from kalito_mcp.web.limits import RateLimits, too_many
 
 PRINCIPAL_KEY: Final = "kalito.principal"
@@ -25,6 +27,10 @@ LONGEST_HEAD_BYTES: Final = 32_768
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
 Authenticate = Callable[[str], Awaitable[Principal | None]]
+
+
+_log: Final = logging.getLogger("kalito.server")
+_UNAVAILABLE: Final = "the memory cannot be read now; whoever runs the server finds the reason in its log"
 
 
 class Guard:
@@ -68,7 +74,12 @@ class Guard:
         headers = Headers(scope=scope)
         refusal = _too_long(scope) or self._wrong_name(headers)
         if refusal is None and scope["path"] not in self._open:
-            principal = await self._principal(headers.getlist("authorization"))
+            try:
+                principal = await self._principal(headers.getlist("authorization"))
+            except KalitoError as error:
+                _log.error("no token can be checked: %s", error)
+                await _refusal(503, "unavailable", _UNAVAILABLE)(scope, receive, send)
+                return
             if principal is None:
                 refusal = _refusal(401, "invalid_token", "send a valid token as `Authorization: Bearer kal_...`")
                 refusal.headers["www-authenticate"] = self._challenge(headers)
