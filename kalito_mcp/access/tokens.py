@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -10,7 +11,7 @@ from kalito_mcp.acting import acting_as_host
 from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.errors import InvalidInput, NotFound
+from kalito_mcp.errors import InvalidInput, NotFound, StorageReadOnly
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 
@@ -116,8 +117,9 @@ class Tokens:
         if resources is not None and found.resource is not None and found.resource not in resources:
             return None
         if found.last_used_at is None or now_ms - found.last_used_at >= _NOTED_EVERY_MS:
-            async with self._store.write() as transaction:
-                await transaction.access.used_token(found.id, now_ms=now_ms)
+            with suppress(StorageReadOnly):  # who may read a database need not be able to write it
+                async with self._store.write() as transaction:
+                    await transaction.access.used_token(found.id, now_ms=now_ms)
         return found
 
     async def all(self, owner: str | None = None) -> Sequence[Token]:

@@ -74,6 +74,7 @@ def command(
 ) -> None:
     """Serve the memory to an MCP host."""
     from kalito_mcp.server.build import build_server  # noqa: PLC0415 - importing mcp takes a second
+    from kalito_mcp.server.telemetry import start_telemetry  # noqa: PLC0415 - the same
 
     sys.setswitchinterval(_SWITCH_S)
     if transport != "stdio":
@@ -100,6 +101,7 @@ def command(
         public_url=public_url,
         **switched_on,
     )
+    start_telemetry(os.environ, server.tool_names)
 
     async def run() -> None:
         async with server.opened.open(), _listening(server, database, config):

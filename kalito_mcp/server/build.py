@@ -133,6 +133,11 @@ class KalitoServer(MCPServer[None]):
         self.subscriptions = subscriptions
         self.capture = capture
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The names of its tools."""
+        return frozenset(self._tools_by_name)
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
-from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -13,10 +12,7 @@ from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.server.arrival import IDLE_S, TimelyConnection
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.http_server import ENDING_S, DrainingServer, most_connections
-from kalito_mcp.web.guard import LOOPBACK
-
-_LONGEST_HEAD_BYTES: Final = 32_768
-"""Of a request: its line and all its headers."""
+from kalito_mcp.web.guard import LONGEST_HEAD_BYTES, LOOPBACK
 
 
 def check_address(host: str, *, has_login: bool) -> None:
@@ -53,7 +49,7 @@ async def serve_http(
             app_on(listening.getsockname()[1]),
             http=TimelyConnection,
             ws="none",
-            h11_max_incomplete_event_size=_LONGEST_HEAD_BYTES,
+            h11_max_incomplete_event_size=LONGEST_HEAD_BYTES,
             server_header=False,
             # The limits know which proxies to believe.
             proxy_headers=False,

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from kalito_mcp.acting import acting
 from kalito_mcp.domain.wording import did_you_mean, shown
+from kalito_mcp.errors import ConfigurationError, KalitoError, StorageError
 
 _log: Final = logging.getLogger("kalito.server")
 _SHOWN: Final = 5
@@ -64,6 +66,16 @@ def incident(error: BaseException, what: str) -> str:
     number = secrets.token_hex(4)
     _log.error("incident %s in %s", number, what, exc_info=error)
     return f"{what} failed inside kalito (incident {number}, see the server's log); try again"
+
+
+def told(error: KalitoError, what: str) -> str:
+    """The words of an error of ours for who calls. Those of the database and of the settings name files: who calls over
+    HTTP gets the id under which the log has them."""
+    if acting() is None or not isinstance(error, StorageError | ConfigurationError):
+        return str(error)
+    number = secrets.token_hex(4)
+    _log.error("incident %s in %s: %s", number, what, error)
+    return f"the memory cannot do this now (incident {number}); whoever runs the server finds the reason in its log"
 
 
 def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

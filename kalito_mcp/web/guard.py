@@ -5,6 +5,7 @@ how one gets a token, or say nothing.
 """
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -16,15 +17,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Principal
+from kalito_mcp.errors import KalitoError
 from kalito_mcp.web.limits import RateLimits, too_many
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
 ADDRESS_KEY: Final = "kalito.address"
 """Where it has the address that the request comes from, behind all proxies of ours."""
+LONGEST_HEAD_BYTES: Final = 32_768
+"""Of a request: its line, and all its headers."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
 Authenticate = Callable[[str], Awaitable[Principal | None]]
+
+
+_log: Final = logging.getLogger("kalito.server")
+_UNAVAILABLE: Final = "the memory cannot be read now; whoever runs the server finds the reason in its log"
 
 
 class Guard:
@@ -67,9 +75,14 @@ class Guard:
             return
         headers = Headers(scope=scope)
         scope[ADDRESS_KEY] = self._limits.address(scope)
-        refusal = self._wrong_name(headers)
+        refusal = _too_long(scope) or self._wrong_name(headers)
         if refusal is None and scope["path"] not in self._open:
-            principal = await self._principal(headers.getlist("authorization"))
+            try:
+                principal = await self._principal(headers.getlist("authorization"))
+            except KalitoError as error:
+                _log.error("no token can be checked: %s", error)
+                await _refusal(503, "unavailable", _UNAVAILABLE)(scope, receive, send)
+                return
             if principal is None:
                 refusal = _refusal(401, "invalid_token", "send a valid token as `Authorization: Bearer kal_...`")
                 refusal.headers["www-authenticate"] = self._challenge(headers)
@@ -113,20 +126,26 @@ class Guard:
         return await self._authenticate(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
 
 
+def _too_long(scope: Scope) -> JSONResponse | None:
+    """The refusal of a head that is longer than one that arrives in pieces may be."""
+    fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    if fields + len(scope["path"]) + len(scope.get("query_string", b"")) <= LONGEST_HEAD_BYTES:
+        return None
+    return _refusal(431, "head_too_long", f"send at most {LONGEST_HEAD_BYTES:,} bytes before the body")
+
+
 def _host_name(host: str) -> str:
-    """The name in a Host header, without the port."""
+    """The name in a Host header, without the port. Empty if the port is none."""
     try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
+        parts = urlsplit(f"//{host}")
+        return "" if parts.port == 0 else (parts.hostname or "").lower()
     except ValueError:
         return ""
 
 
 def _is_loopback(origin: str) -> bool:
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and parts.hostname in LOOPBACK
+    scheme, _, host = origin.partition("://")
+    return scheme in ("http", "https") and _host_name(host) in LOOPBACK
 
 
 def _refusal(status: int, error: str, description: str) -> JSONResponse:

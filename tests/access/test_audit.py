@@ -57,6 +57,8 @@ NOT_NOTICED: Final[Mapping[str, str]] = {
     "vector_indexes": "derived",
     "record_vectors": "derived",
     "vector_debts": "derived",
+    "vector_moves": "derived",
+    "vector_leftovers": "derived",
     "unswept": "what is still to be cleaned of what was erased",
 }
 """Tables whose rows the log does not name, and why."""

@@ -1,13 +1,17 @@
 """Requests over HTTP that do not arrive: too slow, too long, or broken off."""
 
 import asyncio
+import gc
 import json
 import re
 import socket
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import anyio
 import httpx2
 import pytest
 import uvicorn
@@ -111,10 +115,12 @@ async def test_a_connection_is_kept_after_an_answer_for_longer_than_a_head_may_t
 
 
 @asynccontextmanager
-async def _connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _connected(
+    kind: type[TimelyConnection] = TimelyConnection,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A connection to a server that answers every request with `done`."""
     config = uvicorn.Config(
-        PlainTextResponse("done"), http=TimelyConnection, timeout_keep_alive=75, lifespan="off", log_config=None
+        PlainTextResponse("done"), http=kind, timeout_keep_alive=75, lifespan="off", log_config=None
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(config)
@@ -140,3 +146,42 @@ def test_clients_that_leave_write_nothing_to_the_log(tmp_path: Path) -> None:
                 client.sendall(sent)
         assert httpx2.post(serving.url, content=body, headers=fields).status_code == 200
     assert serving.log == []
+
+
+def _ports_of(url: str) -> int:
+    [found] = re.findall(r":(\d+)/", url)
+    return int(found)
+
+
+@pytest.mark.parametrize("sent_before", [b"", b"5\r\nhello\r\n"])
+def test_a_body_that_stops_being_http_is_refused_without_a_traceback(tmp_path: Path, sent_before: bytes) -> None:
+    head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with web("http", tmp_path / "memory.db", login=True) as serving:
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", _ports_of(serving.url)), timeout=PATIENCE_S) as client:
+                client.sendall(head + sent_before + b"ZZ\r\n")
+                answer = b""
+                while chunk := client.recv(65_536):
+                    answer += chunk
+            assert answer.startswith(b"HTTP/1.1 40")
+    assert b"Traceback" not in b"".join(serving.log)
+
+
+async def test_an_ended_connection_is_not_kept_until_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrival, "HEAD_S", 3_600)
+    made: list[weakref.ref[TimelyConnection]] = []
+
+    class Noted(TimelyConnection):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            made.append(weakref.ref(self))
+
+    async with _connected(Noted) as (reader, writer):
+        writer.write(b"\0" * 64)
+        await asyncio.wait_for(reader.read(), PATIENCE_S)
+        writer.close()
+        await writer.wait_closed()
+        with anyio.fail_after(PATIENCE_S):
+            while made[0]() is not None:
+                await asyncio.sleep(0)
+                gc.collect()

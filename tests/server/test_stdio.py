@@ -34,6 +34,7 @@ WRONG_LINES = {
     "malformed, id last": (b'{"method":tools,"jsonrpc":"2.0","id":"a-1"}', "a-1", -32700, "not valid JSON"),
     "malformed, no id": (b'{"method":', None, -32700, "not valid JSON"),
     "two on a line": (b'{"jsonrpc":"2.0","id":7,"method":"a"}{"jsonrpc":"2.0","id":8}', 7, -32700, "not valid JSON"),
+    "an id with zeros in front": (b'{"jsonrpc":"2.0","id":007,"method":"x"}', None, -32700, "not valid JSON"),
     "no JSON": (b"hello", None, -32700, "not valid JSON"),
     "NUL": (b'{"jsonrpc":"2.0","id":7,"method":"x"\0}', 7, -32700, "not valid JSON"),
     "not UTF-8": (b'{"jsonrpc":"2.0","id":7,"method":"caf\xe9"}', 7, -32700, "in UTF-8"),

@@ -21,7 +21,7 @@ from kalito_mcp.errors import (
     StorageError,
     TextTooLarge,
 )
-from kalito_mcp.web.faults import incident
+from kalito_mcp.web.faults import incident, told
 from kalito_mcp.web.rest.endpoint import Output
 
 _STATUSES: Final[Sequence[tuple[type[KalitoError], int]]] = (
@@ -87,7 +87,7 @@ def problems(what: str) -> Iterator[None]:
         ) from error
     except KalitoError as error:
         status = next(status for kind, status in _STATUSES if isinstance(error, kind))
-        raise Problem(status, error.code, str(error), _wait(error)) from error
+        raise Problem(status, error.code, told(error, what), _wait(error)) from error
     except Exception as error:
         raise Problem(500, "internal", incident(error, what)) from error
 
