@@ -38,8 +38,6 @@ NOT_NOTICED: Final[Mapping[str, str]] = {
     "graph_edges": "with their graph",
     "imports": "how far files were read; what was read from them is noticed",
     "state_secret": "never changes",
-    "vector_moves": "derived",
-    "vector_leftovers": "derived",
     "oauth_clients": "programs that introduced themselves; they are let in by a grant, which is noticed",
     "oauth_requests": "what waits for a person's answer",
     "oauth_codes": "with their grant",

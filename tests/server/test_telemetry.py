@@ -1,4 +1,4 @@
-"""Spans for OpenTelemetry: they reach a collector, and have nothing of what callers sent. The test of what is sent needs
+"""Spans for OpenTelemetry: they reach a collector, and have nothing of what callers sent. What is sent is tested with
 the extra `telemetry`."""
 
 import os
