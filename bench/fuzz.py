@@ -142,6 +142,10 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[by
         finally:
             server.kill()
             server.wait()
+            for pipe in (server.stdin, server.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
 
 
 def lines(size: int, schemas: Mapping[str, Any]) -> Part:
