@@ -32,7 +32,7 @@ from typing import IO, Any, Final
 
 from bench.fuzz_inputs import HEADS, MODERN, call, damaged, message, tool_schemas
 from bench.report import ROOT, emit, options, progress
-from bench.wire import PROTOCOL, clean_environment, memory_command
+from bench.wire import clean_environment, memory_command
 
 _MOST_GROWN_MB: Final = 20.0
 _THREADS: Final = 4
@@ -142,6 +142,10 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[by
         finally:
             server.kill()
             server.wait()
+            for pipe in (server.stdin, server.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
 
 
 def lines(size: int, schemas: Mapping[str, Any]) -> Part:
@@ -224,17 +228,9 @@ class Client:
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "Authorization": f"Bearer {token}",
-            "MCP-Protocol-Version": PROTOCOL,
+            "MCP-Protocol-Version": "2026-07-28",
         }
         self._connection = self._open()
-
-    def shake_hands(self) -> None:
-        """Begin a session of the 2025 protocol."""
-        about = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
-        hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
-        _, headers, _ = self.post(json.dumps(hello).encode())
-        self._headers["Mcp-Session-Id"] = headers["mcp-session-id"]
-        self.post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def post(self, body: bytes, path: str = "/mcp", **headers: str) -> tuple[int, Mapping[str, str], bytes]:
         """The status, the headers and the body of an answer."""
@@ -275,7 +271,7 @@ def bodies(size: int, port: int, token: str, pid: int, schemas: Mapping[str, Any
         odd: dict[str, str] = {}
         if rng.random() < 0.7:
             params = said["params"] if isinstance(said.get("params"), dict) else {}
-            odd = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": _header(said.get("method"))}
+            odd = {"Mcp-Method": _header(said.get("method"))}
             odd["Mcp-Name"] = _header(params.get("uri") or params.get("name"))
         if rng.random() < 0.1:
             odd["Authorization"] = rng.choice(("", "Bearer", "Bearer kal_x", "Basic eDp5", f"Bearer {token}x"))
@@ -300,24 +296,21 @@ def calls(size: int, port: int, token: str, pid: int, schemas: Mapping[str, Any]
     def send(client: Client, rng: random.Random, part: Part) -> None:
         tool, arguments = call(rng, schemas)
         number = next(numbers)
-        asked = {
-            "jsonrpc": "2.0",
-            "id": number,
-            "method": "tools/call",
-            "params": {"name": tool, "arguments": arguments},
-        }
-        status, _, answer = client.post(json.dumps(asked).encode())
+        params = {"name": tool, "arguments": arguments, "_meta": MODERN}
+        asked = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        # This era has no sessions: a session keeps its last answers for clients that lose them.
+        named = {"Mcp-Method": "tools/call", "Mcp-Name": tool}
+        status, _, answer = client.post(json.dumps(asked).encode(), **named)
         found = re.findall(rb"^(?:data: )?(\{.*\})\s*$", answer, re.M)
         told = json.loads(found[-1]) if found else {}
         result = told.get("result", {})
         part.answers["refused" if "error" in told or result.get("isError") else "done"] += 1
-        is_text = "\\ud800" not in json.dumps(asked)  # over HTTP, what is no Unicode is no JSON
-        if status != 200 or told.get("id") != number if is_text else status != 400:
+        if status != 200 or told.get("id") != number:
             part.wrong(f"{status} for {tool} {arguments!r}: {answer[:100]!r}")
         if "internal:" in str(result.get("content", ""))[:60] or told.get("error", {}).get("code") == -32603:
             part.wrong(f"failed inside: {tool} {arguments!r}: {answer[:200]!r}")
 
-    return _in_threads(size, port, token, pid, send, has_session=True)
+    return _in_threads(size, port, token, pid, send)
 
 
 def _in_threads(
@@ -326,8 +319,6 @@ def _in_threads(
     token: str,
     pid: int,
     send: Callable[[Client, random.Random, Part], None],
-    *,
-    has_session: bool = False,
 ) -> Part:
     part = Part()
     watch = Watch(pid, part)
@@ -335,8 +326,6 @@ def _in_threads(
 
     def run(seed: int) -> None:
         client, rng = Client(port, token), random.Random(seed)
-        if has_session:
-            client.shake_hands()
         for _ in range(size // _THREADS):
             send(client, rng, part)
             with lock:
