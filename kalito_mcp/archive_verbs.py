@@ -12,7 +12,6 @@ from kalito_mcp.domain.archive import ArchiveRow, Selection
 from kalito_mcp.domain.facts import Claim, Contradiction, StatedFact
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, RecordType
-from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.archive import ArchiveReader
@@ -89,16 +88,19 @@ class ArchiveVerbs(ProjectVerbs):
     ) -> Sequence[MemoryRecord]:
         """As `list_records`: those that follow the record `after`, at most `limit`. Raises RecordNotFound if `after` is
         gone."""
+        scope = await self._of_session(session_id, agent_id)
         async with self._store.read() as view:
-            return await view.records.list_records(self._scope(session_id, agent_id), types, after=after, limit=limit)
+            found = await view.records.list_records(scope, types, after=after, limit=limit)
+        return await reached(self._store, scope, found)
 
     async def messages(
         self, session_id: str, *, first_seq: int = 1, last_seq: int
     ) -> tuple[Session, Sequence[MessageWithImportance]]:
         """A session, and its messages from `first_seq` to `last_seq`, both included, by their places in it. Forgotten,
         erased and internal ones have no text. Raises SessionNotFound."""
+        scope = await self._of_session(session_id)
         async with self._store.read() as view:
-            session = await find_session(view, self._scope(session_id))
+            session = await find_session(view, scope)
             return session, await view.conversations.messages(session, first_seq=first_seq, last_seq=last_seq)
 
     async def totals(self) -> Mapping[str, int]:
@@ -118,7 +120,7 @@ class ArchiveVerbs(ProjectVerbs):
             ]
 
     async def _claim(self, view: ReadView, fact: StatedFact) -> Claim:
-        record = await view.records.record(Scope(self._owner), fact.record_id)
+        record = await view.records.record(self._scope(None).anywhere(), fact.record_id)
         text = "" if record is None else record.text[fact.start : fact.end]
         return Claim(fact.record_id, text, fact.valid_from)
 

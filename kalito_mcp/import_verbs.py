@@ -69,9 +69,10 @@ class ImportVerbs(RecordVerbs):
 
     async def check_not_taken_in(self, key: str) -> None:
         """Raise AlreadyTakenIn if a call with this key has written (see `call_keys.once`)."""
+        scope = scope_of_keys()  # before the trip: its thread does not know who calls
 
         async def read(view: ReadView) -> bool:
-            return await view.imports.is_kept(scope_of_keys(), CALLS, key)
+            return await view.imports.is_kept(scope, CALLS, scope.limits.own_session(key))
 
         if await self._store.trip(read):
             raise AlreadyTakenIn

@@ -6,6 +6,7 @@ from typing import Any
 from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.request_keys import key_within
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.forgetter import Forgetter
@@ -61,6 +62,8 @@ class RecordVerbs(ProjectVerbs):
             has_project=scope.project not in (None, PERSONAL),
             new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
         )
+        if client_key is not None and scope.session is None:
+            client_key = key_within(client_key, self._limits)
         remembered = await self._editor.remember(
             scope, kind, given, editor=editor, origin=origin, client_key=client_key
         )

@@ -8,6 +8,8 @@ import re
 from hashlib import blake2b
 from typing import Final
 
+from kalito_mcp.domain.scope import NO_LIMITS, Limits
+
 _PREFIX: Final = "request:"
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _SHAPE: Final = re.compile(rf"({_PREFIX}[a-p]{{24}}:)[a-p]{{16}}(?::\d+)?", re.ASCII)
@@ -28,6 +30,15 @@ def chosen_part(client_key: str | None) -> str | None:
     """What all keys of the same choice begin with; None if this is no key of a request."""
     found = _SHAPE.fullmatch(client_key or "")
     return None if found is None else found[1]
+
+
+def key_within(client_key: str, limits: Limits) -> str:
+    """The client_key that a caller with these limits gets for one that it chose: what is beyond them may have the same
+    one, and nobody shall learn of it."""
+    chosen = chosen_part(client_key)
+    if chosen is None or limits == NO_LIMITS:
+        return limits.own_session(client_key)
+    return f"{_PREFIX}{_letters(limits.own_session(chosen).encode(), 12)}:{client_key[len(chosen) :]}"
 
 
 def _letters(text: bytes, size: int) -> str:

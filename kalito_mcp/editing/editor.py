@@ -4,7 +4,6 @@ updates what was derived from the record: pins, summaries and graph nodes.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import (
@@ -166,8 +165,7 @@ class RecordEditor:
     async def restore(
         self, scope: Scope, record_id: str, *, editor: Editor, expected_revision: int | None = None
     ) -> Sequence[MemoryRecord]:
-        """Undo `forget`. A record that is not forgotten is unchanged. Parts that the document no longer has stay
-        forgotten.
+        """Undo `forget`. A record that is not forgotten is unchanged. Parts that the document lost stay forgotten.
 
         Raises:
             RecordNotFound: no such record, or it was erased for good.
@@ -191,7 +189,6 @@ class RecordEditor:
 
         def change(record: MemoryRecord) -> Mapping[str, Any]:
             if record.session_id is not None:
-                # Within limits, its session may be beyond them.
                 session = "a session" if scope.limits != NO_LIMITS else f"session {record.session_id!r}"
                 raise Conflict(f"{record.id} belongs to {session}, and so to its project; move the session")
             return with_changes(record.content, {"project": project})
@@ -250,7 +247,7 @@ class RecordEditor:
         edit_type: EditType,
         editor: Editor,
         expected_revision: int | None = None,
-        named: Mapping[str, Any] = MappingProxyType({}),
+        named: Mapping[str, Any] | None = None,
     ) -> MemoryRecord:
         async with self._store.read() as view:
             seen = await get_record(view.records, scope, record_id)

@@ -96,13 +96,13 @@ def unnamed(record: MemoryRecord) -> MemoryRecord:
     return replace(record, content=with_changes(record.content, {_CAUSE: None, _SUPERSEDES: None}))
 
 
-async def check_named(records: RecordReader, scope: Scope, named: Mapping[str, Any]) -> None:
+async def check_named(records: RecordReader, scope: Scope, named: Mapping[str, Any] | None) -> None:
     """Refuse what the caller names and does not reach, in the words for what does not exist.
 
     Raises:
         RecordNotFound: the cause, or what is superseded, is not within the limits.
     """
-    if scope.limits == NO_LIMITS:
+    if scope.limits == NO_LIMITS or named is None:
         return
     cause = named.get(_CAUSE)
     if cause is not None and await records.record(scope.anywhere(), str(cause)) is None:

@@ -15,7 +15,7 @@ from kalito_mcp.acting import Acting, acting
 from kalito_mcp.call_keys import CallKey, key_to_store
 from kalito_mcp.domain.audit import NewEntry, action_name
 from kalito_mcp.domain.imports import FileRead
-from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
@@ -55,17 +55,17 @@ CALLS: Final = "outbox"
 
 
 def scope_of_keys() -> Scope:
-    """Whose keys those of this call are: one that another owner used is new."""
+    """Whose keys those of this call are: one that was used by another owner, or within other limits, is new."""
     called = acting()
-    return Scope(LOCAL_OWNER if called is None else called.principal.owner)
+    return Scope() if called is None else Scope(called.principal.owner, limits=called.principal.limits)
 
 
-async def _store_key(call: CallKey, transaction: WriteTransaction) -> None:
+async def _store_key(call: CallKey, scope: Scope, transaction: WriteTransaction) -> None:
     """Store the key of a call with its write. Raises AlreadyTakenIn if it is stored."""
-    scope = scope_of_keys()
-    if await transaction.imports.is_kept(scope, CALLS, call.key):
+    key = scope.limits.own_session(call.key)
+    if await transaction.imports.is_kept(scope, CALLS, key):
         raise AlreadyTakenIn
-    kept = FileRead(CALLS, call.key, size=0, modified_ns=0, read_to=0, fingerprint="")
+    kept = FileRead(CALLS, key, size=0, modified_ns=0, read_to=0, fingerprint="")
     await transaction.imports.keep(scope, kept, now_ms=time.time_ns() // 1_000_000)
 
 
@@ -109,10 +109,10 @@ class WatchedStore:
         """As the store's. Nothing is reported if the block raised, because nothing was committed. Raises what `check`
         raises."""
         self._check_words()
-        called, call = acting(), key_to_store()
+        called, call, scope = acting(), key_to_store(), scope_of_keys()
         async with self._turn(), self._store.write() as transaction:
             if call is not None:
-                await _store_key(call, transaction)
+                await _store_key(call, scope, transaction)
             if called is not None:
                 await transaction.audit.begin()
             yield transaction
@@ -131,11 +131,12 @@ class WatchedStore:
         """As the store's. Nothing is reported if `work` raised, because nothing was committed. Raises what `check`
         raises."""
         self._check_words()
-        call = key_to_store()
+        # Before the trip: its thread does not know who calls.
+        call, scope = key_to_store(), scope_of_keys()
 
         async def marked(transaction: WriteTransaction) -> T:
             if call is not None:
-                await _store_key(call, transaction)
+                await _store_key(call, scope, transaction)
             return await work(transaction)
 
         async with self._turn():

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from kalito_mcp.acting import acting_as
+from kalito_mcp.call_keys import once
 from kalito_mcp.capture.capturer import Capture, report_of_call
 from kalito_mcp.capture.captures import Captures
 from kalito_mcp.domain.access import Permission, Principal
@@ -15,10 +16,19 @@ from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.finalizing import FinalizeOptions
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
+from kalito_mcp.domain.request_keys import request_key
 from kalito_mcp.domain.scope import PERSONAL, Limits
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.watching import Watched, WatchedKind
-from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, RecordNotFound, SessionNotFound
+from kalito_mcp.errors import (
+    AccessDenied,
+    AlreadyTakenIn,
+    ClientKeyReused,
+    Conflict,
+    InvalidInput,
+    RecordNotFound,
+    SessionNotFound,
+)
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
@@ -267,6 +277,68 @@ async def test_what_was_forgotten_or_erased_beyond_limits_is_unknown(ann: Memory
             await shop.purge([record_id])
     with pytest.raises(Conflict, match="was forgotten or erased"):
         await (await ann.in_project("garden")).remember("note", {"text": secret})
+
+
+@pytest.mark.parametrize("key", ["k", request_key("chosen by a program", b"a request")], ids=["plain", "of a request"])
+async def test_a_key_that_was_used_beyond_limits_is_new(ann: Memory, key: str) -> None:
+    garden, shop = await ann.in_project("garden"), within(ann, SHOP)
+    [theirs] = await garden.remember("task", {"text": "Water the beds."}, client_key=key)
+    [ours] = await shop.remember("task", {"text": "Water the beds."}, client_key=key)
+    assert (ours.id != theirs.id, ours.project) == (True, "shop")
+    assert [one.id for one in await shop.remember("task", {"text": "Water the beds."}, client_key=key)] == [ours.id]
+    with pytest.raises(ClientKeyReused):
+        other = key if key == "k" else request_key("chosen by a program", b"another request")
+        await shop.remember("task", {"text": "Sweep."}, client_key=other)
+    assert [one.id for one in await garden.remember("task", {"text": "Water the beds."}, client_key=key)] == [theirs.id]
+
+
+@pytest.mark.parametrize("verb", ["remember", "record_messages"])
+async def test_a_call_that_was_taken_in_for_another_owner_or_beyond_limits_is_new(ann: Memory, verb: str) -> None:
+    async def write(memory: Memory) -> None:
+        if verb == "remember":
+            await memory.remember("note", {"text": "Ten euros."})
+        else:
+            await memory.record_messages("counter", [NewMessage(Role.USER, "Ten euros.")])
+
+    callers = [("ann", Limits(project="garden")), ("ann", SHOP), ("ann", Limits()), ("ben", Limits())]
+    for owner, limits in callers:
+        memory = ann.of_owner(owner, limits)
+        with acting_as(Principal("tok", owner, Permission.WRITE, limits), verb):
+            await memory.check_not_taken_in("call 1")
+            with once("call 1"):
+                await write(memory)
+            with pytest.raises(AlreadyTakenIn):
+                await memory.check_not_taken_in("call 1")
+            with once("call 1"), pytest.raises(AlreadyTakenIn):
+                await write(memory)
+
+
+async def test_pages_and_messages_are_those_that_are_reached(ann: Memory) -> None:
+    beds = await note(ann, "The beds are dry.", "garden")
+    await note(ann, "Water costs two euros.", PERSONAL, caused_by=beds.id)
+    await say(ann, "beds", "The tulips are red.", project="garden")
+    shop = within(ann, SHOP)
+    assert [one.content.get("caused_by") for one in await shop.page_of_records(frozenset())] == [None]
+    with pytest.raises(RecordNotFound, match="to continue after"):
+        await shop.page_of_records(frozenset(), after=beds.id)
+    with pytest.raises(SessionNotFound):
+        await shop.messages("beds", last_seq=9)
+    await say(shop, "beds", "Ten euros.")
+    _, said = await shop.messages("beds", last_seq=9)
+    assert [one.text for one in said] == ["Ten euros."]
+    counted = await shop.totals()
+    assert (counted["sessions"], counted["messages"], counted["notes"]) == (1, 1, 1)
+
+
+async def test_contradictions_beyond_limits_are_not_told(ann: Memory) -> None:
+    for project in ("garden", "shop"):
+        await say(ann, f"a {project}", f"The {project} opens at nine.", f"The {project} opens at ten.", project=project)
+    shop, garden = within(ann, SHOP), within(ann, Limits(project="garden"))
+    everything = await ann.conflicts()
+    for memory, other in ((shop, "garden"), (garden, "shop")):
+        told = await memory.conflicts()
+        assert other not in repr(told)
+        assert len(told) <= len(everything)
 
 
 async def test_the_graph_of_an_agent_is_beyond_a_limit_to_a_project(ann: Memory) -> None:
