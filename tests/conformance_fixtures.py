@@ -37,8 +37,10 @@ from mcp.types import (
 from pydantic import BaseModel, Field
 
 from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.exchange.archive import archive_pieces
 from kalito_mcp.server.build import KalitoServer, build_server
-from kalito_mcp.server.http import http_app, serve_http
+from kalito_mcp.server.http import serve_http
+from kalito_mcp.server.web_app import http_app
 from kalito_mcp.wiring import open_memory
 
 AnyContext = Context[None, Any]
@@ -430,9 +432,9 @@ async def serve(port: int) -> None:
         server = build_server(lambda: open_memory(Path(folder) / "memory.db"))
         register_fixtures(server)
         async with server.opened.open():
-            app = http_app(server, "http", HttpPolicy(), owner="local")
+            app_on = partial(http_app, server, "http", HttpPolicy(), owner="local", exporter=archive_pieces)
             show = partial(print, flush=True)
-            await serve_http(app, "/mcp", server=server, host="127.0.0.1", port=port, announce=show)
+            await serve_http(app_on, "/mcp", server=server, host="127.0.0.1", port=port, announce=show)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,9 @@ class WholeRequests:
             said = f"the body of the request is longer than {DEFAULT_MAX_REQUEST_BODY_SIZE:,} bytes; send less at once"
             await _refusal(413, "request_too_large", said)(scope, receive, send)
         else:
-            await self._app(scope, _before(receive, {"type": "http.request", "body": body, "more_body": False}), send)
+            whole = _before(receive, {"type": "http.request", "body": body, "more_body": False})
+            del body  # a subscription would hold it for as long as it lasts
+            await self._app(scope, whole, send)
 
 
 def _refusal(status: int, error: str, description: str) -> JSONResponse:

@@ -29,8 +29,6 @@ class Draining:
 
     async def count_calls(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """The SDK's middleware that knows which calls run."""
-        if ctx.method == "subscriptions/listen":
-            return await call_next(ctx)
         self._running += 1
         try:
             return await call_next(ctx)

@@ -9,14 +9,14 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.connection import Connection
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.subscriptions import (
     ListenHandler,
     PromptsListChanged,
@@ -42,6 +42,7 @@ from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.watching import Watched
 from kalito_mcp.server.addresses import SESSION_LIST, watched_at
 
+LISTEN: Final = "subscriptions/listen"
 MOST_SUBSCRIPTIONS: Final = 4_096
 """Streams of `subscriptions/listen`. Each costs some 30 KB."""
 MOST_RESOURCES: Final = 1_000
@@ -164,7 +165,7 @@ class Subscriptions:
     def serve(self, server: MCPServer[Any]) -> None:
         """Answer `subscriptions/listen`, `resources/subscribe` and `resources/unsubscribe`."""
         core = server._lowlevel_server  # MCPServer has no public way to add or replace methods
-        core.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, self._listen)
+        core.add_request_handler(LISTEN, SubscriptionsListenRequestParams, self._listen)
         core.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         core.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
 
@@ -257,6 +258,15 @@ class Subscriptions:
     def _leave(self, host: _OlderHost) -> None:
         self._older.pop(host.connection, None)
         host.sending.cancel()
+
+
+def unless_lasting(middleware: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
+    """The SDK's middleware for all messages but subscriptions. They last for hours, and would hold a frame of each."""
+
+    def passed(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Awaitable[HandlerResult]:
+        return call_next(ctx) if ctx.method == LISTEN else middleware(ctx, call_next)
+
+    return cast("ServerMiddleware[Any]", passed)  # the SDK awaits what it returns
 
 
 async def _nothing_to_prepare(_audience: Audience, _watched: Collection[Watched]) -> None:

@@ -1,6 +1,6 @@
 """All that is served over HTTP, put together: MCP, sign-in, REST and the numbers, behind one guard."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.server.arrival import WholeRequests
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.gate import http_denial, is_write
-from kalito_mcp.server.sessions import OwnSessions, WholeAnswers, streamable_http
+from kalito_mcp.server.sessions import OwnSessions, WholeAnswers, straight_to, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs
 from kalito_mcp.web.health import health_routes
@@ -71,7 +71,9 @@ def http_app(
     app = Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
     limits = RateLimits(policy)
     # Without login every program of this machine may do everything, as often as it likes.
-    own = OwnSessions(WholeAnswers(app))
+    [*endpoints] = [route for route in mcp.routes if transport == "http" and isinstance(route, Route)]
+    direct = straight_to(endpoints[0].app, endpoints[0].path, app) if endpoints else app
+    own = OwnSessions(WholeAnswers(direct))
     needs = Needs(own, http_denial, is_write=is_write, limits=limits if owner is None else None)
     rest = RestApp(TABLE, memory, exporter)
     guard = Guard(
@@ -91,9 +93,9 @@ def http_app(
 def _below_api(rest: ASGIApp, other: ASGIApp) -> ASGIApp:
     """Gives `rest` what is below /api. Starlette's own mounts match no path with a line break in it."""
 
-    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+    def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         is_rest = scope["type"] == "http" and scope["path"].startswith("/api/")
-        await (rest if is_rest else other)(scope, receive, send)
+        return (rest if is_rest else other)(scope, receive, send)
 
     return choose
 

@@ -200,4 +200,5 @@ class Needs:
         async def again() -> Any:
             return kept.pop() if kept else await receive()
 
+        del first, message  # a subscription would hold them for as long as it lasts
         await self._app(scope, again, send)
