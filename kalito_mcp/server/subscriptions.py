@@ -18,6 +18,7 @@ from mcp.server import MCPServer
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.subscriptions import (
+    SUBSCRIPTION_ID_META_KEY,
     ListenHandler,
     PromptsListChanged,
     ResourcesListChanged,
@@ -47,8 +48,8 @@ MOST_SUBSCRIPTIONS: Final = 4_096
 """Streams of `subscriptions/listen`. Each costs some 30 KB."""
 MOST_RESOURCES: Final = 1_000
 """Resources of one subscription, or of one connection of the 2025 protocol."""
-_ASKED: Final[ContextVar[SubscriptionFilter]] = ContextVar("asked")
-"""What the stream wants that this task is about to begin: the SDK does not tell its bus."""
+_ASKED: Final[ContextVar[tuple[SubscriptionFilter, Callable[[], None]]]] = ContextVar("asked")
+"""What the stream wants that this task is about to begin, and what ends it: the SDK does not tell its bus."""
 _log: Final = logging.getLogger("kalito.server")
 
 
@@ -70,6 +71,11 @@ def audience() -> Audience:
     return Audience() if called is None else Audience(called.principal.owner, called.principal.limits)
 
 
+def _principal_id() -> str | None:
+    called = acting()
+    return None if called is None else called.principal.id
+
+
 Prepare = Callable[[Audience, Collection[Watched]], Awaitable[None]]
 
 
@@ -78,6 +84,13 @@ class Subscriber(Protocol):
 
     @property
     def audience(self) -> Audience: ...
+    @property
+    def principal_id(self) -> str | None:
+        """Who subscribed; None over stdio."""
+
+    def end(self) -> None:
+        """Notify it no more."""
+
     @property
     def wants_list(self) -> bool:
         """Whether it asked to hear which sessions there are."""
@@ -95,9 +108,11 @@ class _Stream:
     """A stream of `subscriptions/listen`."""
 
     audience: Audience
+    principal_id: str | None
     watched: Mapping[str, Watched | None]
     wants_list: bool
     deliver: Callable[[ServerEvent], None]
+    end: Callable[[], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -105,6 +120,7 @@ class _OlderHost:
     """A connection of the 2025 protocol. What it has not read yet is notified once."""
 
     audience: Audience
+    principal_id: str | None
     connection: Connection
     watched: dict[str, Watched | None] = field(default_factory=dict)
     wants_list: bool = False
@@ -116,6 +132,10 @@ class _OlderHost:
         if not isinstance(event, ResourceUpdated) or event.uri in self.watched:
             self._unsent[event] = None
             self._changed.set()
+
+    def end(self) -> None:
+        self.watched.clear()
+        self.wants_list = False
 
     async def send(self) -> None:
         """Send what is delivered, until the host leaves. One that does not read holds up nobody else."""
@@ -195,9 +215,10 @@ class Subscriptions:
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """Add a stream for the principal of this call. Returns what removes it."""
-        asked, token = _ASKED.get(), object()
+        (asked, end), token = _ASKED.get(), object()
         watched = {uri: watched_at(uri) for uri in asked.resource_subscriptions or ()}
-        self._streams[token] = _Stream(audience(), watched, bool(asked.resources_list_changed), listener)
+        wants_list = bool(asked.resources_list_changed)
+        self._streams[token] = _Stream(audience(), _principal_id(), watched, wants_list, listener, end)
         if len(self._streams) == 1:  # the watcher may be waiting for somebody
             self.nudge()
 
@@ -227,8 +248,11 @@ class Subscriptions:
             raise _too_many()
         wanted = [found for found in map(watched_at, uris) if found is not None]
         await self.prepare(audience(), [*wanted, *([SESSION_LIST] if asked.resources_list_changed else [])])
-        _ASKED.set(asked)
-        return await self._listening(context, params)
+        with anyio.CancelScope() as lasting:
+            _ASKED.set((asked, lasting.cancel))
+            return await self._listening(context, params)
+        # Its token is no longer valid: with this the protocol ends a stream.
+        return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: context.request_id})
 
     async def _subscribe(self, context: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
         host = self._older_host(context)
@@ -249,7 +273,7 @@ class Subscriptions:
         connection = context.session._connection
         host = self._older.get(connection)
         if host is None:
-            host = self._older[connection] = _OlderHost(audience(), connection)
+            host = self._older[connection] = _OlderHost(audience(), _principal_id(), connection)
             connection.exit_stack.callback(self._leave, host)
             if self.senders is not None:
                 self.senders.start_soon(host.send)

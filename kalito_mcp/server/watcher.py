@@ -41,6 +41,9 @@ class Watcher:
         self._memory = memory
         self._seen: defaultdict[Audience, dict[Watched, int]] = defaultdict(dict)
         self._revision: int | None = None
+        self._ends_ms: dict[str, float] = {}
+        """When the tokens of the owners below end; those that were revoked have ended."""
+        self._owners: set[str] = set()
         subscriptions.prepare = self._prepare
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -72,8 +75,10 @@ class Watcher:
         wanted = self._wanted()
         if not wanted:
             return
-        revision = await (await self._memory()).revision()
+        memory = await self._memory()
+        revision = await memory.revision()
         has_moved, changed = revision != self._revision, dict[Audience, set[Watched]]()
+        await self._end_those_without_token(memory, has_moved=has_moved)
         for audience, all_of_it in wanted.items():
             asked = all_of_it if has_moved else {one for one in all_of_it if one.kind in _IN_FILES}
             seen, found = self._seen[audience], await self._as_seen_by(audience, asked)
@@ -84,6 +89,20 @@ class Watcher:
         for one in self._subscriptions:
             for event in _events(one, changed.get(one.audience, set())):
                 one.deliver(event)
+
+    async def _end_those_without_token(self, memory: "Memory", *, has_moved: bool) -> None:
+        """End the subscriptions whose token was revoked or has expired. A provider's tokens are not known here."""
+        owners = {one.audience.owner for one in self._subscriptions if one.audience.owner is not None}
+        if has_moved or owners != self._owners:
+            self._owners = owners
+            self._ends_ms = {
+                token.id: 0 if token.revoked_at is not None else token.expires_at or math.inf
+                for owner in owners
+                for token in await memory.tokens(owner)
+            }
+        for one in list(self._subscriptions):
+            if self._ends_ms.get(one.principal_id or "", math.inf) <= memory.clock.now_ms():
+                one.end()
 
     async def _prepare(self, audience: Audience, watched: Collection[Watched]) -> None:
         """Note what the audience sees now, where that was not yet noted."""

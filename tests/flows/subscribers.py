@@ -14,7 +14,7 @@ PATIENCE_S: Final = 15
 
 
 class Heard:
-    """What one host was notified of, by address; the list of resources is `list`."""
+    """What one host was notified of, by address; the list of resources is `list`, the end of a stream `ended`."""
 
     def __init__(self) -> None:
         self.uris: list[str] = []
@@ -67,6 +67,7 @@ async def subscribed(
                 async for event in events:
                     heard.add(event.uri if isinstance(event, ResourceUpdated) else "list")
                     assert isinstance(event, ResourceUpdated | ResourcesListChanged)
+                heard.add("ended")
 
             tasks.start_soon(listen)
             stack.callback(tasks.cancel_scope.cancel)

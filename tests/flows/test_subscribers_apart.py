@@ -97,6 +97,26 @@ async def test_a_subscriber_with_limits_hears_of_nothing_beyond_them(serving: We
         await heard.all_of("memory://profile")
 
 
+async def test_a_subscription_ends_with_its_token(serving: Web, elsewhere: Memory, era: str) -> None:
+    ann = elsewhere.of_owner("ann")
+    made = await elsewhere.create_token(Permission.READ, owner="ann")
+    lasting = await token(elsewhere, "ann")
+    sessions = ["memory://sessions"]
+    async with (
+        subscribed(serving.url, era, sessions, token=made.text) as (_, heard),
+        subscribed(serving.url, era, sessions, token=lasting) as (_, heard_by_others),
+    ):
+        await say(ann, "s", "Hello.")
+        await heard.all_of(*sessions)
+        await heard_by_others.all_of(*sessions)
+        await elsewhere.revoke_token(made.token.id)
+        if era != "legacy":
+            await heard.all_of("ended")
+        await say(ann, "t", "Hello again.")
+        await heard_by_others.all_of(*sessions)
+        assert heard.uris == []
+
+
 async def test_what_lies_beyond_the_limits_has_no_version(elsewhere: Memory) -> None:
     ann = elsewhere.of_owner("ann")
     await say(await ann.in_project("garden"), "garden", "Where are the beans?")
