@@ -17,7 +17,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.server.arrival import WholeRequests
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.gate import http_denial, is_write
-from kalito_mcp.server.sessions import OwnSessions, WholeAnswers, straight_to, streamable_http
+from kalito_mcp.server.mcp_sessions import OwnSessions, WholeAnswers, straight_to, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs
 from kalito_mcp.web.health import health_routes
