@@ -26,6 +26,7 @@ from kalito_mcp.web.metrics import Measured, metrics_routes
 from kalito_mcp.web.oauth import oauth_routes
 from kalito_mcp.web.oauth_metadata import USUAL_SCOPES, resource_metadata_routes
 from kalito_mcp.web.oidc import OidcVerifier
+from kalito_mcp.web.pages import open_to_pages
 from kalito_mcp.web.refusal_log import RefusalLog
 from kalito_mcp.web.rest.app import RestApp
 from kalito_mcp.web.rest.endpoint import Exporter
@@ -87,7 +88,7 @@ def http_app(
         metadata_url=site.metadata_url if login.routes else None,
         scopes=login.scopes,
     )
-    return Measured(refusals.around(guard), server.metrics)
+    return Measured(refusals.around(open_to_pages(guard, policy.origins)), server.metrics)
 
 
 def _below_api(rest: ASGIApp, other: ASGIApp) -> ASGIApp:

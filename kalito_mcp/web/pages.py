@@ -1,0 +1,22 @@
+"""What browsers ask before a script of another page may call, and answers that let it read (CORS)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
+
+_METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
+_SENT: Final = """
+    authorization content-type accept if-match if-none-match idempotency-key last-event-id mcp-protocol-version
+    mcp-session-id mcp-method mcp-name
+""".split()
+_READ: Final = ("etag", "mcp-session-id", "retry-after", "www-authenticate")
+
+
+def open_to_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """The app, whose answers scripts of these pages may read. No page is let in by `*`, and none with cookies: there
+    are none, and each request still needs its token."""
+    if not origins:
+        return app
+    return CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=_SENT, expose_headers=_READ)
