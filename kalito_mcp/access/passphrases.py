@@ -24,6 +24,8 @@ from kalito_mcp.ports.store import Store
 
 LEAST_CHARS: Final = 12
 MOST_BYTES: Final = 1_024
+COST: Final = 1 << 15
+"""Of scrypt, with blocks of 8 and three rounds."""
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
 _MOST_MEMORY: Final = 1 << 28
@@ -101,7 +103,7 @@ class Passphrases:
 
 
 def _new() -> Passphrase:
-    return Passphrase(secrets.token_bytes(_SALT_BYTES), b"", n=1 << 15, r=8, p=3)
+    return Passphrase(secrets.token_bytes(_SALT_BYTES), b"", n=COST, r=8, p=3)
 
 
 def _plain(passphrase: str) -> str:

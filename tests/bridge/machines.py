@@ -21,7 +21,7 @@ from typing import Any
 from kalito_mcp.bridge.connection import connection_to, write_connection
 from kalito_mcp.bridge.outbox import Outbox
 from tests.server.web import web
-from tests.server.wire import PATIENCE_S, Wire, call, clean_environment, served
+from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
 
 TOKEN = "kal_" + "x7Gq2" * 6
 
@@ -133,7 +133,7 @@ def connected(folder: Path, url: str, token: str = TOKEN) -> Path:
 @contextmanager
 def bridge(folder: Path, url: str, **environment: str) -> Iterator[Wire]:
     """A host's server on a machine that is connected."""
-    with served(connected(folder, url), **environment) as wire:
+    with served(connected(folder, url), **environment, **COVERED) as wire:
         yield wire
 
 

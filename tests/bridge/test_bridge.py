@@ -315,7 +315,7 @@ def test_a_call_that_the_host_cancels_is_cancelled_at_the_home(tmp_path: Path) -
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Silent) as server:
         server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         with bridge(tmp_path / "laptop", f"http://127.0.0.1:{server.server_address[1]}/mcp") as wire:
             wire.send(call(1, "search_memory", query="x"))
             assert asked.wait(PATIENCE_S)

@@ -39,7 +39,7 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
             return
 
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    thread = threading.Thread(target=listening.serve_forever)
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield f"http://127.0.0.1:{listening.server_address[1]}", received
     listening.shutdown()

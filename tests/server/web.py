@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.server.wire import PATIENCE_S, clean_environment
+from tests.server.wire import COVERED, PATIENCE_S, clean_environment
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ def web(transport: str, database: Path, *options: str, login: bool = False, **en
             assert first.startswith("kalito-mcp: serving at "), first
             yield Web(first.rpartition(" ")[2], process, log)
         finally:
-            process.kill()
+            # A killed process saves no coverage.
+            if COVERED.items() <= environment.items() and COVERED:
+                process.terminate()
+            else:
+                process.kill()
             process.wait(PATIENCE_S)
             rest.join()

@@ -131,6 +131,11 @@ def served(database: Path, *, code: str | None = None, **environment: str) -> It
     try:
         yield Wire(process)
     finally:
+        if COVERED.items() <= environment.items() and COVERED:
+            assert process.stdin is not None
+            with suppress(OSError, subprocess.TimeoutExpired):
+                process.stdin.close()
+                process.wait(PATIENCE_S)
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):

@@ -60,7 +60,7 @@ def publishing(certificate: Path | None = None, host: str = "127.0.0.1") -> Iter
             server.socket = context.wrap_socket(server.socket, server_side=True)
         scheme = "http" if certificate is None else "https"
         published = Published(f"{scheme}://{host}:{server.server_address[1]}")
-        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         serving.start()
         try:
             yield published

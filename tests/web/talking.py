@@ -15,6 +15,7 @@ from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.server.web import Web, web
+from tests.server.wire import COVERED
 
 ERA = "2025-11-25"
 
@@ -69,7 +70,7 @@ class Caller:
 @contextmanager
 def talking(database: Path, *, transport: str = "http", **environment: str) -> Iterator[tuple[Web, httpx2.Client]]:
     """A server with login on a database that has a token, and a client whose paths are the server's."""
-    with web(transport, database, login=True, **environment) as serving:
+    with web(transport, database, login=True, **environment, **COVERED) as serving:
         root = serving.url.rpartition("/")[0]
         with httpx2.Client(base_url=root, timeout=30, trust_env=False) as http:
             yield serving, http
