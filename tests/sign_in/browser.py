@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,6 +73,14 @@ class Chromium:
     def says(self, expression: str) -> Any:
         """The value of an expression in the page."""
         return self.do("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+
+    def comes_to_say(self, expression: str, value: object) -> bool:
+        """Whether the expression gets the value: the browser sets the focus only when it first draws the page."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if self.says(expression) == value:
+                return True
+        return False
 
     def photograph(self, path: Path, *, scheme: str = "light", width: int = 800) -> None:
         """Write what is seen into a file."""
