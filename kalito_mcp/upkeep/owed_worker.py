@@ -16,6 +16,7 @@ import anyio
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.editing.eraser import Eraser
+from kalito_mcp.errors import KalitoError
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -129,8 +130,8 @@ class OwedWorker:
                     pass
             if not is_paid:
                 await self._observer.observe(scope)
-        except Exception:
-            _log.exception("owed work of session %r failed; it stays owed", scope.session)
+        except Exception as error:
+            _report(error, f"owed work of session {scope.session!r} failed; it stays owed")
 
     async def _try_few(self, scope: Scope) -> bool | None:
         try:
@@ -172,8 +173,8 @@ class OwedWorker:
     async def _finish_erasures(self) -> float:
         try:
             return await self._eraser.finish()
-        except Exception:
-            _log.exception("the files may still contain erased text; cleaning them is tried again later")
+        except Exception as error:
+            _report(error, "the files may still contain erased text; cleaning them is tried again later")
             return 0.0
 
     async def _catch_up(self) -> None:
@@ -183,8 +184,8 @@ class OwedWorker:
             while await self._store.catch_up():
                 pass
             self._is_behind = False
-        except Exception:
-            _log.exception("some records are not read for facts yet; the next start goes on")
+        except Exception as error:
+            _report(error, "some records are not read for facts yet; the next start goes on")
 
     async def _find_debts(self) -> None:
         last_key = 0
@@ -202,5 +203,13 @@ class OwedWorker:
                     last_key = session.key
                 if len(sessions) < _PAGE:
                     return
-        except Exception:
-            _log.exception("could not look for owed work; the next start looks again")
+        except Exception as error:
+            _report(error, "could not look for owed work; the next start looks again")
+
+
+def _report(error: Exception, what_follows: str) -> None:
+    """Log a failure. The words of our own errors say what to do; only of others is it known where they come from."""
+    if isinstance(error, KalitoError):
+        _log.error("%s: %s", what_follows, error)
+    else:
+        _log.error(what_follows, exc_info=error)
