@@ -11,7 +11,7 @@ from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.web.site import Site
 from tests.server.web import web
-from tests.server.wire import PATIENCE_S, clean_environment
+from tests.server.wire import COVERED, PATIENCE_S, clean_environment
 from tests.sign_in.harness import (
     PASSPHRASE,
     Browser,
@@ -203,7 +203,7 @@ def run(database: Path, *arguments: str, stdin: str | None = None) -> subprocess
         text=True,
         capture_output=True,
         timeout=PATIENCE_S,
-        env=clean_environment(KALITO_DATABASE=str(database)),
+        env=clean_environment(KALITO_DATABASE=str(database), **COVERED),
         check=False,
     )
 

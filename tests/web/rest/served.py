@@ -15,7 +15,7 @@ from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.server.web import web
-from tests.server.wire import PATIENCE_S
+from tests.server.wire import COVERED, PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def served(folder: Path, **environment: str) -> Iterator[Served]:
     database = lay_empty_database(folder / "memory.db")
     tokens = {one: made_token(database, one) for one in Permission}
     other = made_token(database, Permission.ADMIN, owner="other")
-    with web("http", database, login=True, **environment) as serving:
+    with web("http", database, login=True, **environment, **COVERED) as serving:
         yield Served(serving.url.removesuffix("/mcp"), database, tokens, other)
 
 
