@@ -7,7 +7,7 @@ import re
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -112,6 +112,10 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
     try:
         found = re.search(r":(\d+)/mcp", server.stderr.readline())
         assert found is not None
+        # The plain server can only say where it will listen before it does.
+        while server.poll() is None:
+            with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", int(found[1]))):
+                break
         yield int(found[1]), server.pid
     finally:
         server.terminate()
