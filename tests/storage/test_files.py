@@ -25,6 +25,7 @@ from tests import drafts
 from tests.index_reads import shown
 from tests.scripted import START_MS, ScriptedClock
 from tests.storage.conftest import MESSAGES, TEXT
+from tests.storage.descriptors import open_below
 
 pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
 TRIP = Scope(session="trip")
@@ -298,11 +299,6 @@ async def settle(threads: int) -> None:
             await anyio.lowlevel.checkpoint()
 
 
-def descriptors_of(folder: Path) -> list[str]:
-    links = (os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())  # noqa: PTH115
-    return [target for target in links if target.startswith(str(folder))]
-
-
 async def test_a_store_that_was_closed_keeps_no_thread_and_no_descriptor(copy: Path) -> None:
     before = connection_threads()
     store = await SqliteStore.open(copy)
@@ -321,7 +317,7 @@ async def test_a_store_that_was_closed_keeps_no_thread_and_no_descriptor(copy: P
             tasks.cancel_scope.cancel()
     await store.close()
     await settle(before)
-    assert not descriptors_of(copy.parent)
+    assert not open_below(copy.parent)
 
 
 async def test_an_opening_that_is_cancelled_keeps_no_thread_and_no_descriptor(copy: Path) -> None:
@@ -340,4 +336,4 @@ async def test_an_opening_that_is_cancelled_keeps_no_thread_and_no_descriptor(co
         for store in opened:
             await store.close()
     await settle(before)
-    assert not descriptors_of(copy.parent)
+    assert not open_below(copy.parent)

@@ -26,6 +26,7 @@ from tests import drafts, windows_like
 from tests.scripted import START_MS
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
+from tests.storage.descriptors import open_below
 
 pytestmark = pytest.mark.anyio
 TRIP = Scope(session="trip")
@@ -93,11 +94,6 @@ def another_process(program: str, path: Path) -> Iterator[subprocess.Popen[str]]
             yield process
         finally:
             process.kill()
-
-
-def descriptors_of(path: Path) -> int:
-    links = (os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())  # noqa: PTH115
-    return sum(target == str(path) for target in links)
 
 
 async def count(store: SqliteStore) -> int:
@@ -216,7 +212,7 @@ async def test_two_mutexes_on_one_file_exclude_each_other_in_one_process(tmp_pat
         for name in "abc":
             tasks.start_soon(hold, name)
     assert inside[::2] == inside[1::2]
-    assert descriptors_of(path) == 0
+    assert len(open_below(path)) == 0
 
 
 async def test_a_wait_that_is_cancelled_at_any_moment_leaves_neither_the_lock_nor_a_descriptor(
@@ -250,7 +246,7 @@ async def test_a_wait_that_was_cancelled_before_it_began_leaves_no_descriptor(
                 scope.cancel()
                 async with mutex.held():
                     pass
-        assert descriptors_of(tmp_path / "lock") == 1
+        assert len(open_below(tmp_path / "lock")) == 1
 
 
 async def test_a_cancellation_while_getting_the_lock_never_loses_the_lock(tmp_path: Path, new_mutex: NewMutex) -> None:
@@ -296,7 +292,7 @@ async def test_a_cancellation_that_races_with_the_timeout_closes_the_descriptor_
 async def settle(path: Path, descriptors: int) -> None:
     """Wait for the threads that were given up to notice."""
     with anyio.fail_after(10):
-        while descriptors_of(path) != descriptors:
+        while len(open_below(path)) != descriptors:
             await anyio.lowlevel.checkpoint()
 
 
