@@ -63,6 +63,15 @@ class BudgetTooSmall(InvalidInput):
         self.minimum = minimum
 
 
+class QueryTooLong(InvalidInput):
+    """A search was ended because it computed for longer than `storage.query_s`."""
+
+    code = "query_too_long"
+
+    def __init__(self, most_s: float) -> None:
+        super().__init__(f"the search was ended after {most_s:g} s: ask with fewer or rarer words")
+
+
 class TextTooLarge(InvalidInput):
     """A text is longer than `limits.max_text_bytes`."""
 

@@ -9,6 +9,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.search import Prepared, Searcher
 from kalito_mcp.safety.trust import is_withheld
@@ -62,7 +63,10 @@ class Recaller:
         request = self._searcher.lenient(query.text, wanted=wanted, filters=_filters(include))
         if request is None:
             return Recalled()
-        found = await self._searcher.page(view, scope, request, query.prepared, least_share=_LEAST_OF_BEST)
+        try:
+            found = await self._searcher.page(view, scope, request, query.prepared, least_share=_LEAST_OF_BEST)
+        except QueryTooLong as error:
+            return Recalled(note=str(error))
 
         def is_new(one: Hit | Candidate) -> bool:
             is_seen = one.session_id == session.id and one.seq is not None and one.seq > seen_from

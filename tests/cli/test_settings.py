@@ -135,6 +135,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "http.writes_per_minute": (1, MOST),
     "http.refusals_per_minute": (1, MOST),
     "storage.busy_timeout_s": (0, 86_400),
+    "storage.query_s": (0, 86_400),
     "vectors.batch": (1, 256),
     "vectors.qdrant_timeout_s": (0.1, 30),
 }

@@ -28,8 +28,8 @@ from kalito_mcp.server.tools.shapes import (
     RecordedMessages,
     SessionId,
     SummarizedSession,
-    Summary,
 )
+from kalito_mcp.shapes import Summary
 from kalito_mcp.text.plurals import plural
 
 _SHOWN_SUMMARIES: Final = 10

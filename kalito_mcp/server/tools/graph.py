@@ -15,13 +15,8 @@ from kalito_mcp.domain.sleep import (
 )
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer, redaction_lines
-from kalito_mcp.server.tools.shapes import (
-    AgentId,
-    PastQuestion,
-    Promoted,
-    RecordedFeedback,
-    SleepReport,
-)
+from kalito_mcp.server.tools.shapes import AgentId, RecordedFeedback
+from kalito_mcp.shapes import PastQuestion, Promoted, Sleep
 from kalito_mcp.text.plurals import plural
 
 
@@ -93,9 +88,9 @@ def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
             )
 
 
-def sleep_report(report: SleepCycleReport) -> SleepReport:
+def sleep_report(report: SleepCycleReport) -> Sleep:
     """A sleep cycle as structured content."""
-    return SleepReport(**report.to_dict())
+    return Sleep(**report.to_dict())
 
 
 def promoted(report: PromotionReport) -> Promoted:

@@ -10,7 +10,8 @@ from kalito_mcp.domain.records import CreatePinRequest, PinType
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.records import editor_of
-from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, Pin, PinTypeName, ReachName, SessionId
+from kalito_mcp.server.tools.shapes import CreatedPin, MessageRef, SessionId
+from kalito_mcp.shapes import Pin, PinTypeName, ReachName
 
 
 class PinTools:

@@ -16,15 +16,8 @@ from kalito_mcp.domain.zone_names import zone_named
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.graph import past_lines, past_question
-from kalito_mcp.server.tools.shapes import (
-    AgentId,
-    OriginName,
-    ReadProject,
-    RecordTypeName,
-    RoleName,
-    SearchHit,
-    SearchResult,
-)
+from kalito_mcp.server.tools.shapes import AgentId, ReadProject, SearchResult
+from kalito_mcp.shapes import Hit, OriginName, RoleName, TypeName
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
 
@@ -63,7 +56,7 @@ class SearchTools:
         agent_id: AgentId = None,
         project: ReadProject = None,
         types: Annotated[
-            list[RecordTypeName] | None,
+            list[TypeName] | None,
             Field(description="Only these types. Thoughts are found only if named here.", max_length=6),
         ] = None,
         roles: Annotated[list[RoleName] | None, Field(description="Only what these said.", max_length=3)] = None,
@@ -165,18 +158,18 @@ def _what_to_try(note: str | None, filters: SearchFilters, session_id: str | Non
     return f"{note.rstrip('.')}. {tip}" if note else tip
 
 
-def _search_hit(fields: dict[str, Any]) -> SearchHit:
+def _search_hit(fields: dict[str, Any]) -> Hit:
     parts = fields.get("parts")
-    return SearchHit(**fields | {"parts": parts and {name: round(share, _DECIMALS) for name, share in parts.items()}})
+    return Hit(**fields | {"parts": parts and {name: round(share, _DECIMALS) for name, share in parts.items()}})
 
 
-def _currency(hit: SearchHit) -> str:
+def _currency(hit: Hit) -> str:
     """Until when it was true and what stands now, and what contradicts it."""
     ended = f", until {hit.valid_until}, superseded by {hit.superseded_by}" if hit.superseded_by else ""
     return ended + (f", conflicts with {hit.conflicts_with}" if hit.conflicts_with else "")
 
 
-def _lines(hit: SearchHit) -> Sequence[str]:
+def _lines(hit: Hit) -> Sequence[str]:
     """A hit as text, with every fact of its structured form: a line for its answer, one that explains it."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
     place = f" in session {hit.session_id}" if hit.session_id is not None else ""

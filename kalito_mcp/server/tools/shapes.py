@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from kalito_mcp.domain.wording import camel_case
+from kalito_mcp.shapes import Hit, OriginName, PastQuestion, Pin, Promoted, RoleName, Sleep, Summary
 
 SessionId = Annotated[
     str | None,
@@ -25,11 +26,6 @@ ReadProject = Annotated[
         max_length=1_000,
     ),
 ]
-RoleName = Literal["user", "assistant", "system"]
-RecordTypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
-OriginName = Literal["user", "assistant", "tool", "document", "import"]
-ReachName = Literal["session", "project", "person"]
-PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
 MessageRef = Annotated[str | None, Field(description="A message id as returned, like `msg_45`.", max_length=40)]
 
 
@@ -129,19 +125,6 @@ class RecordedMessages(Output):
     redacted: Redacted = None
 
 
-class Pin(Output):
-    """A pin."""
-
-    id: str
-    session_id: str
-    content: str
-    scope: ReachName
-    source_message_id: str | None = None
-    importance_score: float
-    pin_type: PinTypeName
-    created_at: str
-
-
 class CreatedPin(Output):
     """What create_pin did."""
 
@@ -149,24 +132,6 @@ class CreatedPin(Output):
         Pin, _plainly("object", "id, session_id, scope, content, source_message_id, importance_score, pin_type.")
     ]
     redacted: Redacted = None
-
-
-class Summary(Output):
-    """A summary of the messages `first_message` to `last_message`, counted from 1 in the session."""
-
-    id: str
-    session_id: str
-    summary: str
-    message_count: int
-    start_message_id: str
-    end_message_id: str
-    importance_score: float
-    created_at: str
-    level: int
-    first_message: int
-    last_message: int
-    method: Literal["caller", "model", "extractive"]
-    model_id: str | None = None
 
 
 LastSummaries = Annotated[list[Summary], _plainly("array", "The last of the new ones, at most ten.")]
@@ -183,44 +148,13 @@ class SummarizedSession(Output):
     redacted: Redacted = None
 
 
-class SleepCluster(Output):
-    """Similar questions that became one."""
-
-    anchor_id: str
-    merged_node_ids: list[str]
-    summary: str
-    before_rank: float
-    after_rank: float
-    freed_nodes: int
-
-
-class SleepReport(Output):
-    """What the sleep cycle of the session's graph merged."""
-
-    trigger: Literal["session-finalize", "eviction", "interval"]
-    inspected: int
-    freed_capacity: int
-    clusters: Annotated[list[SleepCluster], Field(description="The largest, at most ten.", max_length=10)]
-    clusters_in_all: int
-    timestamp: str
-
-
-class Promoted(Output):
-    """What went into the agent's long-term graph. `answers` and `entities` count links to them."""
-
-    questions: int
-    merged_with_known: int
-    answers: int
-    entities: int
-
-
 class FinalizedSession(Output):
     """What finalize_session did, or would do if `dry_run` is true."""
 
     session_id: str
     state: Literal["OPEN", "FINALIZING", "FINALIZED"]
     dry_run: bool
-    sleep: Annotated[SleepReport | None, _plainly("object", "What the graph's sleep cycle merged.")] = None
+    sleep: Annotated[Sleep | None, _plainly("object", "What the graph's sleep cycle merged.")] = None
     promoted: Annotated[Promoted | None, _plainly("object", "What went into the agent's graph.")] = None
     snapshot: str | None = None
     summaries_made: int
@@ -228,76 +162,6 @@ class FinalizedSession(Output):
     total_messages: int
     total_summaries: int
     total_pins: int
-
-
-class AnswerOfHit(Output):
-    """What somebody else said right after a hit that asks."""
-
-    record_id: str
-    role: RoleName | None = None
-    name: str | None = None
-    text: str
-
-
-class OutdatedPart(Output):
-    """A part of a hit's text that is no longer true."""
-
-    text: str
-    until: str
-    superseded_by: str
-
-
-class SearchHit(Output):
-    """One found record."""
-
-    record_id: str
-    type: RecordTypeName
-    project: str | None = None
-    session_id: str | None = None
-    role: RoleName | None = None
-    name: str | None = None
-    text: str
-    created_at: str
-    score: float
-    client_key: str | None = None
-    origin: OriginName
-    revision: int
-    status: str | None = None
-    due_date: str | None = None
-    same: list[str] | None = None
-    parts: dict[str, float] | None = None
-    why: str | None = None
-    answer: AnswerOfHit | None = None
-    valid_until: str | None = None
-    superseded_by: str | None = None
-    outdated: list[OutdatedPart] | None = None
-    conflicts_with: str | None = None
-
-
-class PastAnswerText(Output):
-    """A past answer: its first 1,000 characters. `feedback` is a sum: up +1, down -1, retry -0.5."""
-
-    node_id: str
-    text: str
-    message_ids: list[str]
-    given_at: str
-    feedback: float
-
-
-class PastQuestion(Output):
-    """A similar question that was asked before. `up`, `down` and `retry` count the feedback on it and its answers."""
-
-    node_id: str
-    question: str
-    answers: list[PastAnswerText]
-    message_ids: list[str]
-    similarity: float
-    score: float
-    source: Literal["session", "agent"]
-    session_id: str | None = None
-    up: int
-    down: int
-    retry: int
 
 
 class RecordedFeedback(Output):
@@ -313,7 +177,7 @@ class SearchResult(Output):
     """What search_memory found."""
 
     hits: Annotated[
-        list[SearchHit],
+        list[Hit],
         _plainly(
             "array",
             "record_id, type, session_id, role, name, text, created_at, score, client_key, origin, revision, status, "

@@ -149,7 +149,7 @@ class SqliteStore:
                 return await in_one_trip(reader, lambda direct: work(self._view(direct)))
 
     def _view(self, connection: aiosqlite.Connection) -> ReadViewOfSqlite:
-        return ReadViewOfSqlite(connection, self._vectors, self._columns, self._points)
+        return ReadViewOfSqlite(connection, self._vectors, self._columns, self._points, query_s=self._policy.query_s)
 
     @asynccontextmanager
     async def _reader(self) -> AsyncIterator[aiosqlite.Connection]:

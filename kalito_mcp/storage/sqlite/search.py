@@ -11,6 +11,7 @@ import aiosqlite
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.storage.sqlite.queries import limits_of, within
+from kalito_mcp.storage.sqlite.time_limit import time_limit
 
 if TYPE_CHECKING:
     from kalito_mcp.storage.sqlite.record_columns import AgentColumns
@@ -51,9 +52,10 @@ class ColumnCaches:
 class SearchQueries:
     """`ports.search.SearchReader`."""
 
-    def __init__(self, connection: aiosqlite.Connection, caches: ColumnCaches) -> None:
+    def __init__(self, connection: aiosqlite.Connection, caches: ColumnCaches, most_s: float = 0.0) -> None:
         self._connection = connection
         self._caches = caches
+        self._most_s = most_s
         self._opened: dict[Scope, SqliteSearchIndex | None] = {}
         """The index of each scope, as long as the view is open."""
 
@@ -67,7 +69,10 @@ class SearchQueries:
         if scope not in self._opened:
             self._opened[scope] = self._open(scope)
         index = self._opened[scope]
-        return None if index is None else work(index)
+        if index is None:
+            return None
+        with time_limit(self._connection._conn, self._most_s):
+            return work(index)
 
     def _open(self, scope: Scope) -> "SqliteSearchIndex | None":
         from kalito_mcp.storage.sqlite.search_index import SqliteSearchIndex  # noqa: PLC0415 - numpy loads when first needed

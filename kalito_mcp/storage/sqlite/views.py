@@ -33,10 +33,12 @@ class ReadViewOfSqlite:
         vectors: VectorCaches,
         columns: ColumnCaches,
         points: VectorPoints | None = None,
+        *,
+        query_s: float = 0.0,
     ) -> None:
         self.sessions = SessionQueries(connection)
         self.conversations = ConversationQueries(connection)
-        self.search = SearchQueries(connection, columns)
+        self.search = SearchQueries(connection, columns, query_s)
         self.graphs = GraphQueries(connection)
         self.records = RecordQueries(connection)
         self.facts = FactQueries(connection)

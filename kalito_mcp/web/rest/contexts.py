@@ -6,8 +6,9 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Output, Reply
-from kalito_mcp.web.rest.shapes import AgentName, Hit, Known, Message, Pin, SessionName, Summary, message_body
+from kalito_mcp.shapes import Hit, Output, Pin, Summary
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Reply
+from kalito_mcp.web.rest.shapes import AgentName, Known, Message, SessionName, message_body
 
 
 class BuildContext(Input):

@@ -34,12 +34,6 @@ class Input(BaseModel):
     )
 
 
-class Output(BaseModel):
-    """What is answered. Fields that are None are left out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 class Nothing(Input):
     """No field."""
 

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.erasing import ForgetRequest
-from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Output, Reply
+from kalito_mcp.shapes import Output
+from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Reply
 from kalito_mcp.web.rest.records import Changed, RecordName, changed
 from kalito_mcp.web.rest.shapes import AgentName
 

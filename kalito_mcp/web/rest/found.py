@@ -11,20 +11,11 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role, full_record_id
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
+from kalito_mcp.shapes import Hit, OriginName, Output, PastQuestion, Redacted, RoleName, TypeName
 from kalito_mcp.text.times.expressions import moment_in_words
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Output, Reply
-from kalito_mcp.web.rest.shapes import (
-    AgentName,
-    CursorText,
-    Hit,
-    NextCursor,
-    OriginName,
-    Redacted,
-    RoleName,
-    SessionName,
-    TypeName,
-)
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Reply
+from kalito_mcp.web.rest.shapes import AgentName, CursorText, NextCursor, SessionName
 
 Words = Annotated[str, Field(description="What to look for, in any words.", min_length=1, pattern=r"\S")]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
@@ -74,32 +65,6 @@ class AskBefore(Input):
     query: Words
     session_id: SessionName | None = None
     agent_id: AgentName = None
-
-
-class PastAnswer(Output):
-    """One answer. `feedback` is a sum: up +1, down -1, retry -0.5."""
-
-    node_id: str
-    text: str
-    message_ids: list[str]
-    given_at: str
-    feedback: float
-
-
-class PastQuestion(Output):
-    """A similar question, with its answers."""
-
-    node_id: str
-    question: str
-    answers: list[PastAnswer]
-    message_ids: list[str]
-    similarity: float
-    score: float
-    source: Literal["session", "agent"]
-    session_id: str | None = None
-    up: int
-    down: int
-    retry: int
 
 
 class PastQuestions(Output):

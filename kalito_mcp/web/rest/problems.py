@@ -21,8 +21,8 @@ from kalito_mcp.errors import (
     StorageError,
     TextTooLarge,
 )
+from kalito_mcp.shapes import Output
 from kalito_mcp.web.faults import incident, told
-from kalito_mcp.web.rest.endpoint import Output
 
 _STATUSES: Final[Sequence[tuple[type[KalitoError], int]]] = (
     (TextTooLarge, 413),

@@ -10,18 +10,10 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.shapes import Output, Redacted
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
-from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Output, Reply, place_of
-from kalito_mcp.web.rest.shapes import (
-    AgentName,
-    CursorText,
-    NextCursor,
-    PageSize,
-    RecordBody,
-    Redacted,
-    SessionName,
-    record_body,
-)
+from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply, place_of
+from kalito_mcp.web.rest.shapes import AgentName, CursorText, NextCursor, PageSize, RecordBody, SessionName, record_body
 
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
 _LOOKED_AT: Final = 10

@@ -11,21 +11,10 @@ from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.sessions import Place, Session
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.zone import Zone
+from kalito_mcp.shapes import OriginName, Output, Promoted, Redacted, RoleName, Sleep, Summary
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
-from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Output, Reply
-from kalito_mcp.web.rest.shapes import (
-    AgentName,
-    CursorText,
-    GraphBody,
-    Message,
-    NextCursor,
-    OriginName,
-    PageSize,
-    Redacted,
-    RoleName,
-    Summary,
-    message_body,
-)
+from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply
+from kalito_mcp.web.rest.shapes import AgentName, CursorText, GraphBody, Message, NextCursor, PageSize, message_body
 
 _SHOWN_SUMMARIES: Final = 100
 StateName = Literal["OPEN", "FINALIZING", "FINALIZED"]
@@ -130,37 +119,6 @@ class Finalize(Input):
     checkpoint: Annotated[bool, Field(description="Write a snapshot of the agent's graph.")] = True
     checkpoint_name: Annotated[str | None, Field(min_length=1, max_length=100)] = None
     dry_run: Annotated[bool, Field(description="Change nothing; answer what would be done.")] = False
-
-
-class SleepCluster(Output):
-    """Similar questions that became one."""
-
-    anchor_id: str
-    merged_node_ids: list[str]
-    summary: str
-    before_rank: float
-    after_rank: float
-    freed_nodes: int
-
-
-class Sleep(Output):
-    """What the sleep cycle of the session's graph merged."""
-
-    trigger: Literal["session-finalize", "eviction", "interval"]
-    inspected: int
-    freed_capacity: int
-    clusters: Annotated[list[SleepCluster], Field(description="The largest ten.")]
-    clusters_in_all: int
-    timestamp: str
-
-
-class Promoted(Output):
-    """What went into the agent's graph."""
-
-    questions: int
-    merged_with_known: int
-    answers: int
-    entities: int
 
 
 class Finalized(Output):

@@ -2,14 +2,14 @@
 `MemoryContext` and `MemoryStats`.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, ConfigDict, Field
 
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.web.rest.endpoint import Output
+from kalito_mcp.shapes import OriginName, Outdated, Output, ReachName, Redacted, RoleName, TypeName
 
 _NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
 """What the memory checks of a name, for whoever reads the schema."""
@@ -27,12 +27,6 @@ CursorText = Annotated[
     Field(description="`next_cursor` of the page before, with the same query.", min_length=1, max_length=400),
 ]
 NextCursor = Annotated[str | None, Field(description="For the next page; left out on the last.")]
-RoleName = Literal["user", "assistant", "system"]
-TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
-OriginName = Literal["user", "assistant", "tool", "document", "import"]
-ReachName = Literal["session", "project", "person"]
-PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
-Redacted = Annotated[list[str] | None, Field(description="What was removed and not stored: kinds of secrets.")]
 
 
 class Message(Output):
@@ -59,39 +53,6 @@ def message_body(message: MessageWithImportance) -> Message:
     return Message(**message.to_dict(), seq=message.seq, hidden=message.is_hidden)
 
 
-class Pin(Output):
-    """The specification's SemanticPin. `scope` says which contexts show it."""
-
-    id: str
-    session_id: str
-    content: str
-    scope: ReachName
-    source_message_id: str | None = None
-    importance_score: float
-    pin_type: PinTypeName
-    created_at: str
-    redacted: Redacted = None
-
-
-class Summary(Output):
-    """The specification's ConversationSummary, of the messages `first_message` to `last_message`, counted from 1."""
-
-    id: str
-    session_id: str
-    summary: str
-    message_count: int
-    start_message_id: str
-    end_message_id: str
-    importance_score: float
-    created_at: str
-    level: int
-    first_message: int
-    last_message: int
-    method: Literal["caller", "model", "extractive"]
-    model_id: str | None = None
-    redacted: Redacted = None
-
-
 class RecordBody(Output):
     """A record with all its fields: these, and those of its type."""
 
@@ -115,50 +76,6 @@ class RecordBody(Output):
 def record_body(record: MemoryRecord) -> RecordBody:
     """A record as it is answered."""
     return RecordBody(**record.to_dict() | {"redacted": list(record.redacted) or None})
-
-
-class AnswerOfHit(Output):
-    """What somebody else said right after a hit that asks."""
-
-    record_id: str
-    role: RoleName | None = None
-    name: str | None = None
-    text: str
-
-
-class Outdated(Output):
-    """A part of a text that is no longer true."""
-
-    text: str
-    until: str
-    superseded_by: str
-
-
-class Hit(Output):
-    """A record that was found. `parts` and `why` explain its score, if that was asked for."""
-
-    record_id: str
-    type: TypeName
-    project: str | None = None
-    session_id: str | None = None
-    role: RoleName | None = None
-    name: str | None = None
-    text: str
-    created_at: str
-    score: float
-    client_key: str | None = None
-    origin: OriginName
-    revision: int
-    status: str | None = None
-    due_date: str | None = None
-    same: list[str] | None = None
-    parts: dict[str, float] | None = None
-    why: str | None = None
-    answer: AnswerOfHit | None = None
-    valid_until: str | None = None
-    superseded_by: str | None = None
-    outdated: list[Outdated] | None = None
-    conflicts_with: str | None = None
 
 
 class Known(Output):

@@ -6,8 +6,9 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, PinType
-from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Output, Reply, place_of
-from kalito_mcp.web.rest.shapes import Pin, PinTypeName, ReachName, SessionName, Summary
+from kalito_mcp.shapes import Output, Pin, PinTypeName, ReachName, Summary
+from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply, place_of
+from kalito_mcp.web.rest.shapes import SessionName
 
 MessageRef = Annotated[
     str | int,

@@ -5,9 +5,10 @@ from typing import Final
 from pydantic import ConfigDict
 
 from kalito_mcp.domain.access import Permission
+from kalito_mcp.shapes import Output
 from kalito_mcp.web.rest.audit import AUDIT
 from kalito_mcp.web.rest.contexts import CONTEXTS
-from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Endpoint, Nothing, Output, Reply
+from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Endpoint, Nothing, Reply
 from kalito_mcp.web.rest.forgetting import FORGETTING
 from kalito_mcp.web.rest.found import FOUND
 from kalito_mcp.web.rest.openapi import document_of

@@ -8,8 +8,9 @@ from pydantic import Field
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.errors import StorageReadOnly
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Nothing, Output, Reply
-from kalito_mcp.web.rest.shapes import AgentName, GraphBody, Known, ReachName, RecordBody, record_body
+from kalito_mcp.shapes import Output, ReachName
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Nothing, Reply
+from kalito_mcp.web.rest.shapes import AgentName, GraphBody, Known, RecordBody, record_body
 
 _MOST_CONFLICTS: Final = 200
 

@@ -1,0 +1,152 @@
+"""The shapes of what is answered alike by MCP's tools and by REST. Fields are named as the specification names them."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+RoleName = Literal["user", "assistant", "system"]
+TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
+OriginName = Literal["user", "assistant", "tool", "document", "import"]
+ReachName = Literal["session", "project", "person"]
+PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
+Redacted = Annotated[list[str] | None, Field(description="What was removed and not stored: kinds of secrets.")]
+
+
+class Output(BaseModel):
+    """A part of an answer. Fields that are None are left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Pin(Output):
+    """The specification's SemanticPin. `scope` says which contexts show it."""
+
+    id: str
+    session_id: str
+    content: str
+    scope: ReachName
+    source_message_id: str | None = None
+    importance_score: float
+    pin_type: PinTypeName
+    created_at: str
+    redacted: Redacted = None
+
+
+class Summary(Output):
+    """The specification's ConversationSummary, of the messages `first_message` to `last_message`, counted from 1."""
+
+    id: str
+    session_id: str
+    summary: str
+    message_count: int
+    start_message_id: str
+    end_message_id: str
+    importance_score: float
+    created_at: str
+    level: int
+    first_message: int
+    last_message: int
+    method: Literal["caller", "model", "extractive"]
+    model_id: str | None = None
+    redacted: Redacted = None
+
+
+class AnswerOfHit(Output):
+    """What somebody else said right after a hit that asks."""
+
+    record_id: str
+    role: RoleName | None = None
+    name: str | None = None
+    text: str
+
+
+class Outdated(Output):
+    """A part of a text that is no longer true."""
+
+    text: str
+    until: str
+    superseded_by: str
+
+
+class Hit(Output):
+    """A record that was found. `parts` and `why` explain its score, if that was asked for."""
+
+    record_id: str
+    type: TypeName
+    project: str | None = None
+    session_id: str | None = None
+    role: RoleName | None = None
+    name: str | None = None
+    text: str
+    created_at: str
+    score: float
+    client_key: str | None = None
+    origin: OriginName
+    revision: int
+    status: str | None = None
+    due_date: str | None = None
+    same: list[str] | None = None
+    parts: dict[str, float] | None = None
+    why: str | None = None
+    answer: AnswerOfHit | None = None
+    valid_until: str | None = None
+    superseded_by: str | None = None
+    outdated: list[Outdated] | None = None
+    conflicts_with: str | None = None
+
+
+class PastAnswer(Output):
+    """One answer. `feedback` is a sum: up +1, down -1, retry -0.5."""
+
+    node_id: str
+    text: str
+    message_ids: list[str]
+    given_at: str
+    feedback: float
+
+
+class PastQuestion(Output):
+    """A similar question that was asked before. `up`, `down` and `retry` count the feedback on it and its answers."""
+
+    node_id: str
+    question: str
+    answers: list[PastAnswer]
+    message_ids: list[str]
+    similarity: float
+    score: float
+    source: Literal["session", "agent"]
+    session_id: str | None = None
+    up: int
+    down: int
+    retry: int
+
+
+class SleepCluster(Output):
+    """Similar questions that became one."""
+
+    anchor_id: str
+    merged_node_ids: list[str]
+    summary: str
+    before_rank: float
+    after_rank: float
+    freed_nodes: int
+
+
+class Sleep(Output):
+    """What the sleep cycle of a session's graph merged."""
+
+    trigger: Literal["session-finalize", "eviction", "interval"]
+    inspected: int
+    freed_capacity: int
+    clusters: Annotated[list[SleepCluster], Field(description="The largest, at most ten.", max_length=10)]
+    clusters_in_all: int
+    timestamp: str
+
+
+class Promoted(Output):
+    """What went into the agent's long-term graph. `answers` and `entities` count links to them."""
+
+    questions: int
+    merged_with_known: int
+    answers: int
+    entities: int
