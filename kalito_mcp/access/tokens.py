@@ -110,7 +110,7 @@ class Tokens:
         `resources` are the URLs of the server that was called: what an OAuth client got for another one is refused.
         """
         text_hash = hash_of(text)
-        found = await self._store.trip(lambda view: view.access.token(text_hash))
+        found = await self._store.glance(lambda view: view.access.token(text_hash))
         now_ms = self._clock.now_ms()
         if found is None or found.kind is TokenKind.REFRESH or not found.is_valid(now_ms):
             return None

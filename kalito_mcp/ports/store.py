@@ -95,6 +95,15 @@ class Store(Protocol):
             StorageReplaced, StorageDamaged: as `read`.
         """
 
+    async def glance(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
+        """As `trip`, for a row or two that are found by their key. It never waits for another reading, and nothing else
+        happens meanwhile.
+
+        Raises:
+            StorageBusy: another program held the database for too long.
+            StorageReplaced, StorageDamaged: as `read`.
+        """
+
     def write(self) -> AbstractAsyncContextManager[WriteTransaction]:
         """The write transaction. One at a time, across all processes; never await a model inside.
 

@@ -104,6 +104,10 @@ class WatchedStore:
         async with self._turn():
             return await self._store.trip(work)
 
+    async def glance(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
+        """As the store's. Background work need not wait for it."""
+        return await self._store.glance(work)
+
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransaction]:
         """As the store's. Nothing is reported if the block raised, because nothing was committed. Raises what `check`

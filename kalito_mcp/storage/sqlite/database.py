@@ -25,6 +25,7 @@ from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, FactRebuild
 from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
+from kalito_mcp.storage.sqlite.glances import Glances
 from kalito_mcp.storage.sqlite.index_version import REBUILD_STEP
 from kalito_mcp.storage.sqlite.migrating import migrate
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
@@ -46,7 +47,7 @@ from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leav
 from kalito_mcp.storage.sqlite.sweeping import Sweep
 from kalito_mcp.storage.sqlite.text_rebuild import rebuild
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
-from kalito_mcp.storage.sqlite.trips import in_one_trip, write_in_one_trip
+from kalito_mcp.storage.sqlite.trips import in_one_trip, reading, write_in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_mover import VectorMover
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
@@ -84,8 +85,7 @@ class SqliteStore:
         self._facts = FactRebuild(self.trip, self.write)
         self._points = points
         self._mover = VectorMover(path, points, reading=self._reading, write=self.write)
-        self._watcher: aiosqlite.Connection | None = None
-        self._watcher_lock = anyio.Lock(fast_acquire=True)
+        self._glances = Glances(path, timeout_s=policy.busy_timeout_s)
         self._is_closed = False
 
     @classmethod
@@ -148,6 +148,13 @@ class SqliteStore:
             with explained(self.path):
                 return await in_one_trip(reader, lambda direct: work(self._view(direct)))
 
+    async def glance(self, work: Callable[[ReadViewOfSqlite], Coroutine[Any, Any, T]]) -> T:
+        """The result of `work` on a consistent view, on this thread."""
+        self._files.check_names()
+        return await self._glances.run(
+            lambda connection: reading(connection, lambda direct: work(self._view(direct))), self._reader_mode
+        )
+
     def _view(self, connection: aiosqlite.Connection) -> ReadViewOfSqlite:
         return ReadViewOfSqlite(connection, self._vectors, self._columns, self._points, query_s=self._policy.query_s)
 
@@ -201,11 +208,8 @@ class SqliteStore:
     async def revision(self) -> int:
         """SQLite's data_version: it changes when any connection of any process commits."""
         self._files.check_names()
-        with explained(self.path):
-            async with self._watcher_lock:
-                if self._watcher is None:
-                    self._watcher = await self._connect(self._reader_mode)
-                [[version]] = await self._watcher.execute_fetchall("PRAGMA data_version")
+        asked = "PRAGMA data_version"
+        [[version]] = await self._glances.run(lambda db: db.execute(asked).fetchall(), self._reader_mode)
         return int(version)
 
     async def secret(self) -> bytes:
@@ -257,8 +261,8 @@ class SqliteStore:
     async def _close(self) -> None:
         """Holds the mutex, because SQLite checkpoints when the last connection closes."""
         self._is_closed = True
-        readers = [*self._idle_readers, *([self._watcher] if self._watcher else [])]
-        self._idle_readers, self._watcher = [], None
+        self._glances.close()
+        readers, self._idle_readers = self._idle_readers, []
         writer, self._writer = self._writer, None
         if writer is None:
             for reader in readers:

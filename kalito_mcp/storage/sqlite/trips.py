@@ -27,16 +27,24 @@ async def in_one_trip(
     """
 
     def run() -> T:
-        raw: sqlite3.Connection = connection._conn
-        raw.execute("BEGIN")
-        try:
-            return only_step(work(cast("aiosqlite.Connection", Direct(raw))))
-        finally:
-            raw.rollback()
+        return reading(connection._conn, work)
 
     trip: Any = connection._execute  # the driver's own way to run a function on its thread
     result: T = await trip(run)
     return result
+
+
+def reading(raw: sqlite3.Connection, work: Callable[[aiosqlite.Connection], Coroutine[Any, Any, T]]) -> T:
+    """The result of `work` within a transaction that only reads, on this thread.
+
+    Raises:
+        RuntimeError: `work` awaits something else than the connection.
+    """
+    raw.execute("BEGIN")
+    try:
+        return only_step(work(cast("aiosqlite.Connection", Direct(raw))))
+    finally:
+        raw.rollback()
 
 
 async def write_in_one_trip(
