@@ -3,6 +3,7 @@
     KalitoError
     ├── InvalidInput            an argument of the caller is wrong; nothing was read or written
     │   ├── BudgetTooSmall      the context frame does not fit; says the minimum
+    │   ├── QueryTooLong        over `storage.query_s`; a context goes without what it would have found
     │   └── TextTooLarge        over `limits.max_text_bytes`; says the limit
     ├── NotFound                no such thing in this owner's memory
     │   ├── SessionNotFound
