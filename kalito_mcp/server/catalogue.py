@@ -3,7 +3,7 @@
 `catalogue.json` holds what the server answers to the handshake, `ping` and the lists, in both protocol eras.
 `make catalogue` writes it, and a test compares it byte for byte with the server. A request is answered from it only if
 the server would give that very answer: what is unusual in any way is left to the server. The versions of the libraries
-that shaped the answers are in it too; with other versions installed, nothing is answered from it.
+that shaped the answers are in it too. With others installed, but for patch releases, nothing is answered from it.
 """
 
 import json
@@ -93,7 +93,7 @@ class Catalogue:
 
 def load(*, has_memory_tool: bool = False, has_hooks: bool = False, has_chatgpt: bool = False) -> Catalogue | None:
     """The catalogue of this release, of a server with these tools too (see `build_server`). None if it was made with
-    other versions of the libraries, or is missing."""
+    another `major.minor` of a library, or is missing."""
     try:
         with open(_FILE, "rb") as file:  # noqa: PTH123 - as below
             content = json.loads(file.read())
@@ -116,10 +116,12 @@ def kind_of(line: bytes) -> Literal["request", "notification"] | None:
 
 
 def _is_installed(name: str, version: str) -> bool:
-    """Whether the package that an import finds is of this version. Reads names of folders only."""
+    """Whether the package that an import finds is of this version, or of one of its patch releases. Reads names of
+    folders only."""
+    begun = f"{name}-{version.rpartition('.')[0]}."
     for folder in sys.path:
         if os.path.isdir(os.path.join(folder, name)):  # noqa: PTH112, PTH118 - as above
-            return os.path.isdir(os.path.join(folder, f"{name}-{version}.dist-info"))  # noqa: PTH112, PTH118
+            return any(one.startswith(begun) and one.endswith(".dist-info") for one in os.listdir(folder))  # noqa: PTH208
     return False
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -208,14 +209,16 @@ def test_only_what_the_server_takes_for_a_message_is_kept_while_answers_go_on() 
         assert kind_of(line) is None
 
 
-def test_with_another_version_of_a_library_nothing_is_answered_from_the_catalogue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("patch", "is_used"), [("{0}.{1}.999", True), ("{0}.1{1}.0", False), ("{0}.{1}b1", False)])
+def test_with_another_minor_release_of_a_library_nothing_is_answered_from_the_catalogue(
+    patch: str, is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert load() is not None
+    installed = patch.format(*version("pydantic").split("."))
     (tmp_path / "pydantic").mkdir()
-    (tmp_path / "pydantic-1.0.dist-info").mkdir()
+    (tmp_path / f"pydantic-{installed}.dist-info").mkdir()
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert load() is None
+    assert (load() is not None) is is_used
 
 
 @pytest.mark.parametrize("requests", [modern_requests(), legacy_requests()], ids=["2026-07-28", "2025-11-25"])

@@ -84,7 +84,9 @@ class RestApp:
         key = await requests.request_key_of(endpoint, request.headers, repr(path), query, raw)
         project = asked.project if isinstance(asked, InProject) else None
         is_placed = project not in (None, _ALL)
-        memory = await (await self._memory()).in_project(project if is_placed else principal.limits.project)
+        # Who is limited to a project means it, and is refused all of them.
+        chosen = principal.limits.project if project is None else project if is_placed else None
+        memory = await (await self._memory()).in_project(chosen)
         return await endpoint.handler(
             Call(memory, principal, path, body, asked, expected, key, self._exporter, is_placed)
         )
@@ -102,7 +104,8 @@ def _allowed(scope: Scope, endpoint: AnyEndpoint) -> Principal:
 
 def _answer(endpoint: AnyEndpoint, reply: Reply, headers: Headers) -> Response:
     """The answer, or only that it is still the same."""
-    content = b"" if reply.content is None else reply.content.model_dump_json(exclude_none=True).encode()
+    # A line, so that a shell's prompt comes below it.
+    content = b"" if reply.content is None else reply.content.model_dump_json(exclude_none=True).encode() + b"\n"
     more = {"location": reply.location} if reply.location is not None else {}
     if reply.revision is not None:
         more["etag"] = f'"{reply.revision}"'

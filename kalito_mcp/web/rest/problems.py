@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Annotated, Final
 
 from pydantic import Field
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.errors import (
@@ -53,9 +53,9 @@ class Problem(Exception):
         self.body = ProblemBody(error=error, error_description=description)
         self.headers = {"cache-control": "no-store", **(headers or {})}
 
-    def answer(self) -> JSONResponse:
+    def answer(self) -> Response:
         """The answer that says so."""
-        return JSONResponse(self.body.model_dump(), self.status, self.headers)
+        return Response(self.body.model_dump_json() + "\n", self.status, self.headers, "application/json")
 
 
 def forbidden(needed: Permission, description: str) -> Problem:

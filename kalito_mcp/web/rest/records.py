@@ -104,6 +104,13 @@ class Changed(Output):
     still_says: list[StillSaying]
 
 
+class EditedRecord(RecordBody):
+    """The record as it is now, with the summaries that changed with it and the pins that still say the same."""
+
+    rewritten: list[str]
+    still_says: list[StillSaying]
+
+
 class Revert(Input):
     """Which version to go back to."""
 
@@ -214,7 +221,7 @@ async def edit_record(call: Call[Changes, InProject]) -> Reply:
     record = await call.memory.update_memory(
         call.path["record_id"], changes, expected_revision=call.expected_revision, editor=REST
     )
-    return Reply(record_body(record), revision=record.revision)
+    return await _edited(call, record)
 
 
 async def forget_record(call: Call[Nothing, InProject]) -> Reply:
@@ -234,7 +241,7 @@ async def revert_record(call: Call[Revert, InProject]) -> Reply:
     record = await call.memory.revert(
         call.path["record_id"], call.body.version, editor=REST, expected_revision=call.expected_revision
     )
-    return Reply(record_body(record), revision=record.revision)
+    return await _edited(call, record)
 
 
 async def read_history(call: Call[Nothing, InProject]) -> Reply:
@@ -260,19 +267,31 @@ async def _page(call: Call[Nothing, Any], asked: Records | Pins, types: frozense
 
 async def changed(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> Reply:
     """Which records changed, and what was made from them."""
+    rewritten, pins = await _made_from(call, records)
+    found = Changed(
+        record_ids=[one.id for one in records],
+        revision=records[0].revision,
+        rewritten=rewritten,
+        still_says=pins,
+    )
+    return Reply(found, revision=records[0].revision)
+
+
+async def _edited(call: Call[Any, Any], record: MemoryRecord) -> Reply:
+    rewritten, pins = await _made_from(call, [record])
+    found = EditedRecord(**record_body(record).model_dump(), rewritten=rewritten, still_says=pins)
+    return Reply(found, revision=record.revision)
+
+
+async def _made_from(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> tuple[list[str], list[StillSaying]]:
+    """The summaries that were rewritten with these records, and the pins that were not."""
     rewritten: dict[str, None] = {}
     pins: list[StillSaying] = []
     for record in records[:_LOOKED_AT]:
         still, summaries = await call.memory.derived_from(record.id)
         rewritten |= dict.fromkeys(one.id for one in summaries)
         pins += [StillSaying(record_id=pin.id, made_from=record.id, text=pin.text) for pin in still]
-    found = Changed(
-        record_ids=[one.id for one in records],
-        revision=records[0].revision,
-        rewritten=list(rewritten),
-        still_says=pins,
-    )
-    return Reply(found, revision=records[0].revision)
+    return list(rewritten), pins
 
 
 RECORDS: Final = (
@@ -289,7 +308,7 @@ RECORDS: Final = (
         Nothing, Moment, tag="records",
     ),
     Endpoint(
-        "PATCH", "/records/{record_id}", Permission.WRITE, "Change fields of a record", edit_record, RecordBody,
+        "PATCH", "/records/{record_id}", Permission.WRITE, "Change fields of a record", edit_record, EditedRecord,
         Changes, InProject, tag="records", needs_match=True,
     ),
     Endpoint(
@@ -306,7 +325,7 @@ RECORDS: Final = (
     ),
     Endpoint(
         "POST", "/records/{record_id}/revert", Permission.WRITE, "Go back to an earlier version", revert_record,
-        RecordBody, Revert, InProject, tag="records", is_idempotent=True,
+        EditedRecord, Revert, InProject, tag="records", is_idempotent=True,
     ),
     Endpoint(
         "GET", "/records/{record_id}/history", Permission.READ, "Who changed what, and when", read_history, History,

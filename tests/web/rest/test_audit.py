@@ -40,3 +40,10 @@ def test_who_is_limited_to_a_part_does_not_see_the_log_of_all(server: Served) ->
     with server.client(limited) as client:
         answer = client.get("/api/audit")
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+
+
+def test_who_is_limited_to_a_project_gets_it_and_is_refused_all_of_them(server: Served) -> None:
+    with server.client(made_token(server.database, Permission.READ, limits=Limits(project="shop"))) as client:
+        said(client.get("/api/sessions"))
+        answer = client.get("/api/sessions", params={"project": "*"})
+        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")

@@ -28,6 +28,21 @@ def test_a_note_is_kept_edited_forgotten_restored_and_reverted(client: httpx2.Cl
     assert any("had" in line for line in said(client.get(f"{url}/diff", params={"old": 1, "new": 2}))["lines"])
 
 
+def test_an_edit_names_the_pins_that_still_say_the_old_words(client: httpx2.Client) -> None:
+    session, word = fresh("s"), fresh("Oslo")
+    [message] = record(client, session, f"We fly to {word}.")
+    pin = said(
+        client.post("/api/memory/pins", json={"session_id": session, "content": word, "source_message_id": message})
+    )["id"]
+    edited = said(client.patch(f"/api/records/{message}", json={"text": "To Bergen."}, headers={"if-match": '"1"'}))
+    assert (edited["text"], edited["still_says"]) == (
+        "To Bergen.",
+        [{"record_id": pin, "made_from": message, "text": word}],
+    )
+    reverted = said(client.post(f"/api/records/{message}/revert", json={"version": 1}))
+    assert reverted["still_says"] == []
+
+
 def test_an_edit_needs_the_etag_that_was_read(client: httpx2.Client) -> None:
     url = client.post("/api/records", json={"type": "note", "text": fresh("tea")}).headers["location"]
     for method, body in (("PATCH", {"text": "Rum."}), ("DELETE", None)):
