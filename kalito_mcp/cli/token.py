@@ -1,5 +1,6 @@
 """`kalito-mcp token`: who may connect over HTTP."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -78,7 +79,8 @@ def list_all(database: Path | None, config: Path | None) -> None:
         return await memory.tokens(), await memory.sign_in.consents.all()
 
     tokens, grants = with_memory(settings_of_existing(database, config), read)
-    lines = [_line(token) for token in tokens if token.kind is TokenKind.STATIC] + [
+    now_ms = time.time_ns() // 1_000_000
+    lines = [_line(token, now_ms) for token in tokens if token.kind is TokenKind.STATIC] + [
         _line_of_grant(one) for one in grants
     ]
     tell(lines or ["no tokens; `kalito-mcp token create NAME` makes one"])
@@ -95,11 +97,16 @@ def revoke(database: Path | None, config: Path | None, token_id: str) -> None:
     tell([f"revoked {', '.join(revoked)}"])
 
 
-def _line(token: Token) -> str:
+def _line(token: Token, now_ms: int) -> str:
     limits = [
         f"{name} {value}" for name, value in (("agent", token.limits.agent), ("project", token.limits.project)) if value
     ]
-    state = "revoked" if token.revoked_at else f"until {to_iso(token.expires_at)}" if token.expires_at else "valid"
+    if token.revoked_at:
+        state = "revoked"
+    elif token.expires_at:
+        state = f"{'until' if now_ms < token.expires_at else 'expired'} {to_iso(token.expires_at)}"
+    else:
+        state = "valid"
     about = ", ".join([token.permission, f"owner {token.owner}", *limits, state, _used(token.last_used_at)])
     return f"{token.id}  {token.prefix}...  {token.name}  {about}"
 
