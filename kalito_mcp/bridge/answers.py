@@ -48,9 +48,13 @@ class Answers:
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder)  # 0600; not synced: an answer may be lost
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(name).replace(self._file(question))
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                Path(name).replace(self._file(question))
+            except OSError:
+                Path(name).unlink(missing_ok=True)
+                raise
             if self._kept % _TRIM_EVERY == 0:
                 self._trim()
             self._kept += 1

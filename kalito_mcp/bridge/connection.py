@@ -3,7 +3,8 @@
 Standard library alone, because every start of the server looks here.
 
 Both are in a folder beside the database that only its owner can read. The address is in a file that may be shown. The
-token is in one of its own, or in the environment, and never in the configuration of a host or on a command line.
+token is in one of its own, together with the origin that it is for, or in the environment. It is never in the
+configuration of a host or on a command line.
 """
 
 import ipaddress
@@ -119,7 +120,9 @@ def read_connection(database: Path) -> Connection | None:
 
 
 def write_connection(database: Path, connection: Connection, token: str | None) -> None:
-    """Store where the home is and, unless it comes from the environment, the token. Whole or not at all.
+    """Store where the home is and, unless it comes from the environment, the token.
+
+    They are two files. The token is the first, and names its origin, so that it is never sent to the home of before.
 
     Raises:
         ConfigurationError: a file cannot be written.
@@ -130,11 +133,13 @@ def write_connection(database: Path, connection: Connection, token: str | None) 
         if token is None:
             (folder / _TOKEN).unlink(missing_ok=True)
         else:
-            write_private(folder / _TOKEN, token.encode())
+            write_private(folder / _TOKEN, f"{token}\n{connection.origin}\n".encode())
         told = {"url": connection.url, "is_plain": connection.is_plain}
         write_private(folder / _CONNECTION, json.dumps(told).encode())
     except OSError as error:
-        raise ConfigurationError(f"cannot write {error.filename}: {error.strerror}; nothing is connected") from error
+        raise ConfigurationError(
+            f"cannot write {error.filename}: {error.strerror}; run `kalito-mcp connect` again when it can be written"
+        ) from error
 
 
 def remove_connection(database: Path) -> None:
@@ -148,7 +153,7 @@ def remove_connection(database: Path) -> None:
         for name in (_CONNECTION, _TOKEN):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / "answers", ignore_errors=True)
-        for name in ("deliver.lock", "outbox.lock", "state.json"):
+        for name in ("deliver.lock", "outbox.lock"):
             (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise ConfigurationError(f"cannot delete {error.filename}: {error.strerror}; delete it yourself") from error
@@ -157,11 +162,12 @@ def remove_connection(database: Path) -> None:
             empty.rmdir()
 
 
-def read_token(database: Path, environment: Mapping[str, str]) -> str:
-    """The token for the home: that of the environment, or else of the file.
+def read_token(database: Path, environment: Mapping[str, str], origin: str) -> str:
+    """The token for the home at this origin: that of the environment, or else of the file.
 
     Raises:
-        ConfigurationError: there is none, or others on this machine can read the file. Never says the token.
+        ConfigurationError: there is none, or it is for another origin, or others on this machine can read the file.
+            Never says the token.
     """
     given = environment.get(TOKEN_VARIABLE)
     if given:
@@ -172,13 +178,18 @@ def read_token(database: Path, environment: Mapping[str, str]) -> str:
             raise ConfigurationError(
                 f"others on this machine can read {file}: run chmod 600 on it, and make a new token"
             )
-        return checked_token(file.read_text(encoding="utf-8"))
+        token, _, its_origin = file.read_text(encoding="utf-8").partition("\n")
     except FileNotFoundError:
         raise ConfigurationError(
             f"there is no token for the home: run `kalito-mcp connect` again, or set {TOKEN_VARIABLE}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read; run `kalito-mcp connect` again") from error
+    if its_origin.strip() != origin:
+        raise ConfigurationError(
+            "the token of this machine is for another home: restart the assistants, or run `kalito-mcp connect` again"
+        )
+    return checked_token(token)
 
 
 def checked_token(text: str) -> str:

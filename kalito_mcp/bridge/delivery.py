@@ -90,8 +90,11 @@ class Delivery:
             with anyio.move_on_after(within_s) as limit:
                 await self._turn.acquire()
                 has_turn = True
-                if await anyio.to_thread.run_sync(self.outbox.count):
-                    await self._deliver(waits=True)
+                try:
+                    if await anyio.to_thread.run_sync(self.outbox.count):
+                        await self._deliver(waits=True)
+                except OSError as error:
+                    raise HomeAway(f"what waits for it cannot be read: {error.strerror}", is_sent=False) from error
             if limit.cancelled_caught:
                 raise HomeAway("what waits for it is being delivered", is_sent=False)
             yield

@@ -5,6 +5,7 @@ request is sent a second time only if the first found a kept connection closed, 
 here tells what a server answered to a wrong token: some echo it.
 """
 
+import hashlib
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -57,7 +58,7 @@ class HomeAway(Exception):
         self.reason = reason
         self.retry_after_s = retry_after_s
         self.is_sent = is_sent
-        """Whether the request may have arrived."""
+        """Whether the request may have been done."""
 
 
 class HomeRefuses(HomeAway):
@@ -118,6 +119,14 @@ class Home:
         self._client: httpx2.AsyncClient | None = None
         self._number = 0
 
+    def asked_as(self) -> str | None:
+        """A hash of the home's address and the token, for what only they may be shown; None without a token."""
+        try:
+            token = self._token()
+        except ConfigurationError:
+            return None
+        return hashlib.blake2b(f"{self.connection.url}\n{token}".encode(), digest_size=16).hexdigest()
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Keep connections during the block."""
@@ -172,7 +181,11 @@ class Home:
             authorized = {**headers, "Authorization": f"Bearer {self._token()}"}
         except ConfigurationError as error:
             raise HomeRefuses(str(error), is_sent=False) from error
-        client = self._open_client()
+        try:
+            client = self._open_client()
+        except OSError as error:
+            said = "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read; mend or unset them"
+            raise HomeRefuses(said, is_sent=False) from error
         try:
             async with client.stream("POST", self.connection.url, content=content, headers=authorized) as response:
                 if response.status_code == _OK and _is_stream(response):
@@ -276,13 +289,16 @@ def _parsed(body: bytes, status: int, headers: Mapping[str, str]) -> dict[str, A
         retry_after_s = _seconds(headers.get("retry-after"))
         raise HomeAway(f"it answers {status}", retry_after_s=retry_after_s, is_sent=status not in _UNDONE)
     if status == _UNAUTHORIZED:
-        raise HomeRefuses("it does not take the token (401): make a new one there, and run `kalito-mcp connect` again")
+        said = "it does not take the token (401): make a new one there, and run `kalito-mcp connect` again"
+        raise HomeRefuses(said, is_sent=False)
     if status == _FORBIDDEN:
         raise HomeForbids(_description(body) or "the token does not allow this (403); use another token", is_sent=False)
     if status == _MISDIRECTED:
-        raise HomeRefuses("it does not know itself by this name (421): add the name to the setting http.hosts there")
+        said = "it does not know itself by this name (421): add the name to the setting http.hosts there"
+        raise HomeRefuses(said, is_sent=False)
     if 300 <= status < 400:  # noqa: PLR2004 - redirects
-        raise HomeRefuses(f"it redirects ({status}), which is not followed: connect to the address that it leads to")
+        said = f"it redirects ({status}), which is not followed: connect to the address that it leads to"
+        raise HomeRefuses(said, is_sent=False)
     if status == _TOO_LARGE:
         raise RequestRefused(_INVALID, "the call is too large for the home (413); send less at once")
     try:

@@ -6,12 +6,13 @@ dies in between, the entry is sent again; the home recognises it by its keys. Wh
 aside with the reason and never sent again, unless a person asks for that.
 """
 
+import errno
 import json
 import os
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ _ENTRY: Final = ".json"
 _DIGITS: Final = 12
 _MOST_ENTRIES: Final = 100_000
 _UNFINISHED_S: Final = 3_600
+_DAMAGED: Final = "its file is damaged"
+_OF_THE_FILE: Final = frozenset({errno.EACCES, errno.EIO})
+"""Errors of one file. Others, such as too many open files, pass."""
 
 if sys.platform == "win32":
     import msvcrt
@@ -74,10 +78,13 @@ class Outbox:
         Raises:
             StorageError: it cannot be written, or too much waits already; nothing waits that did not before.
         """
+        data = json.dumps(content).encode()
+        return self._add(lambda file: write_private(file, data))
+
+    def _add(self, write: Callable[[Path], object]) -> str:
         entry_id = secrets.token_hex(8)
         try:
             self._waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
-            data = json.dumps(content).encode()
             with self._locked("outbox.lock", waits=True):
                 names = self._names(self._waiting)
                 if len(names) >= _MOST_ENTRIES:
@@ -86,7 +93,7 @@ class Outbox:
                         "`kalito-mcp status` says why it does not answer"
                     )
                 number = int(names[-1][:_DIGITS]) + 1 if names else 1
-                write_private(self._waiting / f"{number:0{_DIGITS}d}-{entry_id}{_ENTRY}", data)
+                write(self._waiting / f"{number:0{_DIGITS}d}-{entry_id}{_ENTRY}")
         except OSError as error:
             raise StorageError(
                 f"nothing was kept: {self._waiting} cannot be written: {error.strerror}; send it again"
@@ -106,27 +113,28 @@ class Outbox:
         return len(self._names(self._waiting))
 
     def waiting(self) -> Iterator[Entry]:
-        """The entries, oldest first. One whose file is damaged is put aside."""
+        """The entries, oldest first. One whose file is damaged is put aside. Raises OSError."""
         for name in self._names(self._waiting):
             file = self._waiting / name
-            try:
-                content = json.loads(file.read_text(encoding="utf-8"))
-            except FileNotFoundError:
-                continue  # another process has delivered it
-            except (OSError, ValueError):
-                content = None
-            if isinstance(content, dict):
-                yield Entry(file, content)
-            else:
-                self.put_aside(Entry(file, {}), "its file is damaged")
+            with suppress(FileNotFoundError):  # another process has delivered it
+                content = _object(file)
+                if content:
+                    yield Entry(file, content)
+                else:
+                    self.put_aside(Entry(file, {}), _DAMAGED)
 
     def refused(self) -> list[Entry]:
-        """What the home has refused, oldest first."""
+        """What the home has refused, and what is damaged, oldest first."""
         entries = []
         for name in self._names(self._refused):
-            with suppress(OSError, ValueError):
-                told = json.loads((self._refused / name).read_text(encoding="utf-8"))
-                entries.append(Entry(self._refused / name, told["content"], str(told["reason"])))
+            file = self._refused / name
+            with suppress(OSError):
+                told = _object(file)
+                content = told.get("content")
+                if isinstance(content, dict) and content:
+                    entries.append(Entry(file, content, str(told.get("reason"))))
+                else:
+                    entries.append(Entry(file, {}, _DAMAGED))
         return entries
 
     def remove(self, entry: Entry) -> None:
@@ -135,18 +143,23 @@ class Outbox:
         make_last(entry.file.parent)
 
     def put_aside(self, entry: Entry, reason: str) -> None:
-        """Keep an entry that can never be delivered, with the reason. Raises OSError; then it still waits."""
+        """Keep an entry that can never be delivered, with the reason; a damaged one as it is. Raises OSError; then it
+        still waits."""
         self._refused.mkdir(mode=0o700, parents=True, exist_ok=True)
-        told = {"reason": reason, "content": entry.content}
-        if not entry.content:
-            told["damaged"] = entry.file.read_bytes().decode("latin-1")
-        write_private(self._refused / entry.file.name, json.dumps(told).encode())
-        self.remove(entry)
+        aside = self._refused / entry.file.name
+        if entry.content:
+            write_private(aside, json.dumps({"reason": reason, "content": entry.content}).encode())
+            self.remove(entry)
+        else:
+            entry.file.replace(aside)
 
     def send_again(self, entry: Entry) -> None:
-        """Let a refused entry wait again, after all others."""
-        self.put(entry.content)
-        self.remove(entry)
+        """Let a refused entry wait again, after all others. Raises StorageError; then it is still refused."""
+        if entry.content:
+            self.put(entry.content)
+            self.remove(entry)
+        else:
+            self._add(entry.file.replace)
 
     @contextmanager
     def delivering(self) -> Iterator[bool]:
@@ -173,3 +186,16 @@ class Outbox:
         except FileNotFoundError:
             return []
         return sorted(name for name in names if name.endswith(_ENTRY) and name[:_DIGITS].isdecimal())
+
+
+def _object(file: Path) -> dict[str, Any]:
+    """What is in a file; empty if that is damaged. Raises OSError."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        if error.errno not in _OF_THE_FILE:
+            raise
+        content = None
+    except (ValueError, RecursionError):
+        content = None
+    return content if isinstance(content, dict) else {}

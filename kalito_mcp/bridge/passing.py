@@ -4,6 +4,7 @@ What records is passed on in order, and waits if the home cannot take it. What r
 that says how old it is. What changes or erases what is stored needs the home: an erasure must not be pretended.
 """
 
+import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
+import anyio
 import anyio.to_thread
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
@@ -20,6 +22,7 @@ from kalito_mcp.bridge.answers import Answers, KeptAnswer
 from kalito_mcp.bridge.delivery import Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
 from kalito_mcp.server.gate import READS
 from kalito_mcp.text.plurals import plural
@@ -71,6 +74,8 @@ class Passing:
         self._delivery = delivery
         self._answers = answers
         self._places = places
+        self._erasures = 0
+        """What was asked for before the last one may have the words that it erased."""
 
     async def call(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
         """The result of a tool's call: the home's, unchanged, or else what was kept or what waits.
@@ -104,10 +109,12 @@ class Passing:
             return {"completion": {"values": []}}
 
     async def _read(self, method: str, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        session = caller.session or ""
-        question = {"method": method, "params": params, "session": session, "project": caller.project}
-        newest = _newest_context(params, session)
+        session, asked_as = caller.session or "", self._delivery.home.asked_as()
+        place = {"session": session, "project": caller.project, "asked as": asked_as}
+        question = {"method": method, "params": params, **place}
+        newest = _newest_context(params, session, asked_as)
         await self._delivery.catch_up()
+        erasures = self._erasures
         try:
             result = await self._delivery.ask(method, params, caller)
         except HomeForbids as forbidden:
@@ -122,7 +129,7 @@ class Passing:
             return self._old(method, kept, away, is_other=is_other)
         if not result.get("isError"):
             for one in (question, newest):
-                if one is not None:
+                if one is not None and erasures == self._erasures:
                     await anyio.to_thread.run_sync(self._answers.keep, one, result)
         return result
 
@@ -131,7 +138,9 @@ class Passing:
         params = {"name": call.name, "arguments": arguments}
         try:
             async with self._delivery.in_order():
-                return await self._sent(params, caller, meta, on_progress)
+                result = await self._sent(params, caller, meta, on_progress)
+            is_known = bool(result.get("isError")) and flaw_of(result) is None
+            return _without_ids(call, arguments.get("session_id"), _TAKEN_IN) if is_known else result
         except HomePaused as paused:
             raise ToolError(paused.reason) from paused
         except HomeAway as away:
@@ -151,21 +160,29 @@ class Passing:
 
     async def _change(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
         params = {"name": call.name, "arguments": dict(call.arguments), **call.answers}
+        may_be_done = False
         try:
             async with self._delivery.in_order():
                 pass
+            may_be_done = True
             result = await self._delivery.ask(
                 "tools/call", params, caller, on_progress=on_progress, may_repeat=call.name in _REPEATABLE
             )
+            may_be_done = not result.get("isError")
         except HomeForbids as forbidden:
+            may_be_done = False
             raise ToolError(f"forbidden: {forbidden.reason}") from forbidden
         except HomeAway as away:
+            may_be_done = away.is_sent
             told = "so nothing was changed; call it again when it answers"
             if away.is_sent:
                 told = "and it is not known whether it was done; look when it answers"
             raise ToolError(f"home_away: {self._is_away(away)}; {call.name} needs it, {told}") from away
-        if call.name in ERASING and not result.get("isError"):
-            await anyio.to_thread.run_sync(self._answers.clear)
+        finally:
+            if call.name in ERASING and may_be_done:
+                self._erasures += 1
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(self._answers.clear)
         return result
 
     def _waits(self, call: ToolCall, session: str | None, redacted: tuple[str, ...], away: HomeAway) -> dict[str, Any]:
@@ -178,14 +195,11 @@ class Passing:
             f"{'waits' if waiting == 1 else 'wait'}."
         )
         lines = [told, *([f"Removed and not stored: {', '.join(redacted)}"] if redacted else [])]
-        structured = {name: _EMPTY[kind] for name, kind in call.required.items()}
-        if session and "session_id" in structured:
-            structured["session_id"] = session
-        structured |= {"outbox": told} | ({"redacted": list(redacted)} if redacted else {})
-        return made_here("\n".join(lines), structured)
+        more = {"redacted": list(redacted)} if redacted else {}
+        return _without_ids(call, session, told, "\n".join(lines), **more)
 
     def _old(self, method: str, kept: KeptAnswer, away: HomeAway, *, is_other: bool) -> dict[str, Any]:
-        """A kept answer that says how old it is, in the text and in the structured content."""
+        """A kept answer that says how old it is, where the host looks: in the text and in the structured content."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.at_ms / 1_000))
         what = "the last context of this conversation, for another query," if is_other else "its last answer to this,"
         told = f"[{self._is_away(away)}: this is {what} {_age(kept.age_s)} old, of {when}"
@@ -200,6 +214,8 @@ class Passing:
             result["_meta"] = {"kalito/old_answer": told}
             if method == "prompts/get":
                 result["messages"] = [_message(told), *result.get("messages", [])]
+            elif method == "resources/read":
+                result["contents"] = [_with_field(one, told) for one in result.get("contents", [])]
         return result
 
     def _nothing_kept(self, away: HomeAway) -> str:
@@ -224,6 +240,19 @@ _EMPTY: Final[Mapping[str, Any]] = {
     "array": [],
     "object": {},
 }
+
+
+_TAKEN_IN: Final = "The home has taken this in; its answer was lost on the way. Nothing is to be sent again."
+
+
+def _without_ids(
+    call: ToolCall, session: str | None, told: str, text: str | None = None, **more: Any
+) -> dict[str, Any]:
+    """The answer to a call that is kept, but whose home did not say under which ids."""
+    structured = {name: _EMPTY[kind] for name, kind in call.required.items()}
+    if session and "session_id" in structured:
+        structured["session_id"] = session
+    return made_here(text or told, {**structured, "outbox": told, **more})
 
 
 def made_here(text: str, structured: Mapping[str, Any] | None = None, *, is_error: bool = False) -> dict[str, Any]:
@@ -294,13 +323,14 @@ def _key(key: str) -> str:
     return hashed(key) if redact(key).kinds else key
 
 
-def _newest_context(params: Mapping[str, Any], session: str) -> dict[str, Any] | None:
+def _newest_context(params: Mapping[str, Any], session: str, asked_as: str | None) -> dict[str, Any] | None:
     """The question under which the newest context of a conversation is kept; None of another call."""
     if params.get("name") != "build_context":
         return None
     arguments = params.get("arguments") or {}
     place = arguments.get("session_id") or session
-    return {"newest context of": place, "format": arguments.get("format", "text")} if place else None
+    told = {"newest context of": place, "format": arguments.get("format", "text"), "asked as": asked_as}
+    return told if place else None
 
 
 def _with_line(content: Any, told: str) -> list[Any]:
@@ -309,6 +339,15 @@ def _with_line(content: Any, told: str) -> list[Any]:
     if blocks and isinstance(blocks[0], dict) and blocks[0].get("type") == "text":
         return [{**blocks[0], "text": f"{told}\n{blocks[0].get('text', '')}"}, *blocks[1:]]
     return [{"type": "text", "text": told}, *blocks]
+
+
+def _with_field(content: Any, told: str) -> Any:
+    """The content of a resource with a field before its first: each of ours is a JSON object."""
+    try:
+        found = json.loads(content["text"])
+    except (KeyError, TypeError, ValueError):
+        return content
+    return {**content, "text": json_text({"old_answer": told, **found})} if isinstance(found, dict) else content
 
 
 def _message(text: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ async def serve_bridge(
     path = read_sources(os.environ, config=config, database=database).checked_database()
     policy = _projects(database, config)
     places = MachinePlaces(path, policy, _folder(project, policy))
-    home = Home(connection, partial(read_token, path, os.environ))
+    home = Home(connection, partial(read_token, path, os.environ, connection.origin))
     folder = home_folder(path)
     delivery = Delivery(home, Outbox(folder), places.is_paused)
     hooks = Hooks(delivery, partial(_places_of, path, policy), path)

@@ -15,7 +15,6 @@ from kalito_mcp.bridge.connection import (
     checked_token,
     connection_to,
     home_folder,
-    read_connection,
     read_token,
     remove_connection,
     write_connection,
@@ -128,8 +127,8 @@ def home(*, retry: str | None, discard: str | None, is_erased: bool) -> None:
 
 
 def _write(database: Path, connection: Connection, token: str) -> None:
-    before = read_connection(database) if home_folder(database).exists() else None
-    if before is not None and before.url != connection.url:
+    if token != _token_of_before(database, connection):
+        # They may be of another owner, or of more than this token reaches.
         Answers(home_folder(database) / "answers").clear()
     write_connection(database, connection, token)
     tell([f"this machine is connected to {connection.url}; restart the assistants"])
@@ -156,8 +155,7 @@ def _token(database: Path, connection: Connection) -> str:
 def _token_of_before(database: Path, connection: Connection) -> str | None:
     """The token that this machine has for the same origin, if any."""
     try:
-        known = read_connection(database)
-        return read_token(database, {}) if known is not None and known.origin == connection.origin else None
+        return read_token(database, {}, connection.origin)
     except ConfigurationError:
         return None
 

@@ -43,7 +43,7 @@ def fault_of(connection: Connection, database: Path) -> str | None:
 
     async def ask() -> str | None:
         with anyio.move_on_after(_WITHIN_S):
-            return await checked(connection, read_token(database, os.environ))
+            return await checked(connection, read_token(database, os.environ, connection.origin))
         return f"no, not within {_WITHIN_S:g} s"
 
     try:

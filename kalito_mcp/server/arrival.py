@@ -13,8 +13,12 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from kalito_mcp.web.guard import PRINCIPAL_KEY
+
 BODY_S: Final = 30.0
 """How long the body of a request may take."""
+_MOST_OF_STRANGERS: Final = 65_536
+"""Bytes of a body that nobody with a token sends: the forms of signing in."""
 HEAD_S: Final = 15.0
 """How long a connection may be open before the head of a request has arrived."""
 IDLE_S: Final = 75
@@ -36,15 +40,16 @@ class WholeRequests:
             await self._app(scope, receive, send)
             return
         body: bytes | None = None
+        most = DEFAULT_MAX_REQUEST_BODY_SIZE if PRINCIPAL_KEY in scope else _MOST_OF_STRANGERS
         with anyio.move_on_after(self._body_s) as limit:
-            body = await _body(receive)
+            body = await _body(receive, most)
         if limit.cancelled_caught:
             said = f"the body of the request did not arrive within {self._body_s:g} s; send it again"
             await _refusal(408, "too_slow", said)(scope, receive, send)
         elif body is None:
             return  # the client has left
-        elif len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE:
-            said = f"the body of the request is longer than {DEFAULT_MAX_REQUEST_BODY_SIZE:,} bytes; send less at once"
+        elif len(body) > most:
+            said = f"the body of the request is longer than {most:,} bytes; send less at once"
             await _refusal(413, "request_too_large", said)(scope, receive, send)
         else:
             whole = _before(receive, {"type": "http.request", "body": body, "more_body": False})
@@ -56,10 +61,10 @@ def _refusal(status: int, error: str, description: str) -> JSONResponse:
     return JSONResponse({"error": error, "error_description": description}, status, _CLOSING)
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def _body(receive: Receive, most: int) -> bytes | None:
     """The body, or its beginning if it is too long. None if the client leaves before its end."""
     body = bytearray()
-    while len(body) <= DEFAULT_MAX_REQUEST_BODY_SIZE:
+    while len(body) <= most:
         message = await receive()
         if message["type"] != "http.request":
             return None

@@ -1,6 +1,8 @@
 """Whether the server ends, and which calls it still has to finish."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import anyio
@@ -27,15 +29,21 @@ class Draining:
         """Whether the server ends, so that nobody should begin anything here."""
         return self._has_begun
 
-    async def count_calls(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """The SDK's middleware that knows which calls run."""
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Count a call as running during the block."""
         self._running += 1
         try:
-            return await call_next(ctx)
+            yield
         finally:
             self._running -= 1
             if not self._running:
                 self._none_runs.set()
+
+    async def count_calls(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """The SDK's middleware that knows which calls run."""
+        with self.call():
+            return await call_next(ctx)
 
     async def calls_ended(self) -> None:
         """Wait until no call runs, but not forever."""

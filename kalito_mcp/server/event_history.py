@@ -5,6 +5,7 @@ of all sessions together so many bytes are kept, the newest. Each session has a 
 session's event says nothing in another.
 """
 
+import heapq
 import secrets
 from collections import deque
 from dataclasses import dataclass
@@ -14,11 +15,11 @@ from weakref import WeakSet
 
 import anyio
 from mcp.server.streamable_http import GET_STREAM_KEY, EventCallback, EventId, EventMessage, EventStore, StreamId
-from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCResponse
+from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 
 MOST_EVENTS: Final = 1_000
 MOST_BYTES: Final = 2 << 20
-"""Both of one session. An answer that is longer is not kept."""
+"""Both of one session. The last event is kept until the next one, however long it is: somebody may wait for it."""
 MOST_BYTES_OF_ALL: Final = 64 << 20
 _EVENT_BYTES: Final = 300
 """What an event costs besides its message."""
@@ -27,12 +28,18 @@ _ROOM: Final = 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """One thing that was sent on a stream. Without a message it only marks a place."""
+    """One thing that was sent on a stream, as JSON: as objects it would take several times as much. Without a message
+    it only marks a place."""
 
     number: int
     stream_id: StreamId
-    message: JSONRPCMessage | None
-    size: int
+    message: bytes | None
+    is_answer: bool
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return _EVENT_BYTES + len(self.message or b"")
 
 
 class EventHistories:
@@ -60,12 +67,14 @@ class EventHistories:
         if self._bytes <= self._most_bytes:
             return
         # Sessions that ended are still counted, until here.
-        histories = [one for one in self._histories if one.size]
-        self._bytes = sum(one.size for one in histories)
-        while histories and self._bytes > self._most_bytes * _ROOM:
-            oldest = min(histories, key=SessionHistory.oldest)
-            self._bytes -= oldest.drop_oldest()
-            histories = [one for one in histories if one.size]
+        by_age = [(one.oldest(), one) for one in self._histories if one.size]
+        heapq.heapify(by_age)
+        self._bytes = sum(one.size for _, one in by_age)
+        while by_age and self._bytes > self._most_bytes * _ROOM:
+            _, history = heapq.heappop(by_age)
+            self._bytes -= history.drop_oldest()
+            if history.size:
+                heapq.heappush(by_age, (history.oldest(), history))
 
 
 class SessionHistory(EventStore):
@@ -81,13 +90,14 @@ class SessionHistory(EventStore):
 
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
         """Keep an event. Returns its id."""
-        said = 0 if message is None else len(message.model_dump_json(by_alias=True, exclude_unset=True))
-        event = _Event(self._all.next_number(), stream_id, message, _EVENT_BYTES + said)
+        said = None if message is None else message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        is_answer = isinstance(message, JSONRPCResponse | JSONRPCError)
+        event = _Event(self._all.next_number(), stream_id, said, is_answer)
         self._events.append(event)
         self._changed.set()
         self._changed = anyio.Event()
         self.size += event.size
-        while len(self._events) > MOST_EVENTS or self.size > MOST_BYTES:
+        while len(self._events) > MOST_EVENTS or (self.size > MOST_BYTES and len(self._events) > 1):
             self.drop_oldest()
         self._all.grew(event.size)
         return f"{self._name}-{event.number}"
@@ -109,9 +119,10 @@ class SessionHistory(EventStore):
             for one in list(self._events):
                 if one.number <= sent_up_to or one.stream_id != last.stream_id or one.message is None:
                     continue
-                await send_callback(EventMessage(one.message, f"{self._name}-{one.number}"))
+                message = jsonrpc_message_adapter.validate_json(one.message, by_name=False)
+                await send_callback(EventMessage(message, f"{self._name}-{one.number}"))
                 sent_up_to = one.number
-                if isinstance(one.message, JSONRPCResponse | JSONRPCError):
+                if one.is_answer:
                     return None
             if last.stream_id == GET_STREAM_KEY:
                 return last.stream_id

@@ -219,7 +219,7 @@ class Subscriptions:
         watched = {uri: watched_at(uri) for uri in asked.resource_subscriptions or ()}
         wants_list = bool(asked.resources_list_changed)
         self._streams[token] = _Stream(audience(), _principal_id(), watched, wants_list, listener, end)
-        if len(self._streams) == 1:  # the watcher may be waiting for somebody
+        if watched or wants_list:  # the watcher may be waiting for somebody
             self.nudge()
 
         def unsubscribe() -> None:

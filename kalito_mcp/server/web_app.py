@@ -16,6 +16,7 @@ from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.server.arrival import WholeRequests
 from kalito_mcp.server.build import KalitoServer
+from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import http_denial, is_write
 from kalito_mcp.server.mcp_sessions import OwnSessions, WholeAnswers, straight_to, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
@@ -78,7 +79,7 @@ def http_app(
     needs = Needs(own, http_denial, is_write=is_write, limits=limits if owner is None else None)
     rest = RestApp(TABLE, memory, exporter)
     guard = Guard(
-        WholeRequests(_below_api(rest, needs)),
+        WholeRequests(_below_api(_counted(rest, server.draining), needs)),
         policy,
         limits=limits,
         is_write=rest.may_write,
@@ -89,6 +90,16 @@ def http_app(
         scopes=login.scopes,
     )
     return Measured(refusals.around(open_to_pages(guard, policy.origins)), server.metrics)
+
+
+def _counted(app: ASGIApp, draining: Draining) -> ASGIApp:
+    """The same app, for whose answers the end of the server waits, as for calls over MCP."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        with draining.call():
+            await app(scope, receive, send)
+
+    return answer
 
 
 def _below_api(rest: ASGIApp, other: ASGIApp) -> ASGIApp:

@@ -36,7 +36,9 @@ class Gate:
     loses: list[str] = field(default_factory=list)
     """Tools whose next answer is lost on the way, one each."""
     answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
-    """What is answered instead, by the method of the request or `*`."""
+    """What is answered instead, by the tool, by the method of the request or `*`."""
+    holds: dict[str, threading.Event] = field(default_factory=dict)
+    """Tools whose answers wait until the event is set."""
     seen: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     """The requests: JSON-RPC method or name of the tool, and headers."""
 
@@ -53,7 +55,10 @@ def gate() -> Iterator[Gate]:
             asked = json.loads(body)
             name = asked["params"].get("name", asked["method"])
             opened.seen.append((name, {key.lower(): value for key, value in self.headers.items()}))
-            said = opened.answers.get(asked["method"], opened.answers.get("*"))
+            if name in opened.holds:
+                assert opened.holds[name].wait(PATIENCE_S)
+            known = (opened.answers.get(one) for one in (name, asked["method"], "*"))
+            said = next(filter(None, known), None)
             if said is not None:
                 self._answer(*said)
             elif self.headers.get("Authorization") != f"Bearer {opened.token}":

@@ -19,6 +19,8 @@ from kalito_mcp.bridge.connection import (
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from tests.bridge.machines import TOKEN
 
+ORIGIN = "https://example.org"
+
 
 @pytest.mark.parametrize(
     ("given", "url"),
@@ -74,16 +76,40 @@ def test_the_token_is_in_a_file_of_its_own_for_its_owner_alone(database: Path) -
     }
     assert TOKEN not in (folder / "connection.json").read_text()
     assert read_connection(database) == Connection("https://example.org/mcp")
-    assert read_token(database, {}) == TOKEN
-    assert read_token(database, {TOKEN_VARIABLE: f" {TOKEN[::-1]}\n"}) == TOKEN[::-1]
+    assert read_token(database, {}, ORIGIN) == TOKEN
+    assert read_token(database, {TOKEN_VARIABLE: f" {TOKEN[::-1]}\n"}, ORIGIN) == TOKEN[::-1]
 
 
 def test_a_token_that_others_can_read_is_not_used(database: Path) -> None:
     write_connection(database, connection_to("https://example.org"), TOKEN)
     (home_folder(database) / "token").chmod(0o644)
     with pytest.raises(ConfigurationError, match="others on this machine can read") as refused:
-        read_token(database, {})
+        read_token(database, {}, ORIGIN)
     assert TOKEN not in str(refused.value)
+
+
+def test_a_token_goes_to_the_origin_that_it_was_given_for_alone(database: Path) -> None:
+    write_connection(database, connection_to("https://example.org"), TOKEN)
+    # A server that was started before still asks for the token of the home of before.
+    with pytest.raises(ConfigurationError, match="for another home: restart the assistants") as refused:
+        read_token(database, {}, "https://old.example.org")
+    assert TOKEN not in str(refused.value)
+
+
+def test_a_connection_that_is_written_by_half_sends_no_token_to_the_home_of_before(database: Path) -> None:
+    write_connection(database, connection_to("https://old.example.org"), TOKEN)
+    file = home_folder(database) / "connection.json"
+    before = file.read_text()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(ConfigurationError, match="cannot write"):
+        write_connection(database, connection_to("https://example.org"), TOKEN[::-1])
+    file.rmdir()
+    file.write_text(before)
+    connection = read_connection(database)
+    assert connection is not None
+    with pytest.raises(ConfigurationError, match="for another home"):
+        read_token(database, {}, connection.origin)
 
 
 @pytest.mark.parametrize("given", ["", "  ", "two words", "kal_ä", "x" * 5_000, "a\x07b"])
@@ -95,7 +121,7 @@ def test_what_is_no_token_is_refused_without_repeating_it(given: str) -> None:
 def test_without_a_token_it_says_how_to_get_one(database: Path) -> None:
     write_connection(database, connection_to("https://example.org"), None)
     with pytest.raises(ConfigurationError, match="run `kalito-mcp connect` again, or set KALITO_HOME_TOKEN"):
-        read_token(database, {})
+        read_token(database, {}, ORIGIN)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"url": 5}', '{"url": "http://8.8.8.8/mcp"}'])

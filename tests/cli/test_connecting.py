@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import home_folder, read_connection, read_token
 from kalito_mcp.bridge.outbox import Outbox
 from tests.bridge.machines import TOKEN, Gate, closed_port, gate, home_behind
@@ -56,6 +57,10 @@ def machine(tmp_path: Path, between: Gate, invoke: Invoke, monkeypatch: pytest.M
     return Machine(tmp_path, invoke, monkeypatch)
 
 
+def origin_of(between: Gate) -> str:
+    return between.url.removesuffix("/mcp")
+
+
 def test_connecting_asks_the_home_and_then_writes_the_entries_and_the_token(machine: Machine, between: Gate) -> None:
     outcome = machine.run("connect", between.url, "--yes", typed=f"{TOKEN}\n")
     assert outcome.code == 0, outcome.err
@@ -64,7 +69,7 @@ def test_connecting_asks_the_home_and_then_writes_the_entries_and_the_token(mach
     assert f"this machine is connected to {between.url}; restart the assistants" in lines
     entry = json.loads(machine.servers.read_text())["mcpServers"]["kalito"]
     assert entry["args"] == ["serve"]
-    assert read_token(machine.database, {}) == TOKEN
+    assert read_token(machine.database, {}, origin_of(between)) == TOKEN
     token_file = str(home_folder(machine.database) / "token")
     assert [name for name, data in machine.files().items() if TOKEN.encode() in data] == [token_file]
     assert TOKEN not in outcome.out + outcome.err
@@ -74,8 +79,19 @@ def test_connecting_asks_the_home_and_then_writes_the_entries_and_the_token(mach
 
 def test_the_token_may_come_from_the_environment(machine: Machine, between: Gate) -> None:
     assert machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN).code == 0
+    Answers(home_folder(machine.database) / "answers").keep({}, {})
     assert machine.run("connect", between.url, "--yes").code == 0, "the token of before is kept"
-    assert read_token(machine.database, {}) == TOKEN
+    assert read_token(machine.database, {}, origin_of(between)) == TOKEN
+    assert Answers(home_folder(machine.database) / "answers").count() == 1
+
+
+def test_answers_to_one_token_are_deleted_when_another_one_comes(machine: Machine, between: Gate) -> None:
+    machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
+    answers = Answers(home_folder(machine.database) / "answers")
+    answers.keep({}, {})
+    between.token = TOKEN[::-1]
+    assert machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN[::-1]).code == 0
+    assert answers.count() == 0
 
 
 def test_nothing_is_written_without_a_yes(machine: Machine, between: Gate, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Sessions of the 2025 protocol over HTTP: a broken stream is resumed, and only by the principal of its session."""
 
 import json
+import tracemalloc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -177,7 +178,60 @@ async def test_a_session_keeps_so_many_events_and_bytes() -> None:
     assert await replayed(history, first) is None
     assert len(await replayed(history, second) or []) == MOST_EVENTS - 1
     await history.store_event(NOTICES, message("x" * MOST_BYTES))
-    assert (history.size, await replayed(history, second)) == (0, None)
+    assert await replayed(history, second) is None
+    last = await history.store_event(NOTICES, message("short"))
+    assert history.size < 1_000
+    assert await replayed(history, last) == []
+
+
+async def test_an_answer_that_is_too_long_to_keep_is_sent_to_who_waits_for_it() -> None:
+    history = EventHistories().new()
+    begun = await history.store_event("1", None)
+    sent: list[Any] = []
+
+    async def send(event: Any) -> None:
+        sent.append(event.message)
+
+    answer = JSONRPCResponse(jsonrpc="2.0", id=1, result={"text": "x" * MOST_BYTES})
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(history.replay_events_after, begun, send)
+            await anyio.wait_all_tasks_blocked()
+            await history.store_event("1", answer)
+    assert sent == [answer]
+
+
+async def test_a_history_takes_no_more_memory_than_it_counts() -> None:
+    history = EventHistories().new()
+    hits = [{"id": f"msg_{number}", "score": number / 7, "tags": ["a", "b"]} for number in range(20)]
+    answers = [json.dumps({"jsonrpc": "2.0", "id": number, "result": {"hits": hits}}) for number in range(100)]
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for raw in answers:
+            await history.store_event("1", JSONRPCResponse.model_validate_json(raw))
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert history.size / 2 < taken < 1.1 * history.size
+
+
+async def test_making_room_looks_at_each_session_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, oldest = 0, SessionHistory.oldest
+
+    def counted(history: SessionHistory) -> int:
+        nonlocal looks
+        looks += 1
+        return oldest(history)
+
+    monkeypatch.setattr(SessionHistory, "oldest", counted)
+    histories = EventHistories(most_bytes=600_000)
+    sessions = [histories.new() for _ in range(500)]
+    for _ in range(5):
+        for one in sessions:
+            await one.store_event(NOTICES, None)
+    assert sum(one.size for one in sessions) <= 600_000
+    assert looks < 20 * 2_500
 
 
 async def test_all_sessions_together_keep_so_many_bytes_the_newest() -> None:

@@ -10,13 +10,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.scope import LOCAL_OWNER
+from kalito_mcp.exchange.archive import archive_pieces
+from kalito_mcp.memory import Memory
+from kalito_mcp.server.build import build_server
+from kalito_mcp.server.web_app import http_app
 from kalito_mcp.web.health import health_routes
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import said, text_of
@@ -132,6 +139,34 @@ async def test_at_its_end_a_server_finishes_what_runs(tmp_path: Path, transport:
     assert b"Traceback" not in b"".join(one.log)
     async with open_memory(tmp_path / "memory.db") as memory:
         assert (await memory.session_stats("s")).total_summaries == 1
+
+
+async def test_the_end_waits_for_requests_of_rest_too(database: Path) -> None:
+    may_open = anyio.Event()
+
+    @asynccontextmanager
+    async def opened_later() -> AsyncIterator[Memory]:
+        await may_open.wait()
+        async with open_memory(database) as memory:
+            yield memory
+
+    server = build_server(opened_later)
+    app = http_app(server, "http", HttpPolicy(), 80, owner=LOCAL_OWNER, exporter=archive_pieces)
+    answers: list[int] = []
+    async with server.opened.open(), httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http:
+
+        async def ask() -> None:
+            answers.append((await http.get("http://127.0.0.1/api/sessions")).status_code)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            with anyio.move_on_after(0.05) as limit:
+                await server.draining.calls_ended()
+            assert limit.cancelled_caught
+            may_open.set()
+        assert answers == [200]
+        await server.draining.calls_ended()
 
 
 async def refuses_connections(url: str) -> None:

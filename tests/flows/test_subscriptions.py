@@ -13,7 +13,7 @@ from kalito_mcp.server.addresses import graph_uri, stats_uri, watched_at
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.server.subscriptions import MOST_RESOURCES
 from kalito_mcp.wiring import open_memory
-from tests.flows.harness import said
+from tests.flows.harness import ERAS, said
 from tests.flows.subscribers import subscribed
 
 pytestmark = [
@@ -117,6 +117,19 @@ async def test_a_host_hears_of_what_others_change_through_the_same_file(
         async with subscribed(server, era, [] if uri == "list" else [uri], to_list=uri == "list") as (_, heard):
             await change(elsewhere)
             await heard.all_of(uri)
+
+
+async def test_a_host_hears_of_others_also_if_one_before_it_asked_for_nothing_that_changes(
+    server: KalitoServer, database: Path
+) -> None:
+    async with (
+        subscribed(server, ERAS[-1], ["memory://none"]) as (_, nothing),
+        subscribed(server, ERAS[-1], ["memory://sessions"]) as (_, heard),
+        open_memory(database) as other,
+    ):
+        await other.record_messages("s", [NewMessage(Role.USER, "A kite.")])
+        await heard.all_of("memory://sessions")
+        assert nothing.uris == []
 
 
 async def test_a_subscription_to_too_many_resources_is_refused_in_words(server: KalitoServer) -> None:

@@ -18,14 +18,17 @@ import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from kalito_mcp.domain.access import Principal
 from kalito_mcp.server import arrival
 from kalito_mcp.server.arrival import TimelyConnection, WholeRequests
+from kalito_mcp.web.guard import PRINCIPAL_KEY
 from tests.server.web import web
 from tests.server.wire import MODERN, PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
-_HTTP = {"type": "http", "method": "POST", "path": "/mcp", "headers": []}
+_STRANGER = {"type": "http", "method": "POST", "path": "/token", "headers": []}
+_HTTP = {**_STRANGER, "path": "/mcp", PRINCIPAL_KEY: Principal("ann", "ann")}
 
 
 class _Exchange:
@@ -37,8 +40,8 @@ class _Exchange:
         self.read: list[Message] = []
         self.sent: list[Message] = []
 
-    async def run(self, *, body_s: float = PATIENCE_S) -> None:
-        await WholeRequests(self._app, body_s=body_s)(_HTTP, self._receive, self._send)
+    async def run(self, *, body_s: float = PATIENCE_S, scope: Scope = _HTTP) -> None:
+        await WholeRequests(self._app, body_s=body_s)(scope, self._receive, self._send)
 
     async def _app(self, _: Scope, receive: Receive, send: Send) -> None:
         self.read += [await receive(), await receive()]
@@ -82,6 +85,16 @@ async def test_a_body_without_a_length_is_read_no_further_than_its_limit() -> No
     await exchange.run()
     assert exchange.read == []
     assert exchange.sent[0]["status"] == 413
+
+
+async def test_of_a_stranger_no_more_is_read_than_a_form_has() -> None:
+    exchange = _Exchange(_part(b"x" * 65_537), is_endless=True)
+    await exchange.run(scope=_STRANGER)
+    assert exchange.read == []
+    assert exchange.sent[0]["status"] == 413
+    exchange = _Exchange(_part(b"x" * 65_537, is_last=True))
+    await exchange.run()
+    assert exchange.sent[0]["status"] == 200
 
 
 async def test_a_client_that_leaves_within_the_body_is_not_answered() -> None:

@@ -1,0 +1,155 @@
+"""What a bridge makes of a home's answers, in this process. The home is a gate that says what it is told to."""
+
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.server.mcpserver.exceptions import ToolError
+
+from kalito_mcp.bridge.answers import Answers
+from kalito_mcp.bridge.connection import connection_to, read_token, write_connection
+from kalito_mcp.bridge.delivery import Delivery
+from kalito_mcp.bridge.home import Caller, Home, HomeRefuses
+from kalito_mcp.bridge.outbox import Outbox
+from kalito_mcp.bridge.passing import Passing, ToolCall
+from kalito_mcp.bridge.places import MachinePlaces
+from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.projects import ProjectPolicy
+from tests.bridge.machines import TOKEN, Gate, closed_port, gate, text_of, until
+
+pytestmark = pytest.mark.anyio
+FOUND = ToolCall("search_memory", {"query": "kite"}, {})
+FORGET = ToolCall("forget", {"record_ids": ["msg_1"]}, {})
+GONE = (503, {}, b"gone")
+
+
+@pytest.fixture
+def home() -> Iterator[Gate]:
+    with gate() as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def passing(folder: Path, home: Gate, token: str = TOKEN) -> AsyncIterator[Passing]:
+    """What a host's server does with its calls, on the machine of this folder."""
+    way = Home(connection_to(home.url), partial(str, token))
+    async with way.open():
+        places = MachinePlaces(folder / "memory.db", ProjectPolicy(), PERSONAL)
+        yield Passing(Delivery(way, Outbox(folder)), Answers(folder / "answers"), places)
+
+
+def answer(text: str, *, is_error: bool = False) -> tuple[int, dict[str, str], bytes]:
+    """The home's answer to a call."""
+    result = {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": is_error}
+    return 200, {"Content-Type": "application/json"}, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
+
+
+async def told(one: Passing, call: ToolCall) -> str:
+    """The text of what a host is answered."""
+    try:
+        result: dict[str, Any] = await one.call(call, Caller(), None)
+    except ToolError as error:
+        return str(error)
+    return text_of(result)
+
+
+async def test_a_kept_answer_is_shown_to_no_other_token(tmp_path: Path, home: Gate) -> None:
+    async with passing(tmp_path, home) as ann, passing(tmp_path, home, TOKEN[::-1]) as ben:
+        home.answers["*"] = answer("Ann's kite")
+        assert await told(ann, FOUND) == "Ann's kite"
+        home.answers["*"] = GONE
+        assert "Ann's kite" in await told(ann, FOUND)
+        assert "no answer to this was kept" in await told(ben, FOUND)
+        assert "no answer to this was kept" in await told(ben, ToolCall("build_context", {"session_id": "s"}, {}))
+
+
+async def test_an_erasure_whose_answer_is_lost_deletes_the_kept_answers(tmp_path: Path, home: Gate) -> None:
+    async with passing(tmp_path, home) as one:
+        home.answers["*"] = answer("a kite")
+        await told(one, FOUND)
+        home.answers["forget"] = GONE
+        assert "so nothing was changed" in await told(one, FORGET)
+        home.answers["*"] = GONE
+        assert "a kite" in await told(one, FOUND)
+        home.answers["forget"] = (502, {}, b"gone")
+        assert "it is not known whether it was done" in await told(one, FORGET)
+        assert "no answer to this was kept" in await told(one, FOUND)
+
+
+async def test_what_was_asked_for_before_an_erasure_is_not_kept_after_it(tmp_path: Path, home: Gate) -> None:
+    async with passing(tmp_path, home) as one, anyio.create_task_group() as tasks:
+        home.answers["*"] = answer("a kite")
+        home.holds["search_memory"] = threading.Event()
+        tasks.start_soon(told, one, FOUND)
+        await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "the home is asked")
+        assert await told(one, FORGET) == "a kite"
+        home.holds["search_memory"].set()
+    assert not (tmp_path / "answers").exists()
+
+
+async def test_a_kept_resource_says_how_old_it_is_where_the_host_reads_it(tmp_path: Path, home: Gate) -> None:
+    async with passing(tmp_path, home) as one:
+        result = {
+            "contents": [{"uri": "memory://profile", "mimeType": "application/json", "text": '{"person": "Ann"}'}]
+        }
+        home.answers["*"] = (200, {}, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
+        asked = {"uri": "memory://profile"}
+        assert await one.read("resources/read", asked, Caller()) == result
+        home.answers["*"] = GONE
+        [content] = (await one.read("resources/read", asked, Caller()))["contents"]
+    found = json.loads(content["text"])
+    assert "this is its last answer to this" in found.pop("old_answer")
+    assert found == {"person": "Ann"}
+
+
+async def test_what_the_home_had_already_taken_in_is_no_error(tmp_path: Path, home: Gate) -> None:
+    said = "already_taken_in: this call was done when it was sent before; nothing was written now"
+    home.answers["*"] = answer(said, is_error=True)
+    async with passing(tmp_path, home) as one:
+        call = ToolCall("remember", {"text": "a kite"}, {"id": "string"})
+        result = await one.call(call, Caller(), None)
+    assert not result["isError"]
+    assert text_of(result).startswith("The home has taken this in")
+    assert result["structuredContent"]["id"] == ""
+
+
+@pytest.mark.parametrize("status", [401, 307, 421])
+async def test_a_home_that_does_not_let_us_in_has_done_nothing(tmp_path: Path, home: Gate, status: int) -> None:
+    async with passing(tmp_path, home) as one:
+        home.answers["*"] = (status, {}, b"no")
+        assert "so nothing was changed" in await told(one, FORGET)
+
+
+async def test_reading_goes_on_where_what_is_refused_cannot_be_put_aside(tmp_path: Path, home: Gate) -> None:
+    (tmp_path / "refused").write_text("a file in its place")
+    Outbox(tmp_path).put({"method": "tools/call", "params": {"name": "remember", "arguments": {}}})
+    home.answers = {"remember": answer("invalid_input: no", is_error=True), "*": answer("a kite")}
+    async with passing(tmp_path, home) as one:
+        assert await told(one, FOUND) == "a kite"
+        assert "what waits for it cannot be read" in await told(one, FORGET)
+    assert Outbox(tmp_path).count() == 1
+
+
+async def test_a_server_that_was_started_before_sends_its_home_no_token_of_another(tmp_path: Path, home: Gate) -> None:
+    database, before = tmp_path / "memory.db", connection_to(home.url)
+    write_connection(database, before, TOKEN)
+    way = Home(before, partial(read_token, database, {}, before.origin))
+    home.answers["*"] = answer("a kite")
+    async with way.open():
+        await way.request("tools/call", {"name": "search_memory"}, Caller())
+        write_connection(database, connection_to(f"http://127.0.0.1:{closed_port()}"), TOKEN[::-1])
+        with pytest.raises(HomeRefuses, match="restart the assistants"):
+            await way.request("tools/call", {"name": "search_memory"}, Caller())
+    assert [headers["authorization"] for _, headers in home.seen] == [f"Bearer {TOKEN}"]
+
+
+async def test_certificates_that_cannot_be_read_are_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/none/there.pem")
+    with pytest.raises(HomeRefuses, match="SSL_CERT_FILE"):
+        await Home(connection_to("https://127.0.0.1:1"), partial(str, TOKEN)).request("ping", {}, Caller())
