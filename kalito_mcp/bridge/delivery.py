@@ -167,17 +167,14 @@ class Delivery:
         return list(itertools.islice(self.outbox.waiting(), _AT_ONCE))
 
     async def _deliver_one(self, entry: Entry) -> None:
-        given = entry.content
-        caller = Caller(given.get("client"), given.get("session"), given.get("project"))
-        meta = {**given.get("meta", {}), "kalito/late": True}
         try:
-            reason = flaw_of(await self.ask(given["method"], given["params"], caller, meta=meta))
+            reason = flaw_of(await self._sent(entry.content))
         except HomeFailed as failed:
             self._count_failure(entry, failed)
             return
         except RequestRefused as refused:
             reason = refused.message
-        except KeyError:
+        except (KeyError, TypeError, ValueError):  # JSON, but not what was put there
             reason = "its file is damaged"
         with anyio.CancelScope(shield=True):
             if reason is None:
@@ -185,6 +182,11 @@ class Delivery:
             else:
                 _log.warning("the home has refused what waited for it; it is put aside: %s", reason.partition(":")[0])
                 await anyio.to_thread.run_sync(self.outbox.put_aside, entry, reason)
+
+    async def _sent(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        caller = Caller(given.get("client"), given.get("session"), given.get("project"))
+        meta = {**given.get("meta", {}), "kalito/late": True}
+        return await self.ask(given["method"], dict(given["params"]), caller, meta=meta)
 
     def _count_failure(self, entry: Entry, failed: HomeFailed) -> None:
         """Let an entry that the home failed at wait; put it aside after many times. Raises HomeFailed."""

@@ -52,6 +52,7 @@ class Watcher:
             self._subscriptions.senders, self._subscriptions.nudged = senders, anyio.Event()
             self._seen.clear()
             task_status.started()
+            has_failed = False
             try:
                 while True:
                     await self._wait(self._subscriptions.nudged)
@@ -59,8 +60,11 @@ class Watcher:
                     began = anyio.current_time()
                     try:
                         await self._look()
-                    except Exception:  # calls go on, and say what is wrong with the memory
-                        _log.warning("subscribers could not be notified", exc_info=True)
+                        has_failed = False
+                    except Exception:  # said once; calls go on, and say what is wrong with the memory
+                        if not has_failed:
+                            _log.warning("subscribers cannot be notified", exc_info=True)
+                        has_failed = True
                     await anyio.sleep(_REST * (anyio.current_time() - began))
             finally:
                 self._subscriptions.senders = self._subscriptions.nudged = None

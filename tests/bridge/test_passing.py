@@ -153,3 +153,19 @@ async def test_certificates_that_cannot_be_read_are_said_in_words(monkeypatch: p
     monkeypatch.setenv("SSL_CERT_FILE", "/none/there.pem")
     with pytest.raises(HomeRefuses, match="SSL_CERT_FILE"):
         await Home(connection_to("https://127.0.0.1:1"), partial(str, TOKEN)).request("ping", {}, Caller())
+
+
+async def test_what_is_json_but_no_request_is_put_aside_and_holds_nothing_up(tmp_path: Path, home: Gate) -> None:
+    home.answers["*"] = answer("1 message recorded")
+    outbox = Outbox(tmp_path)
+    good = {"method": "tools/call", "params": {"name": "record_messages", "arguments": {}}}
+    spoilt = [{"method": "tools/call", "params": 5}, {**good, "meta": 5}, {**good, "client": 5}, {"n": 1}]
+    for content in (*spoilt, good):
+        outbox.put(content)
+    way = Home(connection_to(home.url), partial(str, TOKEN))
+    async with way.open(), Delivery(way, outbox).in_order():
+        assert [name for name, _ in home.seen] == ["record_messages"]
+    assert outbox.count() == 0
+    assert [(one.content, one.reason) for one in outbox.refused()] == [
+        (content, "its file is damaged") for content in spoilt
+    ]
