@@ -7,7 +7,7 @@ that goes back to a client names its issuer (RFC 9207), also when it is an error
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from mcp.server.auth.handlers.authorize import AuthorizationHandler
 from mcp.server.auth.handlers.register import RegistrationHandler
@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from kalito_mcp.errors import InvalidInput, KalitoError, TooManyAttempts
 from kalito_mcp.web.client_documents import ClientDocuments
+from kalito_mcp.web.forms import FORM, fields_of
 from kalito_mcp.web.oauth_metadata import server_metadata_routes
 from kalito_mcp.web.oauth_provider import SIGN_IN_PATH, OAuthProvider
 from kalito_mcp.web.sign_in import SignInPage, caller_of
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _log: Final = logging.getLogger("kalito.web")
-_FORM: Final = "application/x-www-form-urlencoded"
-_MOST_FIELDS: Final = 50
-_MOST_BYTES: Final = 65_536
+_MOST_BYTES: Final = 16_384
+"""Of a registration. What is wrong with each of its values, the answer says."""
 _NOT_KEPT: Final = {"cache-control": "no-store"}
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -69,7 +69,7 @@ class _Endpoints:
 
     async def authorize(self, request: Request) -> Response:
         base = self._site.base_for(request.headers.get("host", ""))
-        fields = request.query_params.multi_items() if request.method == "GET" else await _form(request)
+        fields = request.query_params.multi_items() if request.method == "GET" else await fields_of(request)
         given = _once(fields)
         if given is None:
             return problem_page("The program sent a parameter twice.", 400)
@@ -95,7 +95,7 @@ class _Endpoints:
         return answer
 
     async def token(self, request: Request) -> Response:
-        given = _once(await _form(request))
+        given = _once(await fields_of(request))
         if given is None:
             return _refused(400, "invalid_request", "send a form, with each parameter once")
         if "resource" in given and not self._site.is_ours(given["resource"]):
@@ -105,12 +105,14 @@ class _Endpoints:
         return answer
 
     async def register(self, request: Request) -> Response:
+        if len(await request.body()) > _MOST_BYTES:
+            return _refused(400, "invalid_client_metadata", f"send at most {_MOST_BYTES:,} bytes")
         provider = await self._provider(request)
         # All scopes pass: what a client may do, the person says.
         return await RegistrationHandler(provider, ClientRegistrationOptions(enabled=True)).handle(request)
 
     async def revoke(self, request: Request) -> Response:
-        given = _once(await _form(request))
+        given = _once(await fields_of(request))
         if given is None:
             return _refused(400, "invalid_request", "send a form, with each parameter once")
         provider = await self._provider(request)
@@ -142,19 +144,6 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-async def _form(request: Request) -> list[tuple[str, str]]:
-    """The fields of a form, none if it is not one."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        return []
-    body = await request.body()
-    if len(body) > _MOST_BYTES:
-        return []
-    try:
-        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-    except ValueError:
-        return []
-
-
 def _once(fields: list[tuple[str, str]]) -> dict[str, str] | None:
     """The parameters by name, without empty ones; None if one comes twice (RFC 6749, 3.1)."""
     given = dict(fields)
@@ -169,7 +158,7 @@ def _again(request: Request, given: dict[str, str]) -> Request:
         scope["query_string"] = encoded
         return Request(scope)
     headers = [one for one in scope["headers"] if one[0] not in (b"content-length", b"content-type")]
-    scope["headers"] = [*headers, (b"content-type", _FORM.encode()), (b"content-length", b"%d" % len(encoded))]
+    scope["headers"] = [*headers, (b"content-type", FORM.encode()), (b"content-length", b"%d" % len(encoded))]
 
     async def receive() -> Any:
         return {"type": "http.request", "body": encoded, "more_body": False}

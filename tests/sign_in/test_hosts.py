@@ -1,0 +1,34 @@
+"""What hosts need at their first connection, and when they come back after weeks."""
+
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.sign_in.harness import Browser, home
+
+pytestmark = pytest.mark.anyio
+DAY_S = 86_400
+
+
+@pytest.mark.parametrize("length", [70_000, 4_000_000])
+async def test_a_registration_that_is_too_long_is_refused_in_few_words(tmp_path: Path, length: int) -> None:
+    sent = b'{"redirect_uris":[' + b",".join([b"1"] * (length // 2)) + b"]}"
+    async with home(tmp_path) as at, httpx2.AsyncClient(timeout=60) as http:
+        answer = await http.post(f"{at.base}/register", content=sent, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
+        assert len(answer.content) < 1_000
+
+
+async def test_a_form_without_end_keeps_the_server_from_nobody(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        began = time.monotonic()
+        answer = await Browser().send(
+            "POST",
+            f"{at.base}/sign-in",
+            content=b"&" * 4_000_000,
+            headers={"content-type": "application/x-www-form-urlencoded"},
+        )
+        assert answer.status_code == 403
+        assert time.monotonic() - began < 1.5
