@@ -406,6 +406,7 @@ async def test_clickjacking_and_scripts_are_shut_out_by_the_headers(tmp_path: Pa
         page = await hand.browser.open(hand.link())
         wrong = await hand.browser.answer(page, passphrase="not the right one")
         gone = await hand.browser.send("GET", f"{at.base}/sign-in?request=none")
+        assert "form-action 'none'" in gone.headers["content-security-policy"]
         for one in (page, wrong, gone):
             policy = dict(part.strip().split(" ", 1) for part in one.headers["content-security-policy"].split(";"))
             assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
