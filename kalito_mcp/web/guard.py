@@ -19,6 +19,7 @@ from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Principal
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.web.limits import RateLimits, too_many
+from kalito_mcp.web.site import Site
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
@@ -65,9 +66,10 @@ class Guard:
         self._metadata_url = metadata_url
         self._scopes = " ".join(scopes)
         self._limits = limits or RateLimits(policy)
-        public = urlsplit(policy.public_url)
-        self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, public.hostname or "") if name}
-        self._origins = {*policy.origins, *([f"{public.scheme}://{public.netloc}"] if public.netloc else [])}
+        # As browsers write it, however the setting does: in lower case, without the scheme's own port.
+        public = Site.of(policy.public_url, port=0).base if policy.public_url else ""
+        self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, urlsplit(public).hostname or "") if name}
+        self._origins = {*policy.origins, *([public] if public else [])}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -6,10 +6,26 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.sign_in.harness import Browser, home
+from kalito_mcp.access.policy import HttpPolicy
+from tests.sign_in.harness import Browser, handle_of, home, registered
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400
+
+
+async def test_the_form_counts_however_the_setting_writes_the_public_url(tmp_path: Path) -> None:
+    policy = HttpPolicy(public_url="https://Memory.Example.org:443/")
+    async with home(tmp_path, policy=policy) as at:
+        hand = await registered(at)
+        # As a browser sends it, through a proxy with TLS.
+        named = {"host": "memory.example.org"}
+        link = (await Browser().send("GET", hand.link(resource=None), headers=named)).headers["location"]
+        page = await Browser().send("GET", link.replace("https://memory.example.org", at.base), headers=named)
+        cookie = page.headers["set-cookie"].partition(";")[0]
+        sent = named | {"origin": "https://memory.example.org", "cookie": cookie}
+        form = {"request": handle_of(page), "answer": "deny"}
+        answer = await Browser().send("POST", f"{at.base}/sign-in", data=form, headers=sent)
+        assert answer.status_code == 303, answer.text
 
 
 @pytest.mark.parametrize("length", [70_000, 4_000_000])
