@@ -160,7 +160,7 @@ class Needs:
     and writes that come too fast with status 429.
 
     `denial` says of the body of a request why it is refused; None if it is not. `is_write` says whether it may change
-    something.
+    something. `metadata_url` is as for `Guard`.
     """
 
     def __init__(
@@ -169,11 +169,13 @@ class Needs:
         denial: Callable[[Principal, Any], tuple[str, str] | None],
         *,
         is_write: Callable[[Any], bool] = lambda _: False,
+        metadata_url: Callable[[str], str] | None = None,
         limits: RateLimits | None = None,
     ) -> None:
         self._app = app
         self._denial = denial
         self._is_write = is_write
+        self._metadata_url = metadata_url
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,7 +192,10 @@ class Needs:
         if denied is not None:
             needed, said = denied
             answer = _refusal(403, "insufficient_scope", said)
-            answer.headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{needed}"'
+            challenge = f'Bearer error="insufficient_scope", scope="{needed}"'
+            if self._metadata_url is not None:
+                challenge += f', resource_metadata="{self._metadata_url(Headers(scope=scope)["host"])}"'
+            answer.headers["www-authenticate"] = challenge
             await answer(scope, receive, send)
             return
         wait_s = self._limits.write(principal) if self._limits is not None and self._is_write(message) else 0.0

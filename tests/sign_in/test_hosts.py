@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from kalito_mcp.access.policy import HttpPolicy
-from tests.sign_in.harness import Browser, handle_of, home, registered
+from tests.sign_in.harness import Browser, calls, handle_of, home, registered
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400
@@ -26,6 +26,18 @@ async def test_the_form_counts_however_the_setting_writes_the_public_url(tmp_pat
         form = {"request": handle_of(page), "answer": "deny"}
         answer = await Browser().send("POST", f"{at.base}/sign-in", data=form, headers=sent)
         assert answer.status_code == 303, answer.text
+
+
+async def test_the_first_403_says_where_to_ask_for_more(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        tokens = await (await registered(at)).signed_in(permission="read")
+        turn = {"session_id": "s", "messages": [{"role": "user", "text": "We fly to Oslo."}]}
+        refused = await calls(at, tokens["access_token"], "record_messages", **turn)
+        metadata = f"{at.base}/.well-known/oauth-protected-resource/mcp"
+        assert refused.status_code == 403
+        assert refused.headers["www-authenticate"] == (
+            f'Bearer error="insufficient_scope", scope="write", resource_metadata="{metadata}"'
+        )
 
 
 @pytest.mark.parametrize("length", [70_000, 4_000_000])
