@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from kalito_mcp.access.redirects import is_on_device
 from kalito_mcp.errors import InvalidInput, KalitoError, TooManyAttempts
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.forms import FORM, fields_of
@@ -33,9 +34,15 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _log: Final = logging.getLogger("kalito.web")
+_FOUND: Final = 302
 _MOST_BYTES: Final = 16_384
 """Of a registration. What is wrong with each of its values, the answer says."""
 _NOT_KEPT: Final = {"cache-control": "no-store"}
+_NOT_KNOWN: Final = (
+    "The program's request is not valid: its id or its redirect URI is not known here. In the program, remove the "
+    "connection to this memory, or what it has stored of signing in, and add it again."
+)
+_NOT_VALID: Final = "The program's request is not valid, or too many are waiting. Start again in the program."
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -83,16 +90,12 @@ class _Endpoints:
                 client = await self._documents.client(sign_in.clients, client_id, address=address)
         except InvalidInput as error:
             return problem_page(f"The program cannot be let in: {error}.", 400)
+        except TooManyAttempts as error:
+            page = problem_page(f"The program cannot be let in now: {error}.", 429)
+            page.headers["retry-after"] = str(error.retry_after_s)
+            return page
         provider = OAuthProvider(sign_in, self._site, base, address=address, client=client)
-        answer = await AuthorizationHandler(provider).handle(_again(request, given))
-        location = answer.headers.get("location", "")
-        if answer.status_code != 302:  # noqa: PLR2004
-            return problem_page(
-                "The program's request is not valid: its id or its redirect URI is not known here.", 400
-            )
-        if not location.startswith(f"{base}{SIGN_IN_PATH}?"):
-            answer.headers["location"] = construct_redirect_uri(location, iss=base)
-        return answer
+        return _for_person(await AuthorizationHandler(provider).handle(_again(request, given)), base)
 
     async def token(self, request: Request) -> Response:
         given = _once(await fields_of(request))
@@ -141,6 +144,21 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
                 503, "temporarily_unavailable", "the memory cannot be read or written; see the server's log"
             )
 
+    return answer
+
+
+def _for_person(answer: Response, base: str) -> Response:
+    """The handler's answer to a person's browser: to the sign-in page, or back to the program with an error."""
+    if answer.status_code != _FOUND:
+        return problem_page(_NOT_KNOWN, 400)
+    location = answer.headers["location"]
+    if location.startswith(f"{base}{SIGN_IN_PATH}?"):
+        return answer
+    back = construct_redirect_uri(location, iss=base)
+    if not is_on_device(back):
+        # Anybody can register a page, and send people here with a mistake on purpose (RFC 9700, 4.11.2).
+        return problem_page(_NOT_VALID, 400, back=back)
+    answer.headers["location"] = back
     return answer
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import HTMLResponse
 
-from kalito_mcp.access.redirects import LOOPBACK_HOSTS
+from kalito_mcp.access.redirects import is_on_device
 from kalito_mcp.domain.access import Permission
 
 _STYLE: Final = """
@@ -93,18 +93,19 @@ started to connect it yourself.</span></p>
     return _page("Sign in", body, status, has_form=True)
 
 
-def problem_page(said: str, status: int) -> HTMLResponse:
-    """A page that says what went wrong."""
+def problem_page(said: str, status: int, *, back: str | None = None) -> HTMLResponse:
+    """A page that says what went wrong. `back` is the URL of the program that is told so if the person wants it."""
     body = f'<p class="brand">kalito memory</p><h1>This did not work</h1><p role="alert">{escape(said)}</p>'
+    if back is not None:
+        host = escape(urlsplit(back).netloc)
+        body += f'<p>The program says that it is at <b>{host}</b>: <a href="{escape(back)}">go back there</a>.</p>'
     return _page("Sign in", body, status)
 
 
 def _place(question: Question) -> str:
     """Where the code goes, by the host that decides it."""
     host = f"<b>{escape(question.answers_to)}</b>"
-    parts = urlsplit(question.redirect_uri)
-    is_web = parts.scheme in ("http", "https") and parts.hostname not in LOOPBACK_HOSTS
-    return host if is_web else f"a program on this device ({host})"
+    return f"a program on this device ({host})" if is_on_device(question.redirect_uri) else host
 
 
 _CANNOT_SIGN_IN: Final = """

@@ -251,6 +251,7 @@ async def test_descriptions_are_read_a_limited_number_of_times(tmp_path: Path) -
             hand = Hand(at, describe(published))
             answer = await hand.browser.send("GET", hand.link())
             assert (answer.status_code, len(published.asked)) == (429, asked)
+            assert answer.headers["content-type"].startswith("text/html"), "a person sees it"
 
 
 NOT_PUBLIC = """

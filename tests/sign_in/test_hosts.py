@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
@@ -38,6 +39,23 @@ async def test_the_first_403_says_where_to_ask_for_more(tmp_path: Path) -> None:
         assert refused.headers["www-authenticate"] == (
             f'Bearer error="insufficient_scope", scope="write", resource_metadata="{metadata}"'
         )
+
+
+async def test_open_redirect_by_a_mistake_on_purpose_waits_for_a_click(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at, "https://evil.example/back")
+        for changed in (
+            {"response_type": "token"},
+            {"resource": "https://other.example/mcp"},
+            {"code_challenge": None},
+        ):
+            answer = await hand.browser.send("GET", hand.link(**changed))
+            assert (answer.status_code, "location" in answer.headers) == (400, False)
+            assert "<b>evil.example</b>" in answer.text
+            [back] = [part.partition('"')[0].replace("&amp;", "&") for part in answer.text.split('href="')[1:]]
+            told = parse_qs(urlsplit(back).query)
+            assert (told["state"], told["iss"]) == (["the state & more"], [at.base])
+            assert "error" in told
 
 
 @pytest.mark.parametrize("length", [70_000, 4_000_000])
