@@ -7,8 +7,12 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
+from kalito_mcp.access import clients as clients_module
 from kalito_mcp.access.policy import HttpPolicy
-from tests.sign_in.harness import Browser, calls, handle_of, home, registered
+from kalito_mcp.access.sign_in import SignIn
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.scripted import ScriptedClock
+from tests.sign_in.harness import REDIRECT, Browser, calls, handle_of, home, registered
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400
@@ -27,6 +31,45 @@ async def test_the_form_counts_however_the_setting_writes_the_public_url(tmp_pat
         form = {"request": handle_of(page), "answer": "deny"}
         answer = await Browser().send("POST", f"{at.base}/sign-in", data=form, headers=sent)
         assert answer.status_code == 303, answer.text
+
+
+async def test_a_program_that_gave_up_signing_in_goes_on_weeks_later_with_the_id_that_it_kept(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        await hand.browser.open(hand.link())
+        at.clock.advance(60 * DAY_S)
+        await registered(at)
+        assert (await hand.browser.open(hand.link())).status_code == 200
+        at.clock.advance(31 * DAY_S)
+        await registered(at)
+        forgotten = await hand.browser.open(hand.link())
+        assert (forgotten.status_code, "add it again" in forgotten.text) == (400, True)
+
+
+async def test_a_program_that_was_used_for_long_and_then_revoked_can_be_let_in_again(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        tokens = await hand.signed_in()
+        for _ in range(4):
+            at.clock.advance(25 * DAY_S)
+            tokens = (await hand.renew(tokens["refresh_token"])).json()
+        for grant in await at.memory.sign_in.consents.all():
+            await at.memory.revoke_token(grant.id)
+        await registered(at)
+        assert (await hand.browser.open(hand.link())).status_code == 200
+
+
+async def test_whoever_registers_without_end_keeps_nobody_out(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ScriptedClock()
+    clients = SignIn.over(store, clock).clients
+    monkeypatch.setattr(clients_module, "_MOST_UNUSED", 3)
+    made = []
+    for number in range(5):
+        made.append(await clients.register("Kite", [REDIRECT], address=f"192.0.2.{number}"))
+        clock.advance(1)
+    assert [one.id for one in made if await clients.known(one.id)] == [one.id for one in made[2:]]
 
 
 async def test_the_first_403_says_where_to_ask_for_more(tmp_path: Path) -> None:
