@@ -12,7 +12,7 @@ from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import ScriptedClock
-from tests.sign_in.harness import REDIRECT, Browser, calls, handle_of, home, registered
+from tests.sign_in.harness import REDIRECT, Browser, Hand, calls, handle_of, home, registered
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400
@@ -70,6 +70,18 @@ async def test_whoever_registers_without_end_keeps_nobody_out(
         made.append(await clients.register("Kite", [REDIRECT], address=f"192.0.2.{number}"))
         clock.advance(1)
     assert [one.id for one in made if await clients.known(one.id)] == [one.id for one in made[2:]]
+
+
+async def test_a_token_for_the_name_that_the_server_had_is_not_renewed(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        tokens = await hand.signed_in()
+    async with home(tmp_path, policy=HttpPolicy(public_url="https://memory.example.org")) as at:
+        moved = Hand(at, hand.client_id)
+        answer = await moved.renew(tokens["refresh_token"])
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant"), "so the program signs in again"
+    async with home(tmp_path) as at:
+        assert await at.memory.sign_in.consents.refresh_token(hand.client_id, tokens["refresh_token"]) is not None
 
 
 async def test_the_first_403_says_where_to_ask_for_more(tmp_path: Path) -> None:
