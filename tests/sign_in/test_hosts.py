@@ -1,5 +1,6 @@
 """What hosts need at their first connection, and when they come back after weeks."""
 
+import json
 import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -11,8 +12,10 @@ from kalito_mcp.access import clients as clients_module
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.web.client_documents import ClientDocuments
 from tests.scripted import ScriptedClock
 from tests.sign_in.harness import REDIRECT, Browser, Hand, calls, handle_of, home, registered
+from tests.sign_in.published import publishing
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400
@@ -133,3 +136,14 @@ async def test_a_form_without_end_keeps_the_server_from_nobody(tmp_path: Path) -
         )
         assert answer.status_code == 403
         assert time.monotonic() - began < 1.5
+
+
+async def test_a_description_with_a_redirect_that_is_no_url_is_refused(tmp_path: Path) -> None:
+    with publishing() as published:
+        async with home(tmp_path, documents=ClientDocuments(allows_loopback=True)) as at:
+            for number, uri in enumerate(("https://a%b.example/x", "https://1.2.3.4.5/x", "com.example.app://a^b/x")):
+                url = f"{published.base}/{number}.json"
+                document = {"client_id": url, "client_name": "Kite", "redirect_uris": [uri, REDIRECT]}
+                published.documents[f"/{number}.json"] = json.dumps(document).encode()
+                hand = Hand(at, url)
+                assert (await hand.browser.send("GET", hand.link())).status_code == 400, uri
