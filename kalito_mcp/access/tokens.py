@@ -123,7 +123,8 @@ class Tokens:
         return found
 
     async def all(self, owner: str | None = None) -> Sequence[Token]:
-        """The newest thousand tokens of an owner, or of all owners."""
+        """A thousand tokens of an owner, or of all owners: static ones first, because hosts renew theirs each hour, and
+        the newest first."""
         async with self._store.read() as view:
             return await view.access.tokens(owner, limit=_MOST_LISTED)
 
