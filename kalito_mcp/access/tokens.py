@@ -49,9 +49,10 @@ def new_token(
     client: str | None = None,
     grant: str | None = None,
     resource: str | None = None,
+    text: str | None = None,
 ) -> NewToken:
-    """A random token, not stored yet."""
-    text = PREFIX + secrets.token_urlsafe(32)
+    """A token, not stored yet: random, without `text`."""
+    text = text or PREFIX + secrets.token_urlsafe(32)
     token = Token(
         id=f"tok_{secrets.token_hex(_ID_BYTES)}",
         prefix=text[:_SHOWN_CHARS],

@@ -82,9 +82,62 @@ async def test_refresh_reuse_ends_what_came_of_the_consent(tmp_path: Path) -> No
         first = await hand.signed_in()
         second = (await hand.renew(first["refresh_token"])).json()
         assert await hand.may(second["access_token"])
+        at.clock.advance(61)
         refused(await hand.renew(first["refresh_token"]), "invalid_grant")
         assert not await hand.may(second["access_token"])
         refused(await hand.renew(second["refresh_token"]), "invalid_grant")
+
+
+async def test_refresh_whose_answer_was_lost_may_be_asked_for_again(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        first = await hand.signed_in()
+        lost = (await hand.renew(first["refresh_token"])).json()
+        at.clock.advance(50)
+        again = (await hand.renew(first["refresh_token"])).json()
+        assert again["refresh_token"] == lost["refresh_token"], "one token comes next, however often it is asked for"
+        assert again["access_token"] != lost["access_token"]
+        assert await hand.may(again["access_token"])
+        assert (await hand.renew(again["refresh_token"])).status_code == 200
+
+
+async def test_refresh_by_processes_of_one_host_at_once_throws_none_of_them_out(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        first = await hand.signed_in()
+        answers: list[httpx2.Response] = []
+
+        async def renew() -> None:
+            answers.append(await hand.renew(first["refresh_token"]))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(renew)
+        assert [answer.status_code for answer in answers] == [200] * 5
+        assert len({answer.json()["refresh_token"] for answer in answers}) == 1
+        assert await hand.may(answers[0].json()["access_token"])
+
+
+async def test_refresh_by_a_thief_within_the_minute_is_noticed_at_the_next_one(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        first = await hand.signed_in()
+        theirs, ours = [(await hand.renew(first["refresh_token"])).json() for _ in range(2)]
+        at.clock.advance(3_000)
+        next_of_thief = (await hand.renew(theirs["refresh_token"])).json()
+        at.clock.advance(61)
+        refused(await hand.renew(ours["refresh_token"]), "invalid_grant")
+        assert not await hand.may(next_of_thief["access_token"])
+
+
+async def test_refresh_of_a_revoked_consent_is_not_asked_for_again(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        first = await hand.signed_in()
+        await hand.renew(first["refresh_token"])
+        [grant] = await at.memory.sign_in.consents.all()
+        await at.memory.revoke_token(grant.id)
+        refused(await hand.renew(first["refresh_token"]), "invalid_grant")
 
 
 async def test_refresh_of_another_client_is_none(tmp_path: Path) -> None:
