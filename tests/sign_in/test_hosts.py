@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -19,6 +20,75 @@ from tests.sign_in.published import publishing
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400
+
+
+# As each host registers, and where it then wants the answer.
+REGISTRATIONS: Final = [
+    (
+        {
+            "client_name": "Visual Studio Code",
+            "client_uri": "https://code.visualstudio.com",
+            "grant_types": ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"],
+            "response_types": ["code"],
+            "redirect_uris": [
+                "https://insiders.vscode.dev/redirect",
+                "https://vscode.dev/redirect",
+                "http://127.0.0.1/",
+                "http://127.0.0.1:33418/",
+            ],
+            "scope": "read write",
+            "token_endpoint_auth_method": "none",
+            "application_type": "native",
+        },
+        "http://127.0.0.1:59656/",
+    ),
+    (
+        {"client_name": "Cursor", "redirect_uris": ["cursor://anysphere.cursor-mcp/oauth/callback"]},
+        "cursor://anysphere.cursor-mcp/oauth/callback",
+    ),
+    (
+        {
+            "client_name": "Claude",
+            "redirect_uris": ["https://claude.ai/api/mcp/auth_callback"],
+            "token_endpoint_auth_method": "client_secret_post",
+        },
+        "https://claude.ai/api/mcp/auth_callback",
+    ),
+    (
+        {
+            "client_name": "ChatGPT",
+            "redirect_uris": ["https://chatgpt.com/connector_platform_oauth_redirect"],
+            "token_endpoint_auth_method": "client_secret_basic",
+            "logo_uri": "",
+        },
+        "https://chatgpt.com/connector_platform_oauth_redirect",
+    ),
+    (
+        {"client_name": "Claude Code (kalito)", "redirect_uris": ["http://localhost:3118/callback"], "scope": ""},
+        "http://localhost:54545/callback",
+    ),
+    (
+        {"client_name": "MCP Inspector", "redirect_uris": ["http://127.0.0.1:6276/oauth/callback"]},
+        "http://127.0.0.1:6276/oauth/callback",
+    ),
+    (
+        {"client_name": "Codex", "redirect_uris": ["http://127.0.0.1:1455/callback"]},
+        "http://127.0.0.1:40123/callback",
+    ),
+]
+
+
+async def test_each_host_registers_signs_in_and_renews(tmp_path: Path) -> None:
+    async with home(tmp_path) as at, httpx2.AsyncClient() as http:
+        for sent, redirect in REGISTRATIONS:
+            answer = await http.post(f"{at.base}/register", json=sent)
+            assert answer.status_code == 201, answer.text
+            told = answer.json()
+            assert told["redirect_uris"] == sent["redirect_uris"]
+            assert ("client_secret" in told, told["token_endpoint_auth_method"]) == (False, "none")
+            hand = Hand(at, told["client_id"], redirect)
+            tokens = await hand.signed_in()
+            assert await hand.may((await hand.renew(tokens["refresh_token"])).json()["access_token"])
 
 
 async def test_the_form_counts_however_the_setting_writes_the_public_url(tmp_path: Path) -> None:
