@@ -35,6 +35,8 @@ _AGAIN_MS: Final = 60_000
 _MOST_REQUESTS: Final = 1_000
 _MOST_LISTED: Final = 1_000
 _ASKING: Final = Allowance("authorize", per_address=200, in_all=5_000, window_ms=_REQUEST_MS)
+_RENEWALS: Final = Allowance("renew", per_address=300, in_all=20_000, window_ms=_ACCESS_MS)
+"""Per consent, not per address: each one leaves two tokens for a while, and a line in the audit log for good."""
 _GONE: Final = "this sign-in is over or belongs to another browser; start again in the program that you came from"
 
 
@@ -191,10 +193,15 @@ class Consents:
 
     async def renew(self, client_id: str, text: str, permission: Permission) -> Issued | None:
         """New tokens for a refresh token; None as `refresh_token`. The access token has the permission given, if the
-        consent includes it. The next refresh token is the same, also if it is asked for again."""
+        consent includes it. The next refresh token is the same, also if it is asked for again.
+
+        Raises:
+            TooManyAttempts: this consent was renewed too often; the token was not used up.
+        """
         found = await self.refresh_token(client_id, text)
         if found is None or found.grant is None:
             return None
+        await self._limiter.count(_RENEWALS, found.grant)
         with acting_as(_holder_of(found), "renew_token"):
             async with self._store.write() as transaction:
                 now_ms = self._clock.now_ms()

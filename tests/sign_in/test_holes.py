@@ -1,5 +1,6 @@
 """Each hole that others had in OAuth, tried here: what it would give, it does not give."""
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,6 +10,7 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult
 
+from kalito_mcp.access import consents
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Permission
 from tests.sign_in.harness import (
@@ -128,6 +130,21 @@ async def test_refresh_by_a_thief_within_the_minute_is_noticed_at_the_next_one(t
         at.clock.advance(61)
         refused(await hand.renew(ours["refresh_token"]), "invalid_grant")
         assert not await hand.may(next_of_thief["access_token"])
+
+
+async def test_refresh_without_end_fills_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = replace(consents._RENEWALS, per_address=3)
+    monkeypatch.setattr(consents, "_RENEWALS", few)
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        mine, other = await hand.signed_in(), await hand.signed_in()
+        for _ in range(3):
+            mine = (await hand.renew(mine["refresh_token"])).json()
+        answer = await hand.renew(mine["refresh_token"])
+        assert answer.status_code == 429
+        assert (await hand.renew(other["refresh_token"])).status_code == 200, "a consent of its own"
+        at.clock.advance(int(answer.headers["retry-after"]))
+        assert (await hand.renew(mine["refresh_token"])).status_code == 200, "nothing was used up"
 
 
 async def test_refresh_of_a_revoked_consent_is_not_asked_for_again(tmp_path: Path) -> None:
