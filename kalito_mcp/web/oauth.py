@@ -121,6 +121,8 @@ class _Endpoints:
         provider = await self._provider(request)
         # The handler wants a secret also from clients that have none, and then does not look at it.
         form = {**given, "client_secret": given.get("client_secret", "none")}
+        # A hint that it does not know is no reason to keep a token (RFC 7009, 2.2). Ours are found without one.
+        form.pop("token_type_hint", None)
         return await RevocationHandler(provider, ClientAuthenticator(provider)).handle(_again(request, form))
 
     async def _provider(self, request: Request) -> OAuthProvider:

@@ -14,6 +14,7 @@ from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.web.client_documents import ClientDocuments
+from kalito_mcp.web.site import Site
 from tests.scripted import ScriptedClock
 from tests.sign_in.harness import REDIRECT, Browser, Hand, calls, handle_of, home, registered
 from tests.sign_in.published import publishing
@@ -167,6 +168,23 @@ async def test_the_first_403_says_where_to_ask_for_more(tmp_path: Path) -> None:
         assert refused.headers["www-authenticate"] == (
             f'Bearer error="insufficient_scope", scope="write", resource_metadata="{metadata}"'
         )
+
+
+async def test_a_hint_of_a_kind_that_is_unknown_does_not_keep_a_token(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        tokens = await hand.signed_in()
+        answer = await hand.post(
+            "/revoke", token=tokens["refresh_token"], client_id=hand.client_id, token_type_hint="jwt"
+        )
+        assert (answer.status_code, await hand.may(tokens["access_token"])) == (200, False)
+
+
+def test_on_the_usual_port_the_server_is_called_without_it() -> None:
+    site = Site.of("", port=80)
+    assert site.base_for("localhost") == "http://localhost"
+    assert site.is_ours("http://127.0.0.1/mcp")
+    assert site.is_reached_safely("127.0.0.1")
 
 
 async def test_open_redirect_by_a_mistake_on_purpose_waits_for_a_click(tmp_path: Path) -> None:
