@@ -57,7 +57,7 @@ class AccessVerbs(ProjectVerbs):
         return None if found is None else found.principal
 
     async def tokens(self, owner: str | None = None) -> Sequence[Token]:
-        """The newest thousand tokens of an owner, or of all owners."""
+        """A thousand tokens of an owner, or of all owners: those made by hand first, and the newest first."""
         self._limits.check_none("the list of tokens")
         return await self._tokens.all(owner)
 

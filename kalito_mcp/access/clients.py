@@ -1,6 +1,7 @@
 """The programs that ask for access: those that register themselves, and those whose id is the URL of their description.
 
-Anybody may register, so a registration gives nothing: its name is only a claim. What nobody gives access is forgotten.
+Anybody may register, so a registration gives nothing: its name is only a claim. What nobody gives access is forgotten
+in the end, the oldest first.
 """
 
 import secrets
@@ -11,19 +12,20 @@ from typing import Final
 from kalito_mcp.access.attempts import Allowance, AttemptLimiter
 from kalito_mcp.access.redirects import checked_redirect
 from kalito_mcp.domain.sign_in import Client
-from kalito_mcp.errors import InvalidInput, TooManyAttempts
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.safety.escaping import visible
 
 _HOUR_MS: Final = 3_600_000
 _REGISTRATIONS: Final = Allowance("register", per_address=30, in_all=200, window_ms=_HOUR_MS)
 _READINGS: Final = Allowance("document", per_address=30, in_all=100, window_ms=_HOUR_MS // 12)
-_MOST_CLIENTS: Final = 2_000
+_MOST_UNUSED: Final = 2_000
 _MOST_REDIRECTS: Final = 20
 _LONGEST_NAME: Final = 80
-_UNUSED_MS: Final = 24 * _HOUR_MS
-"""So long a client is kept that nobody gives access."""
+_UNUSED_MS: Final = 90 * 24 * _HOUR_MS
+"""So long a client is kept that nobody gives access. Programs keep their id, and do not register again by themselves if
+the page does not know it."""
 _FRESH_MS: Final = _HOUR_MS
 """So long a client's description is not read again."""
 
@@ -51,10 +53,7 @@ class Clients:
         client = Client(f"cli_{secrets.token_hex(16)}", _shown(name), checked, now_ms, now_ms)
         async with self._store.write() as transaction:
             await transaction.sign_in.drop_expired(now_ms)
-            await transaction.sign_in.drop_clients(unused_since=now_ms - _UNUSED_MS)
-            if await transaction.sign_in.count_clients() >= _MOST_CLIENTS:
-                raise TooManyAttempts(_HOUR_MS // 1_000)
-            await transaction.sign_in.put_client(client)
+            await _put(transaction, client, now_ms)
         return client
 
     async def known(self, client_id: str) -> Client | None:
@@ -78,11 +77,14 @@ class Clients:
         if found is not None:
             client = replace(client, created_at=found.created_at)
         async with self._store.write() as transaction:
-            await transaction.sign_in.drop_clients(unused_since=now_ms - _UNUSED_MS)
-            if found is None and await transaction.sign_in.count_clients() >= _MOST_CLIENTS:
-                raise TooManyAttempts(_HOUR_MS // 1_000)
-            await transaction.sign_in.put_client(client)
+            await _put(transaction, client, now_ms)
         return client
+
+
+async def _put(transaction: WriteTransaction, client: Client, now_ms: int) -> None:
+    """Store a client, and make room for it."""
+    await transaction.sign_in.drop_clients(unused_since=now_ms - _UNUSED_MS, most_unused=_MOST_UNUSED - 1)
+    await transaction.sign_in.put_client(client)
 
 
 def _checked_redirects(redirect_uris: Sequence[str]) -> tuple[str, ...]:

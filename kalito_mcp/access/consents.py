@@ -2,16 +2,20 @@
 
 A code and a refresh token count once. The second use of one means that somebody else has it too, so it revokes all that
 came of the same consent. Source: RFC 9700 (OAuth security), 4.14; OAuth 2.1, 4.1.3 and 4.3.1.
+
+Within a minute, the second use of a refresh token may be the same program's: its answer was lost, or two processes of a
+host renewed at once. It gets the same next refresh token as the first use, so there is never more than one that counts.
 """
 
 import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hmac import compare_digest
+from hmac import compare_digest, digest
 from typing import Final
 
 from kalito_mcp.access.attempts import Allowance, AttemptLimiter
-from kalito_mcp.access.tokens import NewToken, hash_of, new_token
+from kalito_mcp.access.tokens import PREFIX, NewToken, hash_of, new_token
 from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, Token, TokenKind
 from kalito_mcp.domain.sign_in import Client, Code, Grant, SignInRequest
@@ -26,9 +30,13 @@ _CODE_MS: Final = 60_000
 _ACCESS_MS: Final = ACCESS_S * 1_000
 _IDLE_MS: Final = 30 * 86_400_000
 """So long a consent lasts without being used."""
+_AGAIN_MS: Final = 60_000
+"""So long a refresh token that was used is answered as at first."""
 _MOST_REQUESTS: Final = 1_000
 _MOST_LISTED: Final = 1_000
 _ASKING: Final = Allowance("authorize", per_address=200, in_all=5_000, window_ms=_REQUEST_MS)
+_RENEWALS: Final = Allowance("renew", per_address=300, in_all=20_000, window_ms=_ACCESS_MS)
+"""Per consent, not per address: each one leaves two tokens for a while, and a line in the audit log for good."""
 _GONE: Final = "this sign-in is over or belongs to another browser; start again in the program that you came from"
 
 
@@ -172,30 +180,38 @@ class Consents:
         return None
 
     async def refresh_token(self, client_id: str, text: str) -> Token | None:
-        """The refresh token of a client that is not used yet. A used one revokes all that came of the same consent."""
+        """The refresh token of a client that is not used yet, or was first used less than a minute ago. One that was
+        used before then revokes all that came of the same consent."""
         text_hash = hash_of(text)
         found = await self._store.trip(lambda view: view.access.token(text_hash))
         if found is None or found.kind is not TokenKind.REFRESH or found.client != client_id or found.grant is None:
             return None
-        if found.revoked_at is not None:
+        if _is_reuse(found, self._clock.now_ms()):
             await self._revoke(_holder_of(found))
             return None
-        return found if found.is_valid(self._clock.now_ms()) else None
+        return found if found.expires_at is None or self._clock.now_ms() < found.expires_at else None
 
     async def renew(self, client_id: str, text: str, permission: Permission) -> Issued | None:
-        """New tokens for a refresh token, once; None as `refresh_token`. The access token has the permission given, if
-        the consent includes it."""
+        """New tokens for a refresh token; None as `refresh_token`. The access token has the permission given, if the
+        consent includes it. The next refresh token is the same, also if it is asked for again.
+
+        Raises:
+            TooManyAttempts: this consent was renewed too often; the token was not used up.
+        """
         found = await self.refresh_token(client_id, text)
         if found is None or found.grant is None:
             return None
+        await self._limiter.count(_RENEWALS, found.grant)
         with acting_as(_holder_of(found), "renew_token"):
             async with self._store.write() as transaction:
                 now_ms = self._clock.now_ms()
                 grant = await transaction.sign_in.grant(found.grant)
-                is_first = await transaction.access.retire_token(found.id, now_ms=now_ms)
-                if is_first and grant is not None and grant.revoked_at is None:
+                found = await transaction.access.token(hash_of(text)) or found
+                if grant is not None and grant.revoked_at is None and not _is_reuse(found, now_ms):
+                    await transaction.access.retire_token(found.id, now_ms=now_ms)
                     await transaction.sign_in.drop_expired(now_ms)
-                    return await _issue(transaction, grant, permission, now_ms)
+                    following = _next_of(text, await transaction.access.state_secret())
+                    return await _issue(transaction, grant, permission, now_ms, refresh=following)
         await self._revoke(_holder_of(found))
         return None
 
@@ -247,8 +263,23 @@ def _holder_of(token: Token) -> Principal:
     return Principal(token.grant or token.id, token.owner, client=token.client)
 
 
-async def _issue(transaction: WriteTransaction, grant: Grant, permission: Permission, now_ms: int) -> Issued:
-    def made(kind: TokenKind, allowed: Permission, lifetime_ms: int) -> NewToken:
+def _is_reuse(token: Token, now_ms: int) -> bool:
+    """Whether a refresh token that comes now was first used so long ago that this is no second try of the same use."""
+    return token.revoked_at is not None and now_ms - token.revoked_at >= _AGAIN_MS
+
+
+def _next_of(text: str, key: bytes) -> str:
+    """The refresh token that follows on this one. Nobody can tell it without the key, and it is not stored."""
+    made = digest(key, f"refresh\n{text}".encode("utf-8", "surrogatepass"), "sha256")
+    return PREFIX + urlsafe_b64encode(made).decode("ascii").rstrip("=")
+
+
+async def _issue(
+    transaction: WriteTransaction, grant: Grant, permission: Permission, now_ms: int, *, refresh: str | None = None
+) -> Issued:
+    """New tokens for a consent. `refresh` is the text of the refresh token, which may be stored already."""
+
+    def made(kind: TokenKind, allowed: Permission, lifetime_ms: int, text: str | None = None) -> NewToken:
         return new_token(
             grant.owner,
             allowed,
@@ -259,11 +290,13 @@ async def _issue(transaction: WriteTransaction, grant: Grant, permission: Permis
             client=grant.client_id,
             grant=grant.id,
             resource=grant.resource,
+            text=text,
         )
 
     narrowed = permission if grant.permission.includes(permission) else grant.permission
     access = made(TokenKind.ACCESS, narrowed, _ACCESS_MS)
-    refresh = made(TokenKind.REFRESH, grant.permission, _IDLE_MS)
-    for one in (access, refresh):
-        await transaction.access.add_token(one.token, hash_of(one.text))
-    return Issued(access, refresh)
+    renewing = made(TokenKind.REFRESH, grant.permission, _IDLE_MS, refresh)
+    for one in (access, renewing):
+        if await transaction.access.token(hash_of(one.text)) is None:
+            await transaction.access.add_token(one.token, hash_of(one.text))
+    return Issued(access, renewing)

@@ -52,6 +52,12 @@ def is_registered(uri: str, registered: str) -> bool:
     return is_local and (given.hostname, given.path, given.query) == (known.hostname, known.path, known.query)
 
 
+def is_on_device(uri: str) -> bool:
+    """Whether a redirect URI leads to a program on the person's own device, and to no page on the web."""
+    parts = urlsplit(uri)
+    return parts.scheme not in ("http", "https") or parts.hostname in LOOPBACK_HOSTS
+
+
 def _split(uri: str) -> SplitResult | None:
     """The parts of an absolute URL of plain characters, None if it is not one."""
     if len(uri) > _LONGEST or not _PLAIN.fullmatch(uri) or "\\" in uri:

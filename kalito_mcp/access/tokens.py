@@ -49,9 +49,10 @@ def new_token(
     client: str | None = None,
     grant: str | None = None,
     resource: str | None = None,
+    text: str | None = None,
 ) -> NewToken:
-    """A random token, not stored yet."""
-    text = PREFIX + secrets.token_urlsafe(32)
+    """A token, not stored yet: random, without `text`."""
+    text = text or PREFIX + secrets.token_urlsafe(32)
     token = Token(
         id=f"tok_{secrets.token_hex(_ID_BYTES)}",
         prefix=text[:_SHOWN_CHARS],
@@ -123,7 +124,8 @@ class Tokens:
         return found
 
     async def all(self, owner: str | None = None) -> Sequence[Token]:
-        """The newest thousand tokens of an owner, or of all owners."""
+        """A thousand tokens of an owner, or of all owners: static ones first, because hosts renew theirs each hour, and
+        the newest first."""
         async with self._store.read() as view:
             return await view.access.tokens(owner, limit=_MOST_LISTED)
 

@@ -13,7 +13,7 @@ class AccessReader(Protocol):
         """The token whose text has this hash, also if it is expired or revoked."""
 
     async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
-        """The tokens of an owner, or of all, the newest first."""
+        """The tokens of an owner, or of all: static ones first, and the newest first."""
 
     async def state_secret(self) -> bytes:
         """32 random bytes of this database that no export has. Never show them."""

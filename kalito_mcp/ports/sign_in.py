@@ -15,9 +15,6 @@ class SignInReader(Protocol):
     async def client(self, client_id: str) -> Client | None:
         """The client with this id."""
 
-    async def count_clients(self) -> int:
-        """How many clients have registered themselves."""
-
     async def request(self, handle_hash: bytes) -> SignInRequest | None:
         """What a client asks for, also if it has expired."""
 
@@ -46,8 +43,8 @@ class SignInWriter(SignInReader, Protocol):
     async def put_client(self, client: Client) -> None:
         """Store a client, or what its document says now."""
 
-    async def drop_clients(self, *, unused_since: int) -> None:
-        """Forget the clients of before then that nobody gave access that still counts."""
+    async def drop_clients(self, *, unused_since: int, most_unused: int) -> None:
+        """Forget clients without a consent or a request: those of before then, and all but the newest."""
 
     async def add_request(self, handle_hash: bytes, request: SignInRequest) -> None:
         """Store what a client asks for."""

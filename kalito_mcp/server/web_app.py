@@ -76,7 +76,10 @@ def http_app(
     [*endpoints] = [route for route in mcp.routes if transport == "http" and isinstance(route, Route)]
     direct = straight_to(endpoints[0].app, endpoints[0].path, app) if endpoints else app
     own = OwnSessions(WholeAnswers(direct))
-    needs = Needs(own, http_denial, is_write=is_write, limits=limits if owner is None else None)
+    metadata_url = site.metadata_url if login.routes else None
+    needs = Needs(
+        own, http_denial, is_write=is_write, metadata_url=metadata_url, limits=limits if owner is None else None
+    )
     rest = RestApp(TABLE, memory, exporter)
     guard = Guard(
         WholeRequests(_below_api(_counted(rest, server.draining), needs)),
@@ -86,7 +89,7 @@ def http_app(
         authenticate=login.authenticate,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
         open_paths=OPEN | {route.path for route in login.routes},
-        metadata_url=site.metadata_url if login.routes else None,
+        metadata_url=metadata_url,
         scopes=login.scopes,
     )
     return Measured(refusals.around(open_to_pages(guard, policy.origins)), server.metrics)

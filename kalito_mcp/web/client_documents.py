@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from pydantic import AnyUrl, ValidationError
+
 from kalito_mcp.access.clients import Clients
 from kalito_mcp.access.redirects import LOOPBACK_HOSTS
 from kalito_mcp.domain.sign_in import Client
@@ -89,8 +91,16 @@ def _described(url: str, found: Any) -> tuple[str | None, Sequence[str]]:
     if not isinstance(found, dict) or found.get("client_id") != url:
         raise InvalidInput(f"the document at {url} does not describe the client with this id")
     name, redirect_uris = found.get("client_name"), found.get("redirect_uris")
-    if not isinstance(redirect_uris, list) or not all(isinstance(uri, str) for uri in redirect_uris):
-        raise InvalidInput(f"the document at {url} has no redirect_uris")
+    if not isinstance(redirect_uris, list) or not all(_is_url(uri) for uri in redirect_uris):
+        raise InvalidInput(f"the document at {url} has no redirect_uris, or one that is no URL")
     if found.get("token_endpoint_auth_method") in _SHARED_SECRETS or "client_secret" in found:
         raise InvalidInput(f"the document at {url} asks for a secret, and what is published is none")
     return (name if isinstance(name, str) else None), redirect_uris
+
+
+def _is_url(value: Any) -> bool:
+    """Whether it is one for the SDK's handlers, which read it again."""
+    try:
+        return isinstance(value, str) and bool(AnyUrl(value))
+    except ValidationError:
+        return False

@@ -19,6 +19,7 @@ from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Principal
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.web.limits import RateLimits, too_many
+from kalito_mcp.web.site import Site
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
@@ -65,9 +66,10 @@ class Guard:
         self._metadata_url = metadata_url
         self._scopes = " ".join(scopes)
         self._limits = limits or RateLimits(policy)
-        public = urlsplit(policy.public_url)
-        self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, public.hostname or "") if name}
-        self._origins = {*policy.origins, *([f"{public.scheme}://{public.netloc}"] if public.netloc else [])}
+        # As browsers write it, however the setting does: in lower case, without the scheme's own port.
+        public = Site.of(policy.public_url, port=0).base if policy.public_url else ""
+        self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, urlsplit(public).hostname or "") if name}
+        self._origins = {*policy.origins, *([public] if public else [])}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -158,7 +160,7 @@ class Needs:
     and writes that come too fast with status 429.
 
     `denial` says of the body of a request why it is refused; None if it is not. `is_write` says whether it may change
-    something.
+    something. `metadata_url` is as for `Guard`.
     """
 
     def __init__(
@@ -167,11 +169,13 @@ class Needs:
         denial: Callable[[Principal, Any], tuple[str, str] | None],
         *,
         is_write: Callable[[Any], bool] = lambda _: False,
+        metadata_url: Callable[[str], str] | None = None,
         limits: RateLimits | None = None,
     ) -> None:
         self._app = app
         self._denial = denial
         self._is_write = is_write
+        self._metadata_url = metadata_url
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -188,7 +192,10 @@ class Needs:
         if denied is not None:
             needed, said = denied
             answer = _refusal(403, "insufficient_scope", said)
-            answer.headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{needed}"'
+            challenge = f'Bearer error="insufficient_scope", scope="{needed}"'
+            if self._metadata_url is not None:
+                challenge += f', resource_metadata="{self._metadata_url(Headers(scope=scope)["host"])}"'
+            answer.headers["www-authenticate"] = challenge
             await answer(scope, receive, send)
             return
         wait_s = self._limits.write(principal) if self._limits is not None and self._is_write(message) else 0.0

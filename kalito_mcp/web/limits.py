@@ -6,6 +6,7 @@ each one gives the whole allowance. What is kept is bounded, however many addres
 
 import ipaddress
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import Final
@@ -21,6 +22,8 @@ _MOST_KEYS: Final = 10_000
 _OWN_NET_BITS: Final = 64
 """Of IPv6: who has one address has all that begin alike."""
 _NOBODY: Final = "unknown"
+_WITH_PORT: Final = re.compile(r"^(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::[0-9]+)?$")
+"""Of X-Forwarded-For: an address as some proxies write it, with the port that the request came from."""
 
 
 class Buckets:
@@ -85,7 +88,7 @@ class RateLimits:
         if not self._is_proxy(nearest):
             return _net(nearest)
         named = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
-        for hop in reversed([one.strip() for one in named]):
+        for hop in reversed([_WITH_PORT.sub(r"\1\2", one.strip()) for one in named]):
             if not self._is_proxy(hop):
                 return _net(hop)
         return _net(nearest)

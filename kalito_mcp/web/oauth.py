@@ -7,7 +7,7 @@ that goes back to a client names its issuer (RFC 9207), also when it is an error
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from mcp.server.auth.handlers.authorize import AuthorizationHandler
 from mcp.server.auth.handlers.register import RegistrationHandler
@@ -20,8 +20,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from kalito_mcp.access.redirects import is_on_device
 from kalito_mcp.errors import InvalidInput, KalitoError, TooManyAttempts
 from kalito_mcp.web.client_documents import ClientDocuments
+from kalito_mcp.web.forms import FORM, fields_of
 from kalito_mcp.web.oauth_metadata import server_metadata_routes
 from kalito_mcp.web.oauth_provider import SIGN_IN_PATH, OAuthProvider
 from kalito_mcp.web.sign_in import SignInPage, caller_of
@@ -32,10 +34,15 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 _log: Final = logging.getLogger("kalito.web")
-_FORM: Final = "application/x-www-form-urlencoded"
-_MOST_FIELDS: Final = 50
-_MOST_BYTES: Final = 65_536
+_FOUND: Final = 302
+_MOST_BYTES: Final = 16_384
+"""Of a registration. What is wrong with each of its values, the answer says."""
 _NOT_KEPT: Final = {"cache-control": "no-store"}
+_NOT_KNOWN: Final = (
+    "The program's request is not valid: its id or its redirect URI is not known here. In the program, remove the "
+    "connection to this memory, or what it has stored of signing in, and add it again."
+)
+_NOT_VALID: Final = "The program's request is not valid, or too many are waiting. Start again in the program."
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -69,7 +76,7 @@ class _Endpoints:
 
     async def authorize(self, request: Request) -> Response:
         base = self._site.base_for(request.headers.get("host", ""))
-        fields = request.query_params.multi_items() if request.method == "GET" else await _form(request)
+        fields = request.query_params.multi_items() if request.method == "GET" else await fields_of(request)
         given = _once(fields)
         if given is None:
             return problem_page("The program sent a parameter twice.", 400)
@@ -83,19 +90,15 @@ class _Endpoints:
                 client = await self._documents.client(sign_in.clients, client_id, address=address)
         except InvalidInput as error:
             return problem_page(f"The program cannot be let in: {error}.", 400)
+        except TooManyAttempts as error:
+            page = problem_page(f"The program cannot be let in now: {error}.", 429)
+            page.headers["retry-after"] = str(error.retry_after_s)
+            return page
         provider = OAuthProvider(sign_in, self._site, base, address=address, client=client)
-        answer = await AuthorizationHandler(provider).handle(_again(request, given))
-        location = answer.headers.get("location", "")
-        if answer.status_code != 302:  # noqa: PLR2004
-            return problem_page(
-                "The program's request is not valid: its id or its redirect URI is not known here.", 400
-            )
-        if not location.startswith(f"{base}{SIGN_IN_PATH}?"):
-            answer.headers["location"] = construct_redirect_uri(location, iss=base)
-        return answer
+        return _for_person(await AuthorizationHandler(provider).handle(_again(request, given)), base)
 
     async def token(self, request: Request) -> Response:
-        given = _once(await _form(request))
+        given = _once(await fields_of(request))
         if given is None:
             return _refused(400, "invalid_request", "send a form, with each parameter once")
         if "resource" in given and not self._site.is_ours(given["resource"]):
@@ -105,17 +108,21 @@ class _Endpoints:
         return answer
 
     async def register(self, request: Request) -> Response:
+        if len(await request.body()) > _MOST_BYTES:
+            return _refused(400, "invalid_client_metadata", f"send at most {_MOST_BYTES:,} bytes")
         provider = await self._provider(request)
         # All scopes pass: what a client may do, the person says.
         return await RegistrationHandler(provider, ClientRegistrationOptions(enabled=True)).handle(request)
 
     async def revoke(self, request: Request) -> Response:
-        given = _once(await _form(request))
+        given = _once(await fields_of(request))
         if given is None:
             return _refused(400, "invalid_request", "send a form, with each parameter once")
         provider = await self._provider(request)
         # The handler wants a secret also from clients that have none, and then does not look at it.
         form = {**given, "client_secret": given.get("client_secret", "none")}
+        # A hint that it does not know is no reason to keep a token (RFC 7009, 2.2). Ours are found without one.
+        form.pop("token_type_hint", None)
         return await RevocationHandler(provider, ClientAuthenticator(provider)).handle(_again(request, form))
 
     async def _provider(self, request: Request) -> OAuthProvider:
@@ -142,17 +149,19 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-async def _form(request: Request) -> list[tuple[str, str]]:
-    """The fields of a form, none if it is not one."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        return []
-    body = await request.body()
-    if len(body) > _MOST_BYTES:
-        return []
-    try:
-        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-    except ValueError:
-        return []
+def _for_person(answer: Response, base: str) -> Response:
+    """The handler's answer to a person's browser: to the sign-in page, or back to the program with an error."""
+    if answer.status_code != _FOUND:
+        return problem_page(_NOT_KNOWN, 400)
+    location = answer.headers["location"]
+    if location.startswith(f"{base}{SIGN_IN_PATH}?"):
+        return answer
+    back = construct_redirect_uri(location, iss=base)
+    if not is_on_device(back):
+        # Anybody can register a page, and send people here with a mistake on purpose (RFC 9700, 4.11.2).
+        return problem_page(_NOT_VALID, 400, back=back)
+    answer.headers["location"] = back
+    return answer
 
 
 def _once(fields: list[tuple[str, str]]) -> dict[str, str] | None:
@@ -169,7 +178,7 @@ def _again(request: Request, given: dict[str, str]) -> Request:
         scope["query_string"] = encoded
         return Request(scope)
     headers = [one for one in scope["headers"] if one[0] not in (b"content-length", b"content-type")]
-    scope["headers"] = [*headers, (b"content-type", _FORM.encode()), (b"content-length", b"%d" % len(encoded))]
+    scope["headers"] = [*headers, (b"content-type", FORM.encode()), (b"content-length", b"%d" % len(encoded))]
 
     async def receive() -> Any:
         return {"type": "http.request", "body": encoded, "more_body": False}

@@ -131,7 +131,8 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
         found = await self._sign_in.consents.refresh_token(client.client_id, refresh_token)
-        if found is None:
+        # A token for a name that the server had before would be refused at each call, and renewed again.
+        if found is None or found.resource not in self._site.resources:
             return None
         return RefreshToken(
             token=refresh_token,

@@ -91,7 +91,8 @@ class OidcVerifier:
         person = claims.get(policy.owner_claim)
         if not isinstance(person, str) or not person:
             return None
-        if policy.owner_claim == "email" and claims.get("email_verified") is False:
+        # Some providers let people write any address into `email`, and some write booleans as text.
+        if policy.owner_claim == "email" and claims.get("email_verified") not in (True, "true"):
             return None
         if policy.owners and person not in policy.owners:
             return None

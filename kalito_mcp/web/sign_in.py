@@ -18,6 +18,7 @@ from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sign_in import SignInRequest
 from kalito_mcp.errors import NotFound, TooManyAttempts
+from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import ADDRESS_KEY
 from kalito_mcp.web.sign_in_html import Question, problem_page, question_page
 from kalito_mcp.web.site import Site
@@ -64,7 +65,7 @@ class SignInPage:
 
     async def answer(self, request: Request) -> Response:
         """What the person says to it."""
-        form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+        form = dict(await fields_of(request))
         handle = form.get("request", "")
         memory = await self._memory()
         cookie = self._cookie_of(request, handle)

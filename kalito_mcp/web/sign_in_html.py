@@ -1,6 +1,5 @@
 """The sign-in page as HTML: no script, and nothing from elsewhere. Whatever a program says of itself is escaped."""
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import HTMLResponse
 
-from kalito_mcp.access.redirects import LOOPBACK_HOSTS
+from kalito_mcp.access.redirects import is_on_device
 from kalito_mcp.domain.access import Permission
 
 _STYLE: Final = """
@@ -91,21 +90,22 @@ started to connect it yourself.</span></p>
 <button class="second" type="submit" name="answer" value="deny" formnovalidate>Deny</button>
 </div>
 </form>"""
-    return _page("Sign in", body, status, form_goes_to=question.redirect_uri)
+    return _page("Sign in", body, status, has_form=True)
 
 
-def problem_page(said: str, status: int) -> HTMLResponse:
-    """A page that says what went wrong."""
+def problem_page(said: str, status: int, *, back: str | None = None) -> HTMLResponse:
+    """A page that says what went wrong. `back` is the URL of the program that is told so if the person wants it."""
     body = f'<p class="brand">kalito memory</p><h1>This did not work</h1><p role="alert">{escape(said)}</p>'
+    if back is not None:
+        host = escape(urlsplit(back).netloc)
+        body += f'<p>The program says that it is at <b>{host}</b>: <a href="{escape(back)}">go back there</a>.</p>'
     return _page("Sign in", body, status)
 
 
 def _place(question: Question) -> str:
     """Where the code goes, by the host that decides it."""
     host = f"<b>{escape(question.answers_to)}</b>"
-    parts = urlsplit(question.redirect_uri)
-    is_web = parts.scheme in ("http", "https") and parts.hostname not in LOOPBACK_HOSTS
-    return host if is_web else f"a program on this device ({host})"
+    return f"a program on this device ({host})" if is_on_device(question.redirect_uri) else host
 
 
 _CANNOT_SIGN_IN: Final = """
@@ -137,7 +137,7 @@ def _allowing(question: Question) -> str:
 <button type="submit" name="answer" value="allow">Allow</button>"""
 
 
-def _page(title: str, body: str, status: int, *, form_goes_to: str | None = None) -> HTMLResponse:
+def _page(title: str, body: str, status: int, *, has_form: bool = False) -> HTMLResponse:
     page = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -150,15 +150,15 @@ def _page(title: str, body: str, status: int, *, form_goes_to: str | None = None
 <body><main>{body}</main></body>
 </html>
 """
-    return HTMLResponse(page, status, _headers(form_goes_to))
+    return HTMLResponse(page, status, _headers(has_form=has_form))
 
 
-def _headers(form_goes_to: str | None) -> dict[str, str]:
-    # Browsers hold the form to this policy also where the answer redirects them, so it names the program's address.
-    targets = "'none'" if form_goes_to is None else f"'self' {_source(form_goes_to)}"
-    policy = (
-        f"default-src 'none'; style-src {_STYLE_SOURCE}; form-action {targets}; frame-ancestors 'none'; base-uri 'none'"
-    )
+def _headers(*, has_form: bool) -> dict[str, str]:
+    # No form-action where there is a form: Chrome also holds the form to it wherever the program's address sends the
+    # browser on, such as from claude.ai to claude://. Nothing on the page is anybody else's HTML.
+    targets = "" if has_form else "form-action 'none'; "
+    policy = f"default-src 'none'; style-src {_STYLE_SOURCE}; {targets}frame-ancestors 'none'; base-uri 'none'"
+    # No Cross-Origin-Opener-Policy: a host that opens the page in another window would take that window for closed.
     return {
         "content-security-policy": policy,
         "x-frame-options": "DENY",
@@ -166,13 +166,5 @@ def _headers(form_goes_to: str | None) -> dict[str, str]:
         "cache-control": "no-store",
         # `no-referrer` would also take the Origin off the form, by which we know that it is ours.
         "referrer-policy": "same-origin",
-        "cross-origin-opener-policy": "same-origin",
         "permissions-policy": "camera=(), geolocation=(), microphone=()",
     }
-
-
-def _source(url: str) -> str:
-    """The URL's origin as a source of a policy, or only its scheme if policies cannot say more."""
-    parts = urlsplit(url)
-    is_sayable = parts.scheme in ("http", "https") and re.fullmatch(r"[A-Za-z0-9.-]+(:[0-9]+)?", parts.netloc)
-    return f"{parts.scheme}://{parts.netloc}" if is_sayable else f"{parts.scheme}:"

@@ -32,7 +32,8 @@ class Site:
             ConfigurationError: the URL has a path, or is neither https nor loopback.
         """
         if not public_url:
-            bases = tuple(f"http://{name}:{port}" for name in _LOOPBACK)
+            # As clients write it: who asks for port 80 does not say so.
+            bases = tuple(f"http://{name}:{port}".removesuffix(":80") for name in _LOOPBACK)
             return cls(bases[0], path, bases)
         base = public_url.rstrip("/").lower()
         try:

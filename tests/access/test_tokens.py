@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.access import tokens
 from kalito_mcp.access.tokens import PREFIX
-from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.domain.access import Permission, Principal, TokenKind
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.errors import InvalidInput, NotFound
 from kalito_mcp.memory import Memory
@@ -77,6 +78,19 @@ async def test_a_revoked_token_is_unknown_at_once_and_still_listed(memory: Memor
         (lost.token.id, START_MS),
         (kept.token.id, None),
     ]
+
+
+async def test_a_token_that_was_made_by_hand_is_listed_however_often_hosts_renew_theirs(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "_MOST_LISTED", 3)
+    made = await memory.create_token(Permission.READ)
+    async with memory._store.write() as transaction:
+        for number in range(5):
+            renewed = tokens.new_token("local", Permission.READ, now_ms=START_MS, kind=TokenKind.ACCESS)
+            await transaction.access.add_token(renewed.token, b"%d" % number)
+    listed = await memory.tokens()
+    assert (listed[0].id, len(listed)) == (made.token.id, 3)
 
 
 async def test_another_owners_token_is_not_revoked(memory: Memory) -> None:

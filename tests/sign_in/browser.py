@@ -50,6 +50,14 @@ class Chromium:
                 return result
             self.events.append(message)
 
+    @contextmanager
+    def other(self, target: str) -> Iterator[None]:
+        """Talk to another tab until the block ends."""
+        mine, self._session = self._session, None
+        self._session = self.do("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        yield
+        self._session = mine
+
     def open(self, url: str) -> None:
         """Load a page to its end."""
         self._loads(lambda: self.do("Page.navigate", url=url))

@@ -1,12 +1,15 @@
 """The sign-in page in a real browser: it works without a script, and the policy lets the answer through."""
 
+import json
 import os
+import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import anyio.to_thread
 import pytest
 
+from tests.server.wire import PATIENCE_S
 from tests.sign_in.browser import CHROMIUM, Chromium, chromium
 from tests.sign_in.harness import PASSPHRASE, Hand, home, registered
 from tests.sign_in.published import publishing
@@ -37,7 +40,7 @@ def signs_in(hand: Hand, folder: Path) -> None:
         assert [one for one in tab.complaints() if "403" not in one] == []
         tab.type(PASSPHRASE)
         tab.press_enter()
-        assert tab.says("location.pathname") == "/callback"
+        assert tab.says("location.pathname") == "/done"
         assert [one for one in tab.complaints() if "403" not in one] == []
 
 
@@ -48,16 +51,40 @@ def photograph(tab: Chromium, folder: Path, name: str) -> None:
         tab.photograph(kept / f"{name}-{scheme}-{width}.png", scheme=scheme, width=width)
 
 
-async def test_a_person_signs_in_with_a_browser(tmp_path: Path) -> None:
+async def test_a_person_signs_in_with_a_browser_and_the_host_sends_it_on(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
-        with publishing() as published:
-            published.documents |= {"/callback": (200, {"content-type": "text/html"}, b"back"), "/favicon.ico": b""}
+        with publishing() as published, publishing() as elsewhere:
+            elsewhere.documents |= {"/done": (200, {"content-type": "text/html"}, b"back"), "/favicon.ico": b""}
+            # As claude.ai does, which sends the browser on to its program.
+            published.documents["/callback"] = (302, {"location": f"{elsewhere.base}/done"}, b"")
             hand = await registered(at, f"{published.base}/callback")
             await anyio.to_thread.run_sync(signs_in, hand, tmp_path)
             [asked] = [one for one in published.asked if one.startswith("/callback")]
             back = {name: value[0] for name, value in parse_qs(urlsplit(asked).query).items()}
             assert (back["state"], back["iss"]) == ("the state & more", at.base)
             assert (await hand.exchange(back["code"])).json()["scope"] == "read"
+
+
+def opens_a_window(host: str, link: str, folder: Path) -> None:
+    """A page of a host opens the sign-in in a window of its own, whose end it waits for."""
+    with chromium(folder) as tab:
+        tab.open(host)
+        tab.do("Runtime.evaluate", expression=f"opened = window.open({json.dumps(link)})", userGesture=True)
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := [one for one in tab.do("Target.getTargets")["targetInfos"] if "/sign-in" in one["url"]]):
+            assert time.monotonic() < deadline
+        with tab.other(found[0]["targetId"]):
+            assert tab.comes_to_say("document.activeElement.id", "passphrase")
+            assert tab.says("window.opener !== null"), "where the program's own page comes next, it can tell the host"
+        assert tab.says("opened.closed") is False
+
+
+async def test_a_host_sees_that_the_window_that_it_opened_is_open(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        with publishing() as published:
+            published.documents["/"] = (200, {"content-type": "text/html"}, b"a host")
+            hand = await registered(at)
+            await anyio.to_thread.run_sync(opens_a_window, f"{published.base}/", hand.link(), tmp_path)
 
 
 def is_framed(evil: str, folder: Path) -> list[str]:

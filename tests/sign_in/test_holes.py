@@ -1,5 +1,6 @@
 """Each hole that others had in OAuth, tried here: what it would give, it does not give."""
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,6 +10,7 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult
 
+from kalito_mcp.access import consents
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Permission
 from tests.sign_in.harness import (
@@ -82,9 +84,77 @@ async def test_refresh_reuse_ends_what_came_of_the_consent(tmp_path: Path) -> No
         first = await hand.signed_in()
         second = (await hand.renew(first["refresh_token"])).json()
         assert await hand.may(second["access_token"])
+        at.clock.advance(61)
         refused(await hand.renew(first["refresh_token"]), "invalid_grant")
         assert not await hand.may(second["access_token"])
         refused(await hand.renew(second["refresh_token"]), "invalid_grant")
+
+
+async def test_refresh_whose_answer_was_lost_may_be_asked_for_again(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        first = await hand.signed_in()
+        lost = (await hand.renew(first["refresh_token"])).json()
+        at.clock.advance(50)
+        again = (await hand.renew(first["refresh_token"])).json()
+        assert again["refresh_token"] == lost["refresh_token"], "one token comes next, however often it is asked for"
+        assert again["access_token"] != lost["access_token"]
+        assert await hand.may(again["access_token"])
+        assert (await hand.renew(again["refresh_token"])).status_code == 200
+
+
+async def test_refresh_by_processes_of_one_host_at_once_throws_none_of_them_out(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        first = await hand.signed_in()
+        answers: list[httpx2.Response] = []
+
+        async def renew() -> None:
+            answers.append(await hand.renew(first["refresh_token"]))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(renew)
+        assert [answer.status_code for answer in answers] == [200] * 5
+        assert len({answer.json()["refresh_token"] for answer in answers}) == 1
+        assert await hand.may(answers[0].json()["access_token"])
+
+
+async def test_refresh_by_a_thief_within_the_minute_is_noticed_at_the_next_one(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        first = await hand.signed_in()
+        theirs, ours = [(await hand.renew(first["refresh_token"])).json() for _ in range(2)]
+        at.clock.advance(3_000)
+        next_of_thief = (await hand.renew(theirs["refresh_token"])).json()
+        at.clock.advance(61)
+        refused(await hand.renew(ours["refresh_token"]), "invalid_grant")
+        assert not await hand.may(next_of_thief["access_token"])
+
+
+async def test_refresh_without_end_fills_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = replace(consents._RENEWALS, per_address=3)
+    monkeypatch.setattr(consents, "_RENEWALS", few)
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        mine, other = await hand.signed_in(), await hand.signed_in()
+        for _ in range(3):
+            mine = (await hand.renew(mine["refresh_token"])).json()
+        answer = await hand.renew(mine["refresh_token"])
+        assert answer.status_code == 429
+        assert (await hand.renew(other["refresh_token"])).status_code == 200, "a consent of its own"
+        at.clock.advance(int(answer.headers["retry-after"]))
+        assert (await hand.renew(mine["refresh_token"])).status_code == 200, "nothing was used up"
+
+
+async def test_refresh_of_a_revoked_consent_is_not_asked_for_again(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        first = await hand.signed_in()
+        await hand.renew(first["refresh_token"])
+        [grant] = await at.memory.sign_in.consents.all()
+        await at.memory.revoke_token(grant.id)
+        refused(await hand.renew(first["refresh_token"]), "invalid_grant")
 
 
 async def test_refresh_of_another_client_is_none(tmp_path: Path) -> None:
@@ -406,6 +476,7 @@ async def test_clickjacking_and_scripts_are_shut_out_by_the_headers(tmp_path: Pa
         page = await hand.browser.open(hand.link())
         wrong = await hand.browser.answer(page, passphrase="not the right one")
         gone = await hand.browser.send("GET", f"{at.base}/sign-in?request=none")
+        assert "form-action 'none'" in gone.headers["content-security-policy"]
         for one in (page, wrong, gone):
             policy = dict(part.strip().split(" ", 1) for part in one.headers["content-security-policy"].split(";"))
             assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"

@@ -323,6 +323,8 @@ async def test_a_provider_that_hangs_is_given_up_and_asked_again(
         ({"prefix_owners": False}, {}, "anna"),
         ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": True}, "{issuer}#a@b.example"),
         ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": False}, None),
+        ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": "false"}, None),
+        ({"owner_claim": "email"}, {"email": "a@b.example"}, None),
         ({"owner_claim": "email"}, {}, None),
         ({"owners": {"anna": "local"}}, {}, "local"),
         ({"owners": {"berta": "local"}}, {}, None),

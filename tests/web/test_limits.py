@@ -157,6 +157,13 @@ async def test_without_login_nobody_is_limited() -> None:
         (scope(client="10.1.2.3", forwarded=("203.0.113.7",)), "203.0.113.7"),
         (scope(client="10.1.2.3", forwarded=("6.6.6.6, 203.0.113.7",)), "203.0.113.7"),
         (scope(client="10.1.2.3", forwarded=("6.6.6.6", "203.0.113.7, 10.9.9.9")), "203.0.113.7"),
+        (
+            scope(client="10.1.2.3", forwarded=("203.0.113.7:4711",)),
+            "203.0.113.7",
+        ),  # as some proxies of clouds write it
+        (scope(client="10.1.2.3", forwarded=("203.0.113.7:4711, 10.9.9.9:80",)), "203.0.113.7"),
+        (scope(client="10.1.2.3", forwarded=("[2001:db8:1:2::3]:4711",)), "2001:db8:1:2::/64"),
+        (scope(client="10.1.2.3", forwarded=("203.0.113.7:4711:1",)), "unknown"),
         (scope(client="10.1.2.3"), "unknown"),
         (scope(client="10.1.2.3", forwarded=("words",)), "unknown"),
         (scope(client="10.1.2.3", forwarded=("10.9.9.9",)), "10.1.2.3"),

@@ -15,7 +15,8 @@ _COLUMNS: Final = """
 SELECT_STATE_KEY: Final = "SELECT secret FROM state_secret"
 SELECT_TOKEN: Final = f"SELECT {_COLUMNS} FROM access_tokens WHERE text_hash = :text_hash"
 SELECT_TOKENS: Final = f"""
-SELECT {_COLUMNS} FROM access_tokens WHERE :owner IS NULL OR owner = :owner ORDER BY key DESC LIMIT :limit
+SELECT {_COLUMNS} FROM access_tokens WHERE :owner IS NULL OR owner = :owner
+ORDER BY kind = 'static' DESC, key DESC LIMIT :limit
 """
 INSERT_ACCESS: Final = """
 INSERT INTO access_tokens (

@@ -16,7 +16,6 @@ _MOST_ATTEMPTS: Final = 20_000
 SELECT_CLIENT: Final = """
 SELECT id, name, redirect_uris, created_at, checked_at, is_document FROM oauth_clients WHERE id = :id
 """
-COUNT_CLIENTS: Final = "SELECT count(*) FROM oauth_clients"
 UPSERT_CLIENT: Final = """
 INSERT INTO oauth_clients (id, name, redirect_uris, is_document, created_at, checked_at)
 VALUES (:id, :name, :redirect_uris, :is_document, :created_at, :checked_at)
@@ -26,8 +25,15 @@ SET name = excluded.name, redirect_uris = excluded.redirect_uris, checked_at = e
 DELETE_UNUSED_CLIENTS: Final = """
 DELETE FROM oauth_clients
 WHERE created_at < :unused_since
-    AND id NOT IN (SELECT client FROM oauth_grants WHERE revoked_at IS NULL)
+    AND id NOT IN (SELECT client FROM oauth_grants)
     AND id NOT IN (SELECT client FROM oauth_requests)
+"""
+DELETE_MOST_UNUSED_CLIENTS: Final = """
+DELETE FROM oauth_clients WHERE id IN (
+    SELECT id FROM oauth_clients
+    WHERE id NOT IN (SELECT client FROM oauth_grants) AND id NOT IN (SELECT client FROM oauth_requests)
+    ORDER BY created_at DESC LIMIT -1 OFFSET :most
+)
 """
 SELECT_REQUEST: Final = """
 SELECT client, client_name, redirect_uri, is_redirect_explicit, challenge, permission, resource, state, expires_at,
@@ -123,9 +129,6 @@ class SignInQueries(Queries):
                 return Client(found, name, uris, created_at, checked_at, bool(is_document))
         return None
 
-    async def count_clients(self) -> int:
-        return int((await self._all(COUNT_CLIENTS))[0][0])
-
     async def request(self, handle_hash: bytes) -> SignInRequest | None:
         for client, name, redirect_uri, is_explicit, challenge, permission, *rest in await self._all(
             SELECT_REQUEST, handle_hash=handle_hash
@@ -178,8 +181,9 @@ class SignInStatements(SignInQueries):
             checked_at=client.checked_at,
         )
 
-    async def drop_clients(self, *, unused_since: int) -> None:
+    async def drop_clients(self, *, unused_since: int, most_unused: int) -> None:
         await self._all(DELETE_UNUSED_CLIENTS, unused_since=unused_since)
+        await self._all(DELETE_MOST_UNUSED_CLIENTS, most=most_unused)
 
     async def add_request(self, handle_hash: bytes, request: SignInRequest) -> None:
         await self._all(

@@ -51,7 +51,7 @@ class NewTokenBody(TokenBody):
 
 
 class Tokens(Output):
-    """The newest thousand tokens."""
+    """A thousand tokens: those made by hand first, and the newest first."""
 
     tokens: list[TokenBody]
 
