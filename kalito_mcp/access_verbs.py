@@ -56,6 +56,10 @@ class AccessVerbs(ProjectVerbs):
             found = await self._tokens.valid(token, resources)
         return None if found is None else found.principal
 
+    async def why_refused(self, token: str, resources: Collection[str] | None = None) -> str | None:
+        """Why `principal_of` gives None for a token that was made here; None if it was not."""
+        return await self._tokens.why_refused(token, resources)
+
     async def tokens(self, owner: str | None = None) -> Sequence[Token]:
         """A thousand tokens of an owner, or of all owners: those made by hand first, and the newest first."""
         self._limits.check_none("the list of tokens")

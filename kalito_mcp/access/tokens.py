@@ -10,6 +10,7 @@ from typing import Final
 from kalito_mcp.acting import acting_as_host
 from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
+from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, NotFound, StorageReadOnly
 from kalito_mcp.ports.clock import Clock
@@ -113,15 +114,19 @@ class Tokens:
         text_hash = hash_of(text)
         found = await self._store.glance(lambda view: view.access.token(text_hash))
         now_ms = self._clock.now_ms()
-        if found is None or found.kind is TokenKind.REFRESH or not found.is_valid(now_ms):
-            return None
-        if resources is not None and found.resource is not None and found.resource not in resources:
+        if found is None or _fault(found, resources, now_ms) is not None:
             return None
         if found.last_used_at is None or now_ms - found.last_used_at >= _NOTED_EVERY_MS:
             with suppress(StorageReadOnly):  # who may read a database need not be able to write it
                 async with self._store.write() as transaction:
                     await transaction.access.used_token(found.id, now_ms=now_ms)
         return found
+
+    async def why_refused(self, text: str, resources: Collection[str] | None = None) -> str | None:
+        """Why `valid` refuses a token that was made here, for who has it; None if it was not, or is valid."""
+        text_hash = hash_of(text)
+        found = await self._store.glance(lambda view: view.access.token(text_hash))
+        return None if found is None else _fault(found, resources, self._clock.now_ms())
 
     async def all(self, owner: str | None = None) -> Sequence[Token]:
         """A thousand tokens of an owner, or of all owners: static ones first, because hosts renew theirs each hour, and
@@ -141,3 +146,16 @@ class Tokens:
         if not revoked:
             raise NotFound(f"no valid token or consent {named!r}; `kalito-mcp token list` shows them")
         return revoked
+
+
+def _fault(token: Token, resources: Collection[str] | None, now_ms: int) -> str | None:
+    """Why a token may not be used with a server of these URLs; None if it may."""
+    if token.revoked_at is not None:
+        return f"this token was revoked on {to_iso(token.revoked_at)}"
+    if token.expires_at is not None and token.expires_at <= now_ms:
+        return f"this token expired on {to_iso(token.expires_at)}"
+    if token.kind is TokenKind.REFRESH:
+        return "this token only renews others"
+    if resources is not None and token.resource is not None and token.resource not in resources:
+        return "this token is for another server"
+    return None

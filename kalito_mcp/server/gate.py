@@ -4,7 +4,7 @@ The guard in front of HTTP leaves the principal in the request. Over stdio there
 the server may do everything.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -13,7 +13,7 @@ from mcp.types import INVALID_REQUEST
 
 from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, denial
-from kalito_mcp.web.guard import PRINCIPAL_KEY
+from kalito_mcp.web.guard import PRINCIPAL_KEY, Denied
 
 READS: Final = frozenset({"build_context", "search_memory", "memory_history", "list_tasks", "search", "fetch"})
 """The tools that change nothing. A test compares them with the hints that the tools carry."""
@@ -38,13 +38,18 @@ def action_of(method: str, params: Mapping[str, Any] | None) -> str:
     return name if method == "tools/call" and isinstance(name, str) else method
 
 
-def http_denial(principal: Principal, message: Any) -> tuple[str, str] | None:
-    """The permission that the JSON-RPC message of a request needs and its principal lacks, and what to say of it."""
+def http_denial(tools: Collection[str], principal: Principal, message: Any) -> Denied | None:
+    """Why the JSON-RPC message of a request is refused: its principal lacks the permission. `tools` are the names that
+    the audit log may have."""
     if not isinstance(message, Mapping):
         return None
-    params = message.get("params")
-    needed = permission_of(str(message.get("method")), params if isinstance(params, Mapping) else None)
-    return None if principal.may(needed) else (needed, denial(principal, needed))
+    method, params = str(message.get("method")), message.get("params")
+    given = params if isinstance(params, Mapping) else None
+    needed = permission_of(method, given)
+    if principal.may(needed):
+        return None
+    action = action_of(method, given)
+    return Denied(needed, denial(principal, needed), action if action in tools else "tools/call")
 
 
 def is_write(message: Any) -> bool:

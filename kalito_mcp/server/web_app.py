@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -20,7 +21,7 @@ from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import http_denial, is_write
 from kalito_mcp.server.mcp_sessions import OwnSessions, WholeAnswers, straight_to, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
-from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs
+from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs, WhyRefused
 from kalito_mcp.web.health import health_routes
 from kalito_mcp.web.limits import RateLimits
 from kalito_mcp.web.metrics import Measured, metrics_routes
@@ -78,7 +79,11 @@ def http_app(
     own = OwnSessions(WholeAnswers(direct))
     metadata_url = site.metadata_url if login.routes else None
     needs = Needs(
-        own, http_denial, is_write=is_write, metadata_url=metadata_url, limits=limits if owner is None else None
+        own,
+        partial(http_denial, server.tool_names),
+        is_write=is_write,
+        metadata_url=metadata_url,
+        limits=limits if owner is None else None,
     )
     rest = RestApp(TABLE, memory, exporter)
     guard = Guard(
@@ -87,6 +92,7 @@ def http_app(
         limits=limits,
         is_write=rest.may_write,
         authenticate=login.authenticate,
+        why_refused=login.why_refused,
         anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
         open_paths=OPEN | {route.path for route in login.routes},
         metadata_url=metadata_url,
@@ -122,6 +128,7 @@ class _Login:
     routes: Sequence[Route] = ()
     scopes: Sequence[str] = ()
     authenticate: Authenticate | None = None
+    why_refused: WhyRefused | None = None
 
 
 def _login(
@@ -135,12 +142,15 @@ def _login(
             return await provider.principal(token)
         return await (await memory()).principal_of(token, site.resources)
 
+    async def why_refused(token: str) -> str | None:
+        return await (await memory()).why_refused(token, site.resources)
+
     if oidc is not None and provider is not None:
         scopes = (*oidc.read_scopes[:1], *oidc.write_scopes[:1]) if oidc.scope_claim in ("scope", "scp") else ()
-        return _Login(resource_metadata_routes(site, oidc.issuer, scopes), scopes, authenticate)
+        return _Login(resource_metadata_routes(site, oidc.issuer, scopes), scopes, authenticate, why_refused)
     if policy.sign_in:
         if documents is None and policy.client_documents and policy.public_url:
             documents = ClientDocuments()
         routes = [*resource_metadata_routes(site, None, USUAL_SCOPES), *oauth_routes(memory, site, documents)]
-        return _Login(routes, USUAL_SCOPES, authenticate)
-    return _Login(authenticate=authenticate)
+        return _Login(routes, USUAL_SCOPES, authenticate, why_refused)
+    return _Login(authenticate=authenticate, why_refused=why_refused)

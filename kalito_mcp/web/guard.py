@@ -7,6 +7,7 @@ how one gets a token, or say nothing.
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -25,12 +26,15 @@ PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
 ADDRESS_KEY: Final = "kalito.address"
 """Where it has the address that the request comes from, behind all proxies of ours."""
+REFUSED_KEY: Final = "kalito.refused"
+"""Where it has what was refused, as the audit log calls it, if that says more than the status."""
 LONGEST_HEAD_BYTES: Final = 32_768
 """Of a request: its line, and all its headers."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
 Authenticate = Callable[[str], Awaitable[Principal | None]]
-
+WhyRefused = Callable[[str], Awaitable[str | None]]
+_NEEDED: Final = "send a valid token as `Authorization: Bearer kal_...`"
 
 _log: Final = logging.getLogger("kalito.server")
 _UNAVAILABLE: Final = "the memory cannot be read now; whoever runs the server finds the reason in its log"
@@ -39,10 +43,11 @@ _UNAVAILABLE: Final = "the memory cannot be read now; whoever runs the server fi
 class Guard:
     """Passes requests on that name this server and come from somebody it knows; the principal goes along in the scope.
 
-    `authenticate` gets the text of a bearer token. Without it, everybody is `anyone`, and nobody is limited: it is for
-    programs of this machine. `metadata_url` says where clients read how to get a token, by the Host that they called,
-    and `scopes` what they should ask for. `is_write` says of a request whether it may change something; those of MCP
-    are counted by `Needs`.
+    `authenticate` gets the text of a bearer token; of one that it does not take, `why_refused` tells its sender why, if
+    it was made here. Without `authenticate` everybody is `anyone`, and nobody is limited: it is for programs of this
+    machine. `metadata_url` says where clients read how to get a token, by the Host that they called, and `scopes` what
+    they should ask for. `is_write` says of a request whether it may change something; those of MCP are counted by
+    `Needs`.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class Guard:
         policy: HttpPolicy,
         *,
         authenticate: Authenticate | None,
+        why_refused: WhyRefused | None = None,
         anyone: Principal,
         open_paths: Collection[str] = OPEN,
         metadata_url: Callable[[str], str] | None = None,
@@ -60,6 +66,7 @@ class Guard:
     ) -> None:
         self._app = app
         self._authenticate = authenticate
+        self._why_refused = why_refused
         self._is_write = is_write
         self._anyone = anyone
         self._open = open_paths
@@ -79,14 +86,16 @@ class Guard:
         scope[ADDRESS_KEY] = self._limits.address(scope)
         refusal = _too_long(scope) or self._wrong_name(headers)
         if refusal is None and scope["path"] not in self._open:
+            token = _token_in(headers.getlist("authorization"))
             try:
-                principal = await self._principal(headers.getlist("authorization"))
+                principal = await self._principal(token)
+                why = None if principal or not token or not self._why_refused else await self._why_refused(token)
             except KalitoError as error:
                 _log.error("no token can be checked: %s", error)
                 await _refusal(503, "unavailable", _UNAVAILABLE)(scope, receive, send)
                 return
             if principal is None:
-                refusal = _refusal(401, "invalid_token", "send a valid token as `Authorization: Bearer kal_...`")
+                refusal = _refusal(401, "invalid_token", f"{why}; {_NEEDED}" if why else _NEEDED)
                 refusal.headers["www-authenticate"] = self._challenge(headers)
             else:
                 scope[PRINCIPAL_KEY] = principal
@@ -119,13 +128,16 @@ class Guard:
             parts += [f'scope="{self._scopes}"'] if self._scopes else []
         return "Bearer" + (f" {', '.join(parts)}" if parts else "")
 
-    async def _principal(self, authorization: Sequence[str]) -> Principal | None:
+    async def _principal(self, token: str) -> Principal | None:
         if self._authenticate is None:
             return self._anyone
-        if len(authorization) != 1:
-            return None
-        scheme, _, token = authorization[0].partition(" ")
-        return await self._authenticate(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
+        return await self._authenticate(token) if token else None
+
+
+def _token_in(authorization: Sequence[str]) -> str:
+    """The bearer token; empty if there is none, or more than one header."""
+    scheme, _, token = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _too_long(scope: Scope) -> JSONResponse | None:
@@ -155,6 +167,16 @@ def _refusal(status: int, error: str, description: str) -> JSONResponse:
     return JSONResponse(content, status, {"cache-control": "no-store"})
 
 
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The permission that a message needs and its principal lacks, what to say of it, and what the audit log calls the
+    message."""
+
+    needed: str
+    said: str
+    action: str
+
+
 class Needs:
     """Refuses MCP messages that the principal may not send with status 403, before the SDK answers them in its own way,
     and writes that come too fast with status 429.
@@ -166,7 +188,7 @@ class Needs:
     def __init__(
         self,
         app: ASGIApp,
-        denial: Callable[[Principal, Any], tuple[str, str] | None],
+        denial: Callable[[Principal, Any], Denied | None],
         *,
         is_write: Callable[[Any], bool] = lambda _: False,
         metadata_url: Callable[[str], str] | None = None,
@@ -190,9 +212,9 @@ class Needs:
             message = None
         denied = self._denial(principal, message)
         if denied is not None:
-            needed, said = denied
-            answer = _refusal(403, "insufficient_scope", said)
-            challenge = f'Bearer error="insufficient_scope", scope="{needed}"'
+            scope[REFUSED_KEY] = denied.action
+            answer = _refusal(403, "insufficient_scope", denied.said)
+            challenge = f'Bearer error="insufficient_scope", scope="{denied.needed}"'
             if self._metadata_url is not None:
                 challenge += f', resource_metadata="{self._metadata_url(Headers(scope=scope)["host"])}"'
             answer.headers["www-authenticate"] = challenge

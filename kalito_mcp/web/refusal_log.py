@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kalito_mcp.domain.access import Principal
 from kalito_mcp.domain.audit import Outcome
 from kalito_mcp.errors import KalitoError
-from kalito_mcp.web.guard import PRINCIPAL_KEY
+from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -29,7 +29,7 @@ class RefusalLog:
 
     def __init__(self, memory: "Callable[[], Awaitable[Memory]]") -> None:
         self._memory = memory
-        self._counts: Counter[tuple[int, Principal]] = Counter()
+        self._counts: Counter[tuple[str, Principal]] = Counter()
 
     def around(self, app: ASGIApp) -> ASGIApp:
         """The same app, whose refusals are counted."""
@@ -37,7 +37,8 @@ class RefusalLog:
         async def counted(scope: Scope, receive: Receive, send: Send) -> None:
             async def noted(message: Message) -> None:
                 if message["type"] == "http.response.start" and message["status"] in _REFUSALS:
-                    self._count(message["status"], scope.get(PRINCIPAL_KEY))
+                    action = scope.get(REFUSED_KEY, _REFUSALS[message["status"]])
+                    self._count(action, scope.get(PRINCIPAL_KEY))
                 await send(message)
 
             await app(scope, receive, noted)
@@ -57,13 +58,13 @@ class RefusalLog:
         """Write what was counted. A memory that cannot be written loses it: the requests were refused all the same."""
         counts, self._counts = self._counts, Counter()
         with suppress(KalitoError):
-            for (status, principal), count in counts.items():
+            for (action, principal), count in counts.items():
                 memory = await self._memory()
-                await memory.log_access(_REFUSALS[status], principal=principal, outcome=Outcome.REFUSED, count=count)
+                await memory.log_access(action, principal=principal, outcome=Outcome.REFUSED, count=count)
 
-    def _count(self, status: int, principal: Principal | None) -> None:
-        kind = (status, principal or NOBODY)
-        self._counts[kind if kind in self._counts or len(self._counts) < _MOST_KINDS else (status, NOBODY)] += 1
+    def _count(self, action: str, principal: Principal | None) -> None:
+        kind = (action, principal or NOBODY)
+        self._counts[kind if kind in self._counts or len(self._counts) < _MOST_KINDS else (action, NOBODY)] += 1
 
     async def _write_each_minute(self) -> None:
         while True:

@@ -19,7 +19,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sign_in import SignInRequest
 from kalito_mcp.errors import NotFound, TooManyAttempts
 from kalito_mcp.web.forms import fields_of
-from kalito_mcp.web.guard import ADDRESS_KEY
+from kalito_mcp.web.guard import ADDRESS_KEY, REFUSED_KEY
 from kalito_mcp.web.sign_in_html import Question, problem_page, question_page
 from kalito_mcp.web.site import Site
 
@@ -95,6 +95,7 @@ class SignInPage:
             page.headers["retry-after"] = str(error.retry_after_s)
             return page
         if not is_right:
+            request.scope[REFUSED_KEY] = "sign_in"
             return await self._page(memory, handle, asked, owner=owner, chosen=chosen, problem=_WRONG, status=403)
         cookie = self._cookie_of(request, handle)
         answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=chosen)

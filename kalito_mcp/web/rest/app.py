@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, denial
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.web.guard import PRINCIPAL_KEY
+from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.metrics import ROUTE_KEY
 from kalito_mcp.web.rest import requests
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Exporter, InProject, Reply
@@ -98,6 +98,7 @@ def _allowed(scope: Scope, endpoint: AnyEndpoint) -> Principal:
     if not isinstance(principal, Principal):
         raise Problem(401, "invalid_token", "the request has no principal; send a token")
     if not principal.may(endpoint.permission):
+        scope[REFUSED_KEY] = endpoint.name
         raise forbidden(endpoint.permission, denial(principal, endpoint.permission))
     return principal
 
