@@ -162,6 +162,27 @@ async def test_causes_and_effects_beyond_limits_are_not_named_and_stay(ann: Memo
             await shop.update_memory(mine.id, {"caused_by": cause}, expected_revision=2)
 
 
+async def test_what_a_record_is_related_to_beyond_limits_is_not_named_and_stays(ann: Memory) -> None:
+    beds, till = await note(ann, "The beds are dry.", "garden"), await note(ann, "The till sticks.", "shop")
+    manual = {"text": "Oil it. " * 900, "source": "till.pdf"}
+    parts = await (await ann.in_project("shop")).remember("document", manual)
+    book = str(parts[0].content["document_id"])
+    assert len(parts) > 1
+    personal = await ann.in_project(PERSONAL)
+    all_of_them = [beds.id, till.id, book]
+    [one] = await personal.remember("thought", {"text": "Both need care.", "related_to": all_of_them})
+    sent = NewMessage(Role.ASSISTANT, "A dry bed.", details={"vision_response_for": beds.id})
+    [said] = (await personal.record_messages("pictures", [sent])).message_ids
+    shop = within(ann, SHOP)
+    await shop.update_memory(one.id, {"text": "Both need oil."}, expected_revision=1)
+    for shown in (await shop.record(one.id), await shop.version(one.id, 1)):
+        assert shown.content["related_to"] == [till.id, book]
+    assert "vision_response_for" not in (await shop.record(said)).content
+    assert beds.id not in repr([await shop.history(one.id), await shop.diff(one.id, 1, 2)])
+    assert (await ann.record(one.id)).content["related_to"] == all_of_them
+    assert (await ann.record(said)).content["vision_response_for"] == beds.id
+
+
 async def test_the_history_of_a_record_does_not_name_the_project_that_it_came_from(ann: Memory) -> None:
     one = await note(ann, "The hose is green.", "garden")
     await ann.move_record(one.id, "shop")
