@@ -104,9 +104,10 @@ class Passing:
             return {"completion": {"values": []}}
 
     async def _read(self, method: str, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        session = caller.session or ""
-        question = {"method": method, "params": params, "session": session, "project": caller.project}
-        newest = _newest_context(params, session)
+        session, mark = caller.session or "", self._delivery.home.token_mark()
+        # Another token may be another owner's, or reach less.
+        question = {"method": method, "params": params, "session": session, "project": caller.project, "token": mark}
+        newest = _newest_context(params, session, mark)
         await self._delivery.catch_up()
         try:
             result = await self._delivery.ask(method, params, caller)
@@ -294,13 +295,13 @@ def _key(key: str) -> str:
     return hashed(key) if redact(key).kinds else key
 
 
-def _newest_context(params: Mapping[str, Any], session: str) -> dict[str, Any] | None:
+def _newest_context(params: Mapping[str, Any], session: str, mark: str) -> dict[str, Any] | None:
     """The question under which the newest context of a conversation is kept; None of another call."""
     if params.get("name") != "build_context":
         return None
     arguments = params.get("arguments") or {}
     place = arguments.get("session_id") or session
-    return {"newest context of": place, "format": arguments.get("format", "text")} if place else None
+    return {"newest context of": place, "format": arguments.get("format", "text"), "token": mark} if place else None
 
 
 def _with_line(content: Any, told: str) -> list[Any]:
