@@ -279,6 +279,22 @@ async def test_words_beyond_limits_neither_correct_nor_weigh_a_search(ann: Memor
         assert seen[0] == seen[1], "as if the garden had never been"
 
 
+@pytest.mark.parametrize("beyond", ["quetzil", "quetzol"])
+async def test_how_often_a_word_is_said_beyond_limits_does_not_decide_what_a_mistyped_one_means(
+    ann: Memory, beyond: str
+) -> None:
+    """Else who may write could find out which words are said there, and how often."""
+    for number in range(8):
+        await say(ann, f"beds {number}", f"The {beyond} {number} hides in the hedge.", project="garden")
+    lone, shop = ann.of_owner("carol", SHOP), within(ann, SHOP)
+    for memory in (shop, lone):
+        await say(memory, "counter", "The quetzal sings.", "The quetzil hums.")
+    for query in ("quetzel", "which quetzel sings or hums?"):
+        found = [await memory.search_memory(SearchRequest(query, explain=True)) for memory in (shop, lone)]
+        ours, theirs = [[(hit.text, hit.score, hit.why) for hit in page.hits] for page in found]
+        assert ours == theirs != []
+
+
 async def test_what_was_forgotten_or_erased_beyond_limits_is_unknown(ann: Memory) -> None:
     secrets = {"garden": "The safe is behind the tulips.", "yard": "The key is below the pot."}
     turns = {place: NewMessage(Role.USER, text, client_key=place, created_at=1_000) for place, text in secrets.items()}
