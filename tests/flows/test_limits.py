@@ -259,6 +259,12 @@ async def test_a_mistyped_name_is_not_corrected_to_one_beyond_limits(ann: Memory
     with pytest.raises(InvalidInput, match="did you mean 'gardener'"):
         await ann.search_memory(SearchRequest("tulips"), agent_id="gardenor")
     assert (await shop.search_memory(SearchRequest("tulips"), agent_id="gardenor")).hits == ()
+    # An agent with nothing in the shop is as unknown as one that never was, also if its name is like a known one.
+    await say(ann, "soil", "It is dry.", project="flowergarden", agent="coders")
+    await say(shop, "plan", "The sprint is long.", agent="coder")
+    for agent in ("coders", "codera"):
+        with pytest.raises(InvalidInput, match=f"no agent '{agent}'; did you mean 'coder'"):
+            await shop.search_memory(SearchRequest("soil"), agent_id=agent)
     with pytest.raises(InvalidInput, match="did you mean 'flowergarden'"):
         await ann.in_project("flowergarten")
     with pytest.raises(AccessDenied):

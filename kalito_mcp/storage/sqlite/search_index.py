@@ -87,6 +87,11 @@ class SqliteSearchIndex:
             self._within = self._reached()
             self.records = _narrowed(self.records, self._within)
 
+    @property
+    def reaches_any(self) -> bool:
+        """Whether any of the agent's records is within the limits. Without a limit to a project, it may have none."""
+        return self._within is None or bool(self._within.any())
+
     def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
         """The places of the agent's records that contain the term so often; see the port."""
         found = self._columns.places(self._connection, f"{COUNT_MARKS[times]}{self._prefix}{term}", self._state)
