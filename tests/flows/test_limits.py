@@ -248,6 +248,16 @@ async def test_another_agent_is_refused_in_the_words_for_none(ann: Memory) -> No
     assert list(await coder.agents()) == ["coder"]
 
 
+async def test_the_order_of_agents_does_not_tell_which_of_them_were_there_before(ann: Memory) -> None:
+    await say(ann, "beds", "The tulips are red.", project="garden", agent="cook")
+    lone, shop = ann.of_owner("carol", SHOP), within(ann, SHOP)
+    for memory in (shop, lone):
+        for agent in ("baker", "cook"):
+            await say(memory, f"plan of {agent}", "Ten euros.", agent=agent)
+    assert list(await shop.agents()) == list(await lone.agents())
+    assert list(await ann.agents()) == ["baker", "cook"], "newest first"
+
+
 async def test_a_mistyped_name_is_not_corrected_to_one_beyond_limits(ann: Memory) -> None:
     await say(ann, "flowerbeds", "The tulips are red.", project="flowergarden", agent="gardener")
     await say(ann, "counter", "Ten euros.", project="shop")
