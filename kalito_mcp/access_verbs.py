@@ -1,6 +1,6 @@
 """The verbs of `Memory` for who may connect over HTTP, and for the log of what they did."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from kalito_mcp.access.sign_in import SignIn
@@ -64,6 +64,12 @@ class AccessVerbs(ProjectVerbs):
         """A thousand tokens of an owner, or of all owners: those made by hand first, and the newest first."""
         self._limits.check_none("the list of tokens")
         return await self._tokens.all(owner)
+
+    async def ends_of(self, principals: Collection[str]) -> Mapping[str, int]:
+        """When each of these principals may call no more, in milliseconds since 1970: when its token ends, or the last
+        one of its consent. 0 if all are revoked. Left out are those that never end, and those whose tokens are of an
+        OpenID provider."""
+        return await self._store.trip(lambda view: view.access.ends(principals))
 
     async def revoke_token(self, named: str, owner: str | None = None) -> Sequence[str]:
         """Revoke a token by its id, or all tokens of a consent. Raises NotFound."""

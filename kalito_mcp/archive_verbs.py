@@ -129,7 +129,7 @@ class ArchiveVerbs(ProjectVerbs):
         return await self._named(project)
 
     async def agents(self) -> Sequence[str]:
-        """The ids of the newest ten thousand agents."""
+        """The ids of the newest ten thousand agents, newest first; within a limit to a project by name."""
         async with self._store.read() as view:
             return await view.sessions.agents(self._scope(None), limit=_MOST_AGENTS)
 

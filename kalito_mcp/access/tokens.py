@@ -12,7 +12,7 @@ from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.errors import InvalidInput, NotFound, StorageReadOnly
+from kalito_mcp.errors import InvalidInput, NotFound, StorageError
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
 
@@ -117,7 +117,7 @@ class Tokens:
         if found is None or _fault(found, resources, now_ms) is not None:
             return None
         if found.last_used_at is None or now_ms - found.last_used_at >= _NOTED_EVERY_MS:
-            with suppress(StorageReadOnly):  # who may read a database need not be able to write it
+            with suppress(StorageError):  # what cannot be written now can still be read
                 async with self._store.write() as transaction:
                     await transaction.access.used_token(found.id, now_ms=now_ms)
         return found

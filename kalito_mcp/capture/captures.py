@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from kalito_mcp.acting import acting
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.domain.access import Principal
 from kalito_mcp.domain.scope import Limits
@@ -26,6 +27,11 @@ class Captures:
         self.host = host
         self._memory = memory
         self._of_callers: OrderedDict[tuple[str, Limits], Capture] = OrderedDict()
+
+    def current(self) -> Capture:
+        """The capture of whom the calling task works for."""
+        called = acting()
+        return self.of(None if called is None else called.principal)
 
     def of(self, principal: Principal | None) -> Capture:
         """The capture of a caller; that of this machine's hooks, if there is none."""

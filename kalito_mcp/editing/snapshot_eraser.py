@@ -35,9 +35,9 @@ class SnapshotEraser:
         """Remove all erased records, and texts with these canonical keys, from every owner's snapshots. Text that
         other records of the owner also contain stays. Returns a report an owner.
 
-        `rewritten` lists the snapshots that contained them. `remaining` maps each file that may still contain them to
-        the reason; a file that is not a snapshot is never changed. Unfinished snapshot files are removed; their writer
-        starts over.
+        `rewritten` lists the snapshots that contained them. `remaining` maps each file that may still contain them, by
+        its place beside the database, to the reason; a file that is not a snapshot is never changed. Unfinished
+        snapshot files are removed; their writer starts over.
         """
         reports: dict[str, PurgeReport] = {}
         for owner, folder in (await anyio.to_thread.run_sync(self._folder.by_owner)).items():
@@ -47,7 +47,7 @@ class SnapshotEraser:
             unfinished = await anyio.to_thread.run_sync(folder.unfinished)
             await anyio.to_thread.run_sync(remove_files, unfinished)
             for path in await anyio.to_thread.run_sync(folder.others):
-                remaining[str(path)] = f"not a snapshot; {_DELETE}"
+                remaining[self._place(path)] = f"not a snapshot; {_DELETE}"
             # Listed only after that removal: an unfinished snapshot may have been finished in between.
             for file in await anyio.to_thread.run_sync(folder.all):
                 try:
@@ -55,9 +55,14 @@ class SnapshotEraser:
                         rewritten.append(f"snapshot {file.name}")
                 except (InvalidInput, StorageError, Conflict) as error:
                     is_owed = is_owed or not isinstance(error, InvalidInput)
-                    remaining[str(file.path)] = f"{str(error).partition('; give ')[0]}; {_DELETE}"
+                    why = str(error).replace(str(file.path), "it").partition("; give ")[0]
+                    remaining[self._place(file.path)] = f"{why}; {_DELETE}"
             reports[owner] = PurgeReport((), tuple(rewritten), remaining, is_owed)
         return reports
+
+    def _place(self, path: Path) -> str:
+        root = self._folder.folder
+        return f"{root.name}/{path.relative_to(root).as_posix()}"
 
     async def _erase_from(self, path: Path, scope: Scope, text_keys: Collection[str]) -> bool:
         from kalito_mcp.graph.store import GraphStore  # noqa: PLC0415 - numpy comes with it

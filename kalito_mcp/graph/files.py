@@ -66,13 +66,14 @@ def remove_files(paths: Iterable[Path]) -> None:
         _sync_folder(path.parent)
 
 
-async def read_json(path: Path) -> Any:
-    """The parsed content of the file.
+async def read_json(path: Path, *, named: str | None = None) -> Any:
+    """The parsed content of the file. Errors call it `named`, or else by its path, which is not for who calls over
+    HTTP.
 
     Raises:
         InvalidInput: it does not exist, cannot be read, is too large, or is not JSON.
     """
-    return await anyio.to_thread.run_sync(_read, path)
+    return await anyio.to_thread.run_sync(_read, path, named or str(path))
 
 
 def _create(path: Path) -> tuple[TextIO, Path]:
@@ -129,17 +130,17 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, named: str) -> Any:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InvalidInput(
-                f"{path} has more than {MAX_FILE_BYTES:,} bytes and cannot be a snapshot; give another file"
+                f"{named} has more than {MAX_FILE_BYTES:,} bytes and cannot be a snapshot; give another file"
             )
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}; check its path") from error
+        raise InvalidInput(f"cannot read {named}: {error.strerror}; check its path") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is cut short or not JSON ({error}); give a complete file") from error
+        raise InvalidInput(f"{named} is cut short or not JSON ({error}); give a complete file") from error
 
 
 def _refuse_constant(name: str) -> Any:

@@ -321,7 +321,7 @@ class MemoryOrchestrator:
 
     async def read_snapshot(self, name: str) -> Mapping[str, Any]:
         """A snapshot's content. Raises NotFound if there is none, and InvalidInput if it is damaged."""
-        data: Mapping[str, Any] = await read_json(self._snapshots.existing(name))
+        data: Mapping[str, Any] = await read_json(self._snapshots.existing(name), named=f"snapshot {name!r}")
         return data
 
     async def snapshot_overview(self, name: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The tokens with which programs connect. Their texts are not stored, only hashes of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from kalito_mcp.domain.access import Token
@@ -14,6 +14,10 @@ class AccessReader(Protocol):
 
     async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
         """The tokens of an owner, or of all: static ones first, and the newest first."""
+
+    async def ends(self, principals: Collection[str]) -> Mapping[str, int]:
+        """When each of these principals may call no more, in milliseconds since 1970: when its token ends, or the last
+        one of its consent. 0 if all are revoked. Left out are those that never end, and unknown ones."""
 
     async def state_secret(self) -> bytes:
         """32 random bytes of this database that no export has. Never show them."""

@@ -27,7 +27,7 @@ class SessionReader(Protocol):
 
     async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
         """The ids of at most `limit` of the owner's agents, newest first. Within limits those that have something
-        there."""
+        there; within a limit to a project by name."""
 
     async def projects(self, scope: Scope, *, limit: int) -> Sequence[tuple[str, int]]:
         """The ids of at most `limit` of the owner's projects, newest first, each with its number of sessions. Within

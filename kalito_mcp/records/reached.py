@@ -15,9 +15,11 @@ from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, Store
 
 _CAUSE: Final = "caused_by"
-_NAMED: Final = (_CAUSE, "source_message_id")
+_NAMED: Final = (_CAUSE, "source_message_id", "vision_response_for")
 """Fields of a record that name another."""
 _SUPERSEDES: Final = "supersedes"
+_NAMED_LISTS: Final = (_SUPERSEDES, "related_to")
+"""Fields that name several."""
 _PROJECT: Final = "project"
 
 
@@ -48,8 +50,9 @@ class Reached:
         seen = {name: value for name, value in content.items() if name not in _NAMED or value in self.record_ids}
         if limits.project is not None and seen.get(_PROJECT) != limits.project:
             seen.pop(_PROJECT, None)
-        if superseded := [one for one in seen.pop(_SUPERSEDES, None) or () if one in self.record_ids]:
-            seen[_SUPERSEDES] = superseded
+        for name in _NAMED_LISTS:
+            if kept := [one for one in seen.pop(name, None) or () if one in self.record_ids]:
+                seen[name] = kept
         return seen
 
     def edit(self, edit: StoredEdit) -> StoredEdit:
@@ -75,12 +78,18 @@ async def look_up(
     known = {one for one in sessions if await view.sessions.get(anywhere.of_session(one)) is not None}
     named = {one for record in records for one in record.led_to}
     for content in (*(record.content for record in records), *contents):
-        named |= {str(content[name]) for name in _NAMED if name in content} | set(content.get(_SUPERSEDES) or ())
+        named |= {str(content[name]) for name in _NAMED if name in content}
+        named |= {one for name in _NAMED_LISTS for one in content.get(name) or ()}
     for edit in edits:
         if edit.editor.type is EditorType.SYSTEM:
             named.add((edit.editor.id or "").removeprefix(f"{SYSTEM_EDITOR.id}:").partition("@")[0])
-    found = {one for one in named if await view.records.record(anywhere, one) is not None}
+    found = {one for one in named if await _is_reached(view.records, anywhere, one)}
     return Reached(scope, frozenset(known), frozenset(found))
+
+
+async def _is_reached(records: RecordReader, anywhere: Scope, named: str) -> bool:
+    """Whether a record of this id is within the limits, or a part of the document of this id."""
+    return await records.record(anywhere, named) is not None or bool(await records.parts(anywhere, named))
 
 
 async def reached(store: Store, scope: Scope, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:

@@ -103,7 +103,9 @@ class KalitoServer(MCPServer[None]):
     """The SDK's server with our refusals. An unknown tool or prompt is a protocol error. A sentence explains a wrong
     argument. A failure of ours is logged with an incident id."""
 
-    def __init__(self, opened: MemoryHandle, subscriptions: Subscriptions, tools: list[Tool], capture: Capture) -> None:
+    def __init__(
+        self, opened: MemoryHandle, subscriptions: Subscriptions, tools: list[Tool], captures: Captures
+    ) -> None:
         self._tools_by_name = {tool.name: tool for tool in tools}
         self.metrics = Metrics()
         self.draining = Draining()
@@ -131,7 +133,12 @@ class KalitoServer(MCPServer[None]):
         self.middleware.insert(0, unless_lasting(self.state_keys.before_calls))
         self.opened = opened
         self.subscriptions = subscriptions
-        self.capture = capture
+        self._captures = captures
+
+    @property
+    def capture(self) -> Capture:
+        """What takes the reports of this machine's own hooks."""
+        return self._captures.host
 
     @property
     def tool_names(self) -> frozenset[str]:
@@ -190,7 +197,7 @@ class KalitoServer(MCPServer[None]):
         if isinstance(payload, dict):
             report = {**report, "payload": {name: one for name, one in payload.items() if name != "transcriptPath"}}
         try:
-            return text_answer(await self.capture.take(report, is_late=is_late))
+            return text_answer(await self._captures.current().take(report, is_late=is_late))
         except KalitoError as error:
             raise refusal(error, "hook_event") from error
 
@@ -230,16 +237,16 @@ def build_server(
     those that ChatGPT calls, whose records have URLs below `public_url`."""
     opened = MemoryHandle(opener, default_session)
     subscriptions = Subscriptions()
-    capture = Capture(opened.memory)
+    captures = Captures(Capture(opened.memory), opened.memory)
     opened.alongside = Watcher(subscriptions, opened.memory).run
     tools = _tools(opened)
     if has_memory_tool:
         tools.append(_memory_tool(opened))
     if has_hooks:
-        tools.append(_hook_tool(Captures(capture, opened.memory)))
+        tools.append(_hook_tool(captures))
     if has_chatgpt:
         tools += _chatgpt_tools(opened, public_url)
-    server = KalitoServer(opened, subscriptions, tools, capture)
+    server = KalitoServer(opened, subscriptions, tools, captures)
     subscriptions.serve(server)
     register_resources(server, opened)
     register_session_list(server, opened, subscriptions)

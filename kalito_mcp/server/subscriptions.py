@@ -277,6 +277,8 @@ class Subscriptions:
             connection.exit_stack.callback(self._leave, host)
             if self.senders is not None:
                 self.senders.start_soon(host.send)
+        # A client that was let in anew goes on in its session, under another consent.
+        host.principal_id = _principal_id()
         return host
 
     def _leave(self, host: _OlderHost) -> None:

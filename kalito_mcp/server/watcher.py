@@ -41,9 +41,9 @@ class Watcher:
         self._memory = memory
         self._seen: defaultdict[Audience, dict[Watched, int]] = defaultdict(dict)
         self._revision: int | None = None
-        self._ends_ms: dict[str, float] = {}
-        """When the tokens of the owners below end; those that were revoked have ended."""
-        self._owners: set[str] = set()
+        self._ends_ms: Mapping[str, int] = {}
+        """When the principals below may call no more."""
+        self._principals: set[str] = set()
         subscriptions.prepare = self._prepare
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -95,15 +95,12 @@ class Watcher:
                 one.deliver(event)
 
     async def _end_those_without_token(self, memory: "Memory", *, has_moved: bool) -> None:
-        """End the subscriptions whose token was revoked or has expired. A provider's tokens are not known here."""
-        owners = {one.audience.owner for one in self._subscriptions if one.audience.owner is not None}
-        if has_moved or owners != self._owners:
-            self._owners = owners
-            self._ends_ms = {
-                token.id: 0 if token.revoked_at is not None else token.expires_at or math.inf
-                for owner in owners
-                for token in await memory.tokens(owner)
-            }
+        """End the subscriptions whose token, or consent, was revoked or has expired. A provider's tokens are not known
+        here."""
+        principals = {one.principal_id for one in self._subscriptions if one.principal_id is not None}
+        if has_moved or principals != self._principals:
+            self._ends_ms = await memory.ends_of(principals)
+            self._principals = principals
         for one in list(self._subscriptions):
             if self._ends_ms.get(one.principal_id or "", math.inf) <= memory.clock.now_ms():
                 one.end()

@@ -15,7 +15,7 @@ swapped. Candidates are ranked by mistake and frequency, after the noisy channel
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kalito_mcp.text.analysis import stem
@@ -106,22 +106,27 @@ def similarity_as_written(word: str, other: str) -> float:
     return 1.0 if word == other else max(0.0, 1 - _cost(word, other) / (len(word) + 1))
 
 
-def near(word: str, candidates: Iterable[tuple[str, int]], *, limit: int) -> list[tuple[str, int]]:
+def near(
+    word: str, candidates: Iterable[tuple[str, int]], *, limit: int, counted: Callable[[str], int] | None = None
+) -> list[tuple[str, int]]:
     """The candidates that the word may stand for, likeliest first. Each is a term and its number of records.
 
     The mistake and the term's frequency make it likely; ties are in alphabetical order. The word's own term is left
     out. Two mistakes are only tried if no term fits with one, and only among the commonest terms.
+
+    With `counted`, the number of records is what that says of a term, and the candidates' own does not count. It is
+    asked only of terms that fit. One that has 0 is left out.
     """
     own = stem(word)
     others = [(term, count) for term, count in candidates if count > 0 and term != own]
     close = [(term, count) for term, count in others if _may_fit(word, term)]
-    found = _ranked(word, close)
+    found = _ranked(word, close, counted)
     if not found:
         letters = set(own)
         # One mistake removes at most one letter and adds at most one.
         possible = [(-count, term) for term, count in others if len(letters ^ set(term)) <= 2 * _MOST]
-        commonest = sorted(possible)[:_COMPARED]
-        found = _ranked(word, [(term, -count) for count, term in commonest if _two(own, term) < math.inf])
+        commonest = sorted(possible)[: _COMPARED if counted is None else None]
+        found = _ranked(word, [(term, -count) for count, term in commonest if _two(own, term) < math.inf], counted)
     return found[:limit]
 
 
@@ -161,11 +166,14 @@ def spellings(word: str) -> Iterator[str]:
             yield before + other + letter + after
 
 
-def _ranked(word: str, candidates: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+def _ranked(
+    word: str, candidates: Iterable[tuple[str, int]], counted: Callable[[str], int] | None
+) -> list[tuple[str, int]]:
     scored: list[tuple[float, str, int]] = []
-    for term, count in candidates:
+    for term, known in candidates:
         alike = similarity(word, term)
-        if alike > 0:
+        count = known if counted is None or alike <= 0 else counted(term)
+        if alike > 0 and count:
             scored.append(((1 - alike) * (len(word) + 1) - _FREQUENCY * math.log(count), term, count))
     return [(term, count) for _, term, count in sorted(scored)]
 

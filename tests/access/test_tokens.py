@@ -1,6 +1,8 @@
 """Tokens: made, used, expired and revoked, in a real database."""
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from kalito_mcp.domain.access import Permission, Principal, TokenKind
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.errors import InvalidInput, NotFound
 from kalito_mcp.memory import Memory
+from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.scripted import START_MS, ScriptedClock
@@ -109,6 +113,27 @@ async def test_the_last_use_is_noted_once_a_minute(memory: Memory, clock: Script
         uses += [one.last_used_at for one in await memory.tokens()]
         clock.advance(40)
     assert uses == [START_MS, START_MS, START_MS + 80_000]
+
+
+async def test_who_may_read_is_let_in_while_nobody_can_write(tmp_path: Path) -> None:
+    database = lay_empty_database(tmp_path / "memory.db")
+    async with open_memory(database, Settings(storage=StoragePolicy(busy_timeout_s=0.05))) as memory:
+        made = await memory.create_token(Permission.READ)
+        with closing(sqlite3.connect(database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert await memory.principal_of(made.text) == made.token.principal
+            other.execute("ROLLBACK")
+        assert [one.last_used_at for one in await memory.tokens()] == [None], "its use is noted the next time"
+
+
+async def test_a_principal_may_call_until_its_token_ends(memory: Memory) -> None:
+    lasting, hour, lost = [
+        (await memory.create_token(Permission.READ, owner="ann", lifetime_ms=lifetime)).token
+        for lifetime in (None, HOUR_MS, None)
+    ]
+    await memory.revoke_token(lost.id)
+    found = await memory.ends_of([lasting.id, hour.id, lost.id, "https://id.example.org#ann"])
+    assert found == {hour.id: START_MS + HOUR_MS, lost.id: 0}
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,11 @@ def test_the_homes_last_answer_says_how_old_it_is(tmp_path: Path) -> None:
         assert text_of(none).startswith("home_away: ")
         kept = laptop / "memory.db.home" / "answers"
         assert {file.stat().st_mode & 0o777 for file in kept.iterdir()} == {0o600}
+        # The token is read for each request. What the home told another one, it may not tell this one.
+        connected(laptop, between.url, TOKEN.swapcase())
+        for number, (tool, asked) in enumerate((("search_memory", {}), ("build_context", {"session_id": "s"})), 8):
+            told = said(wire, number, tool, query="question", **asked)
+            assert text_of(told).startswith("home_away: "), told
 
 
 def test_an_erasure_is_never_pretended_and_deletes_the_kept_answers(tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ async def test_a_damaged_snapshot_is_said_so_with_its_address(database: Path, er
         error = await h.resource_error("memory://snapshots/bad")
         assert (error.error.code, error.error.data) == (INVALID_PARAMS, {"uri": "memory://snapshots/bad"})
         assert "inside kalito" not in error.error.message
+        assert str(folder) not in error.error.message
 
 
 async def test_a_name_that_no_snapshot_can_have_leads_nowhere(database: Path, era: str) -> None:

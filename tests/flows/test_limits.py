@@ -162,6 +162,27 @@ async def test_causes_and_effects_beyond_limits_are_not_named_and_stay(ann: Memo
             await shop.update_memory(mine.id, {"caused_by": cause}, expected_revision=2)
 
 
+async def test_what_a_record_is_related_to_beyond_limits_is_not_named_and_stays(ann: Memory) -> None:
+    beds, till = await note(ann, "The beds are dry.", "garden"), await note(ann, "The till sticks.", "shop")
+    manual = {"text": "Oil it. " * 900, "source": "till.pdf"}
+    parts = await (await ann.in_project("shop")).remember("document", manual)
+    book = str(parts[0].content["document_id"])
+    assert len(parts) > 1
+    personal = await ann.in_project(PERSONAL)
+    all_of_them = [beds.id, till.id, book]
+    [one] = await personal.remember("thought", {"text": "Both need care.", "related_to": all_of_them})
+    sent = NewMessage(Role.ASSISTANT, "A dry bed.", details={"vision_response_for": beds.id})
+    [said] = (await personal.record_messages("pictures", [sent])).message_ids
+    shop = within(ann, SHOP)
+    await shop.update_memory(one.id, {"text": "Both need oil."}, expected_revision=1)
+    for shown in (await shop.record(one.id), await shop.version(one.id, 1)):
+        assert shown.content["related_to"] == [till.id, book]
+    assert "vision_response_for" not in (await shop.record(said)).content
+    assert beds.id not in repr([await shop.history(one.id), await shop.diff(one.id, 1, 2)])
+    assert (await ann.record(one.id)).content["related_to"] == all_of_them
+    assert (await ann.record(said)).content["vision_response_for"] == beds.id
+
+
 async def test_the_history_of_a_record_does_not_name_the_project_that_it_came_from(ann: Memory) -> None:
     one = await note(ann, "The hose is green.", "garden")
     await ann.move_record(one.id, "shop")
@@ -227,6 +248,16 @@ async def test_another_agent_is_refused_in_the_words_for_none(ann: Memory) -> No
     assert list(await coder.agents()) == ["coder"]
 
 
+async def test_the_order_of_agents_does_not_tell_which_of_them_were_there_before(ann: Memory) -> None:
+    await say(ann, "beds", "The tulips are red.", project="garden", agent="cook")
+    lone, shop = ann.of_owner("carol", SHOP), within(ann, SHOP)
+    for memory in (shop, lone):
+        for agent in ("baker", "cook"):
+            await say(memory, f"plan of {agent}", "Ten euros.", agent=agent)
+    assert list(await shop.agents()) == list(await lone.agents())
+    assert list(await ann.agents()) == ["baker", "cook"], "newest first"
+
+
 async def test_a_mistyped_name_is_not_corrected_to_one_beyond_limits(ann: Memory) -> None:
     await say(ann, "flowerbeds", "The tulips are red.", project="flowergarden", agent="gardener")
     await say(ann, "counter", "Ten euros.", project="shop")
@@ -238,6 +269,12 @@ async def test_a_mistyped_name_is_not_corrected_to_one_beyond_limits(ann: Memory
     with pytest.raises(InvalidInput, match="did you mean 'gardener'"):
         await ann.search_memory(SearchRequest("tulips"), agent_id="gardenor")
     assert (await shop.search_memory(SearchRequest("tulips"), agent_id="gardenor")).hits == ()
+    # An agent with nothing in the shop is as unknown as one that never was, also if its name is like a known one.
+    await say(ann, "soil", "It is dry.", project="flowergarden", agent="coders")
+    await say(shop, "plan", "The sprint is long.", agent="coder")
+    for agent in ("coders", "codera"):
+        with pytest.raises(InvalidInput, match=f"no agent '{agent}'; did you mean 'coder'"):
+            await shop.search_memory(SearchRequest("soil"), agent_id=agent)
     with pytest.raises(InvalidInput, match="did you mean 'flowergarden'"):
         await ann.in_project("flowergarten")
     with pytest.raises(AccessDenied):
@@ -256,6 +293,22 @@ async def test_words_beyond_limits_neither_correct_nor_weigh_a_search(ann: Memor
         ours, theirs = [await memory.search_memory(SearchRequest(query, explain=True)) for memory in (shop, lone)]
         seen = [(page.note, [(hit.score, hit.why, hit.parts) for hit in page.hits]) for page in (ours, theirs)]
         assert seen[0] == seen[1], "as if the garden had never been"
+
+
+@pytest.mark.parametrize("beyond", ["quetzil", "quetzol"])
+async def test_how_often_a_word_is_said_beyond_limits_does_not_decide_what_a_mistyped_one_means(
+    ann: Memory, beyond: str
+) -> None:
+    """Else who may write could find out which words are said there, and how often."""
+    for number in range(8):
+        await say(ann, f"beds {number}", f"The {beyond} {number} hides in the hedge.", project="garden")
+    lone, shop = ann.of_owner("carol", SHOP), within(ann, SHOP)
+    for memory in (shop, lone):
+        await say(memory, "counter", "The quetzal sings.", "The quetzil hums.")
+    for query in ("quetzel", "which quetzel sings or hums?"):
+        found = [await memory.search_memory(SearchRequest(query, explain=True)) for memory in (shop, lone)]
+        ours, theirs = [[(hit.text, hit.score, hit.why) for hit in page.hits] for page in found]
+        assert ours == theirs != []
 
 
 async def test_what_was_forgotten_or_erased_beyond_limits_is_unknown(ann: Memory) -> None:

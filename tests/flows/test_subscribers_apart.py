@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed"),  # what older hosts still do
 ]
 SHOP: Final = Limits(project="shop")
+REDIRECT: Final = "http://localhost:8912/callback"
 EVERYTHING: Final = [
     stats_uri("s"),
     graph_uri("s"),
@@ -97,24 +98,49 @@ async def test_a_subscriber_with_limits_hears_of_nothing_beyond_them(serving: We
         await heard.all_of("memory://profile")
 
 
-async def test_a_subscription_ends_with_its_token(serving: Web, elsewhere: Memory, era: str) -> None:
+async def let_in(memory: Memory, owner: str, url: str) -> tuple[str, str]:
+    """Let an OAuth client in to read at the URL. Its access token, and the id of the consent."""
+    client = await memory.sign_in.clients.register("Kite", [REDIRECT], address="127.0.0.1")
+    handle = await memory.sign_in.consents.begin(
+        client,
+        redirect_uri=REDIRECT,
+        is_redirect_explicit=True,
+        challenge="x" * 43,
+        permission=Permission.READ,
+        resource=url,
+        state=None,
+        address="127.0.0.1",
+    )
+    _, cookie = await memory.sign_in.consents.show(handle, None)
+    answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=Permission.READ)
+    issued = await memory.sign_in.consents.redeem(client.id, answer.code or "")
+    assert issued is not None
+    assert answer.grant is not None
+    return issued.access.text, answer.grant.id
+
+
+async def test_a_subscription_ends_with_its_token_or_its_consent(serving: Web, elsewhere: Memory, era: str) -> None:
     ann = elsewhere.of_owner("ann")
     made = await elsewhere.create_token(Permission.READ, owner="ann")
+    consented, consent = await let_in(elsewhere, "ann", serving.url)
     lasting = await token(elsewhere, "ann")
     sessions = ["memory://sessions"]
     async with (
         subscribed(serving.url, era, sessions, token=made.text) as (_, heard),
+        subscribed(serving.url, era, sessions, token=consented) as (_, heard_by_client),
         subscribed(serving.url, era, sessions, token=lasting) as (_, heard_by_others),
     ):
         await say(ann, "s", "Hello.")
-        await heard.all_of(*sessions)
-        await heard_by_others.all_of(*sessions)
-        await elsewhere.revoke_token(made.token.id)
-        if era != "legacy":
-            await heard.all_of("ended")
+        for one in (heard, heard_by_client, heard_by_others):
+            await one.all_of(*sessions)
+        for ended in (made.token.id, consent):
+            await elsewhere.revoke_token(ended)
+        for one in (heard, heard_by_client):
+            if era != "legacy":
+                await one.all_of("ended")
         await say(ann, "t", "Hello again.")
         await heard_by_others.all_of(*sessions)
-        assert heard.uris == []
+        assert heard.uris == heard_by_client.uris == []
 
 
 async def test_what_lies_beyond_the_limits_has_no_version(elsewhere: Memory) -> None:

@@ -3,12 +3,16 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import anyio
 import httpx2
 import pytest
 
 from kalito_mcp.access.policy import HttpPolicy
+from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.server import watcher
 from kalito_mcp.web.site import Site
 from tests.server.web import web
 from tests.server.wire import COVERED, PATIENCE_S, clean_environment
@@ -87,6 +91,37 @@ async def test_revoking_a_consent_ends_its_tokens_at_once(tmp_path: Path) -> Non
             },
         )
         assert (renewed.status_code, renewed.json()["error"]) == (400, "invalid_grant")
+
+
+async def test_a_client_that_is_let_in_anew_goes_on_in_its_session_and_hears_of_changes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a session of the 2025 protocol, whose subscriptions ended with the first consent."""
+    monkeypatch.setattr(watcher, "LOOK_S", 0.05)
+    async with home(tmp_path) as at, httpx2.AsyncClient(timeout=30) as http:
+        hand = await registered(at)
+        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
+
+        async def send(token: str, method: str, **params: Any) -> httpx2.Response:
+            headers["authorization"] = f"Bearer {token}"
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            return await http.post(at.url, headers=headers, json=message)
+
+        first = (await hand.signed_in())["access_token"]
+        about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        headers["mcp-session-id"] = (await send(first, "initialize", **about)).headers["mcp-session-id"]
+        await send(first, "resources/subscribe", uri="memory://sessions")
+        [grant] = await at.memory.sign_in.consents.all()
+        await at.memory.revoke_token(grant.id)
+        assert (await send(first, "resources/subscribe", uri="memory://sessions")).status_code == 401
+        again = (await hand.signed_in())["access_token"]
+        assert (await send(again, "resources/subscribe", uri="memory://sessions")).status_code == 200
+        with anyio.fail_after(10):
+            async with http.stream("GET", at.url, headers=headers) as heard:
+                await at.memory.record_messages("trip", [NewMessage(Role.USER, "To Oslo.")])
+                async for line in heard.aiter_lines():
+                    if "notifications/resources/updated" in line:
+                        break
 
 
 async def test_the_first_401_says_where_to_sign_in_and_for_what(tmp_path: Path) -> None:

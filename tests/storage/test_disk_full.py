@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp import NewMessage, Role, open_memory
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.editing import eraser
 from kalito_mcp.errors import StorageError, StorageFull
+from kalito_mcp.exchange.archive import archive_pieces
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.schema import migrations
+from kalito_mcp.web.rest.endpoint import Call, Nothing
+from kalito_mcp.web.rest.whole import ExportOf, export
 from tests import drafts
 from tests.scripted import START_MS
 from tests.storage.conftest import ROOT, Disk
@@ -89,6 +93,23 @@ async def test_a_store_closed_on_a_full_disk_has_everything_when_it_is_opened_ag
     assert await texts(store) == [*acknowledged, "after"]
     await store.close()
     assert is_sound(disk.database)
+
+
+async def test_without_a_byte_left_a_token_counts_and_the_memory_can_be_taken_out_over_rest(disk: Disk) -> None:
+    async with open_memory(disk.database) as memory:
+        made = await memory.create_token(Permission.ADMIN)
+        await memory.record_messages("trip", [NewMessage(Role.USER, "The ferry leaves at seven.")])
+        await memory.settled()
+        disk.fill()
+        with pytest.raises(StorageFull):
+            while True:
+                await memory.record_messages("trip", [NewMessage(Role.USER, LONG)])
+        principal = await memory.principal_of(made.text)
+        assert principal == made.token.principal
+        asked = Call(memory, principal, {}, Nothing(), ExportOf(), None, None, archive_pieces, is_placed=False)
+        stream = (await export(asked)).stream
+        assert stream is not None
+        assert "leaves at seven" in b"".join([piece async for piece in stream]).decode()
 
 
 async def test_without_a_byte_left_a_closed_database_is_refused_in_words_and_stays_as_it_is(disk: Disk) -> None:

@@ -5,7 +5,6 @@ from typing import Annotated, Final
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from kalito_mcp.acting import acting
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.capture.captures import Captures
 from kalito_mcp.server.tools.answers import text_answer
@@ -59,6 +58,4 @@ class HookTools:
                 "error": error,
             }
         )
-        called = acting()
-        capture = self._captures.of(called.principal if called is not None else None)
-        return text_answer(await capture.take(report))
+        return text_answer(await self._captures.current().take(report))

@@ -1,6 +1,7 @@
 """The tokens with which programs connect."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.access import Permission, Token, TokenKind
@@ -17,6 +18,16 @@ SELECT_TOKEN: Final = f"SELECT {_COLUMNS} FROM access_tokens WHERE text_hash = :
 SELECT_TOKENS: Final = f"""
 SELECT {_COLUMNS} FROM access_tokens WHERE :owner IS NULL OR owner = :owner
 ORDER BY kind = 'static' DESC, key DESC LIMIT :limit
+"""
+# A token of a consent counts for the consent: its principal is known by that.
+SELECT_ENDS: Final = """
+SELECT principal, max(ends) FROM (
+    SELECT id AS principal, CASE WHEN revoked_at IS NULL THEN expires_at ELSE 0 END AS ends FROM access_tokens
+    WHERE grant_id IS NULL AND id IN (SELECT value FROM json_each(:principals))
+    UNION ALL
+    SELECT grant_id, CASE WHEN revoked_at IS NULL THEN expires_at ELSE 0 END FROM access_tokens
+    WHERE grant_id IN (SELECT value FROM json_each(:principals))
+) GROUP BY principal HAVING count(ends) = count(*)
 """
 INSERT_ACCESS: Final = """
 INSERT INTO access_tokens (
@@ -53,6 +64,9 @@ class AccessQueries(Queries):
 
     async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
         return [_token(row) for row in await self._all(SELECT_TOKENS, owner=owner, limit=limit)]
+
+    async def ends(self, principals: Collection[str]) -> Mapping[str, int]:
+        return dict(await self._all(SELECT_ENDS, principals=json.dumps(list(principals))))
 
     async def state_secret(self) -> bytes:
         [[secret]] = await self._all(SELECT_STATE_KEY)

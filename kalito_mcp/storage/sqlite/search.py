@@ -94,6 +94,8 @@ class SearchQueries:
         asked = {"owner": scope.owner, "project": scope.project}
         projects = [key for [key] in connection.execute(SELECT_PROJECT, asked)] if scope.project is not None else None
         columns = self._caches.of(agent_key)
-        return SqliteSearchIndex(
+        index = SqliteSearchIndex(
             connection, columns, scope, agent_key=agent_key, session_key=session_key, project_keys=projects
         )
+        # An agent of which nothing is within the limits does not exist there.
+        return index if index.reaches_any else None

@@ -56,8 +56,6 @@ _MISTYPED_WORDS: Final = 8
 _COMPARED_TERMS: Final = 4_000
 _MOST_ENDING_LETTERS: Final = 8
 _COUNTED_RECORDS: Final = 1_000
-_MOST_COMPARED: Final = 32
-"""Similar terms of which is looked up whether they are within limits."""
 
 
 class SqliteSearchIndex:
@@ -89,6 +87,11 @@ class SqliteSearchIndex:
             self._within = self._reached()
             self.records = _narrowed(self.records, self._within)
 
+    @property
+    def reaches_any(self) -> bool:
+        """Whether any of the agent's records is within the limits. Without a limit to a project, it may have none."""
+        return self._within is None or bool(self._within.any())
+
     def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
         """The places of the agent's records that contain the term so often; see the port."""
         found = self._columns.places(self._connection, f"{COUNT_MARKS[times]}{self._prefix}{term}", self._state)
@@ -107,15 +110,12 @@ class SqliteSearchIndex:
             word: near(
                 word,
                 (by_head.get(head(word), {}) | {term: known[term] for term in spelled[word] & known.keys()}).items(),
-                limit=limit if self._within is None else _MOST_COMPARED,
+                limit=limit,
+                # How often others say a word would decide which one is meant, and so be found out.
+                counted=None if self._within is None else lambda term: len(self.places(term)),
             )
             for word in asked
         }
-        if self._within is not None:
-            found = {
-                word: [(term, count) for term, _ in terms if (count := len(self.places(term)))][:limit]
-                for word, terms in found.items()
-            }
         return {word: terms for word, terms in found.items() if terms}
 
     def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:

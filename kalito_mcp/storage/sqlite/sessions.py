@@ -57,7 +57,8 @@ WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
 )
 ORDER BY s.key LIMIT :limit
 """
-# An agent or a project of which nothing is within the limits does not exist there.
+# An agent or a project of which nothing is within the limits does not exist there. An agent may be older than what is
+# of it within a limit to a project, and its place among others would show that: there they are listed by name.
 SELECT_AGENTS: Final = """
 SELECT a.id FROM agents a
 WHERE a.owner = :owner AND (:limit_agent IS NULL OR a.id = :limit_agent) AND (:limit_project IS NULL OR EXISTS (
@@ -66,7 +67,7 @@ WHERE a.owner = :owner AND (:limit_agent IS NULL OR a.id = :limit_agent) AND (:l
         SELECT key FROM projects WHERE owner = :owner AND id = :limit_project
     ))
 ))
-ORDER BY a.key DESC LIMIT :limit
+ORDER BY CASE WHEN :limit_project IS NULL THEN -a.key END, a.id LIMIT :limit
 """
 SELECT_TOTALS: Final = f"""
 SELECT count(*), total(s.message_count - s.hidden_count), total(s.pin_count), total(s.summary_count) FROM sessions s

@@ -183,7 +183,7 @@ async def record_messages(call: Call[RecordMessages, InProject]) -> Reply:
     recorded = await memory.record_messages(session_id, new, agent_id=sent.agent_id, client=REST.id)
     return Reply(
         RecordedMessages(
-            session_id=session_id,
+            session_id=recorded.session.id,
             project=recorded.session.project,
             message_ids=recorded.message_ids,
             left_out=recorded.left_out_count + recorded.erased_count,

@@ -94,7 +94,7 @@ async def score_messages(call: Call[Nothing, InProject]) -> Reply:
     memory = await call.memory_of(session_id)
     changed = await memory.score_messages(session_id)
     stats = await memory.session_stats(session_id)
-    return Reply(Scored(session_id=session_id, total_messages=stats.total_messages, changed=changed))
+    return Reply(Scored(session_id=stats.session_id, total_messages=stats.total_messages, changed=changed))
 
 
 SPECIFIED: Final = (

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.archive import Selection
-from kalito_mcp.errors import StorageReadOnly
+from kalito_mcp.errors import StorageFull, StorageReadOnly
 from kalito_mcp.shapes import Output, ReachName
 from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Nothing, Reply
 from kalito_mcp.web.rest.shapes import AgentName, GraphBody, Known, RecordBody, record_body
@@ -198,12 +198,11 @@ EXPORT: Final = "GET /api/export"
 
 
 async def export(call: Call[Nothing, ExportOf]) -> Reply:
-    """The memory as an archive. Limits of the principal narrow it."""
-    asked, limits = call.query, call.principal.limits
-    selection = Selection(
-        session=asked.session, project=limits.project or asked.project, agent=limits.agent or asked.agent
-    )
-    with suppress(StorageReadOnly):  # what cannot be written can still be taken out
+    """The memory as an archive. Raises AccessDenied within limits."""
+    asked = call.query
+    call.memory.limits.check_none("an archive")
+    selection = Selection(session=asked.session, project=asked.project, agent=asked.agent)
+    with suppress(StorageReadOnly, StorageFull):  # what cannot be written can still be taken out
         await call.memory.log_access(EXPORT)
     return Reply(stream=call.exporter(call.memory, selection))
 

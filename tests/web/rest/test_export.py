@@ -48,10 +48,13 @@ def test_another_owner_exports_nothing_of_ours(server: Served, client: httpx2.Cl
         assert word not in other.get("/api/export").text
 
 
-def test_a_limited_token_exports_what_it_reaches(server: Served, client: httpx2.Client) -> None:
+def test_a_limited_token_exports_nothing_and_no_export_is_logged(server: Served, client: httpx2.Client) -> None:
     word = fresh("tea")
     record(client, fresh("talk"), f"The {word} is green.")
     made = said(client.post("/api/tokens", json={"permission": "admin", "agent_id": "coder"}))
     with server.client(made["text"]) as limited:
-        assert word not in limited.get("/api/export").text
-        assert word not in limited.get("/api/export", params={"agent": "default"}).text
+        for asked in ({}, {"agent": "coder"}, {"agent": "default"}):
+            answer = limited.get("/api/export", params=asked)
+            assert (answer.status_code, answer.json()["error"], word in answer.text) == (403, "forbidden", False)
+    logged = said(client.get("/api/audit"))["entries"]
+    assert not [one for one in logged if one["principal"] == made["id"]]

@@ -120,6 +120,22 @@ def test_a_project_narrows_what_is_read_and_takes_what_is_written(client: httpx2
     assert ours in [one["project"] for one in said(client.get("/api/projects"))["projects"]]
 
 
+def test_a_conversation_that_is_begun_within_limits_is_answered_under_its_own_id(
+    server: Served, client: httpx2.Client
+) -> None:
+    session, shop = fresh("talk"), fresh("shop")
+    body = {"messages": [{"role": "user", "text": "Tea, please."}]}
+    said(client.post(f"/api/sessions/{session}/messages", json=body, params={"project": fresh("blog")}))
+    made = said(client.post("/api/tokens", json={"permission": "write", "project": shop}))
+    with server.client(made["text"]) as limited:
+        recorded = said(limited.post(f"/api/sessions/{session}/messages", json=body))
+        scored = said(limited.post(f"/api/memory/{session}/score-messages"))
+        own = recorded["session_id"]
+        assert (own == session, own, recorded["project"]) == (False, scored["session_id"], shop)
+        listed = said(limited.get("/api/sessions", params={"prefix": session}))["sessions"]
+        assert [one["session_id"] for one in listed] == [own]
+
+
 def test_a_token_of_one_project_reads_its_conversations_and_the_personal_ones(
     server: Served, client: httpx2.Client
 ) -> None:

@@ -11,7 +11,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.web.rest.endpoint import AnyEndpoint
 from kalito_mcp.web.rest.openapi import document_of
 from kalito_mcp.web.rest.table import TABLE
-from tests.web.rest.served import Served, fresh, record, said
+from tests.web.rest.served import Served, fresh, said
 
 EXPECTED = {
     "POST /api/memory/summaries": "write",
@@ -106,12 +106,15 @@ def test_an_endpoint_is_open_to_its_permission_and_those_above(
 
 
 @pytest.mark.parametrize("endpoint", TABLE, ids=lambda one: one.name)
-def test_no_endpoint_shows_or_changes_what_is_another_owners(
+def test_no_endpoint_shows_or_changes_what_is_another_owners_or_beyond_limits(
     server: Served, client: httpx2.Client, endpoint: AnyEndpoint
 ) -> None:
-    session, word = fresh("talk"), fresh("zanzibar")
-    [message] = record(client, session, f"We fly to {word}.")
-    note = said(client.post("/api/records", json={"type": "note", "text": f"The hotel is in {word}."}))["id"]
+    session, word, garden = fresh("talk"), fresh("zanzibar"), {"project": fresh("garden")}
+    turn = {"messages": [{"role": "user", "text": f"We fly to {word}."}]}
+    [message] = said(client.post(f"/api/sessions/{session}/messages", json=turn, params=garden))["message_ids"]
+    kept = {"type": "note", "text": f"The hotel is in {word}."}
+    note = said(client.post("/api/records", json=kept, params=garden))["id"]
+    limited = said(client.post("/api/tokens", json={"permission": "admin", "project": fresh("shop")}))["text"]
     before = said(client.get(f"/api/records/{note}")), said(client.get(f"/api/sessions/{session}/messages"))
     token = said(client.post("/api/tokens", json={"permission": "read"}))
     ours = {"session_id": session, "record_id": note, "token_id": token["id"]}
@@ -119,10 +122,12 @@ def test_no_endpoint_shows_or_changes_what_is_another_owners(
     if body is not None:
         named = {"session_id": session, "record_ids": [note], "target_id": message, "query": word, "about": word}
         body = {**body, **{name: value for name, value in named.items() if name in body}}
-    with server.client(server.other) as other:
-        answer = asked(other, endpoint, ours, body)
-    assert answer.status_code < 500
-    assert word not in answer.text.replace(f'"{word}"', "")  # a note says which word is not found
+    for stranger in (server.other, limited):
+        with server.client(stranger) as other:
+            answer = asked(other, endpoint, ours, body)
+        assert answer.status_code < 500
+        assert word not in answer.text.replace(f'"{word}"', "")  # a note says which word is not found
+        assert garden["project"] not in answer.text
     assert before == (said(client.get(f"/api/records/{note}")), said(client.get(f"/api/sessions/{session}/messages")))
     with server.client(token["text"]) as reader:
         assert said(reader.get("/api/stats"))
