@@ -1,5 +1,7 @@
 """`kalito-mcp token`."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -46,3 +48,25 @@ def test_a_memory_without_tokens_says_how_to_make_one(invoke: Invoke, remembered
     assert invoke("token", "list", "--database", str(remembered)).out == (
         "no tokens; `kalito-mcp token create NAME` makes one\n"
     )
+
+
+def test_whoever_has_a_token_that_ended_is_told_so(invoke: Invoke, tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    made = [
+        invoke("token", "create", name, "--days", "1", "--database", str(database)).out.strip()
+        for name in ("old", "given back")
+    ]
+    listed = invoke("token", "list", "--database", str(database)).out
+    [given_back] = [line.split()[0] for line in listed.splitlines() if "given back" in line]
+    invoke("token", "revoke", given_back, "--database", str(database))
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE access_tokens SET expires_at = 1 WHERE name = 'old'")
+    assert "old  write, owner local, expired 1970-01-01" in invoke("token", "list", "--database", str(database)).out
+    with web("http", database, login=True) as serving:
+        said = [
+            httpx2.get(serving.url, headers={"Authorization": f"Bearer {token}"}).json()["error_description"]
+            for token in (*made, "kal_guessed")
+        ]
+    assert said[0].startswith("this token expired on 1970-01-01T00:00:00.001Z; send a valid token")
+    assert said[1].startswith("this token was revoked on 20")
+    assert said[2].startswith("send a valid token")
