@@ -5,7 +5,9 @@ from copy import copy
 from dataclasses import replace
 from typing import Final, Self
 
+from kalito_mcp.acting import acting
 from kalito_mcp.contexts.manager import MemoryManager
+from kalito_mcp.domain.access import HOST
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
 from kalito_mcp.domain.sessions import Session
@@ -13,7 +15,7 @@ from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
-from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_of
+from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_by_path, project_of
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_project, find_session, session_reached
 from kalito_mcp.safety.redaction import checked_handle
@@ -121,7 +123,7 @@ class ProjectVerbs:
         before = old if old in known else await self._named(old)
         if before not in known:
             raise InvalidInput(f"no project {old!r}; `kalito-mcp project list` lists them")
-        after = project_of(new, self._projects) if is_path(new) else checked_handle(new, "project")
+        after = self._project_at(new) if is_path(new) else checked_handle(new, "project")
         if after == PERSONAL:
             raise InvalidInput(f"{new!r} is no project; name a folder other than your home, or any other name")
         if before != after:
@@ -137,13 +139,17 @@ class ProjectVerbs:
         checked_handle(project, "project")
         if self._limits.project is not None:
             is_folder = is_path(project) and project != self._limits.project
-            return self._limits.project_of(project_of(project, self._projects) if is_folder else project) or PERSONAL
+            return self._limits.project_of(self._project_at(project) if is_folder else project) or PERSONAL
         if is_path(project):
-            return project_of(project, self._projects)
+            return self._project_at(project)
         if is_elsewhere(project):
             return project
         async with self._store.read() as view:
             return await find_project(view, self._scope(None), project)
+
+    def _project_at(self, folder: str) -> str:
+        """The project of a folder: of one on this machine, unless the call came over HTTP."""
+        return (project_of if _is_here() else project_by_path)(folder, self._projects)
 
     async def _target(self, project: str | None) -> str | None:
         """The same for a project that something moves to; None for what becomes personal."""
@@ -159,7 +165,7 @@ class ProjectVerbs:
         switch = self._switch()
         switch.check_not_paused(self.clock.now_ms())
         for place in (folder, self._project if self._project and is_path(self._project) else None):
-            if switch.is_excluded(place):
+            if switch.is_excluded(place, is_here=_is_here()):
                 raise Conflict(
                     f"nothing is remembered in {place}: it is excluded; `kalito-mcp exclude --remove` ends that"
                 )
@@ -176,3 +182,9 @@ class ProjectVerbs:
     ) -> Scope:
         """The scope of the session that is meant within the limits."""
         return await session_reached(self._store, self._scope(session_id, agent_id), may_be_new=may_be_new)
+
+
+def _is_here() -> bool:
+    """Whether this call comes from a program on this machine: over stdio, or from the command line."""
+    called = acting()
+    return called is None or called.principal == HOST

@@ -11,6 +11,7 @@ from typing import Final
 
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.validation import Policy
+from kalito_mcp.errors import InvalidInput
 
 _FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "DEVIN_PROJECT_DIR")
 """In which hosts name the folder that they were opened in."""
@@ -47,13 +48,29 @@ def project_of(folder: str | Path, policy: ProjectPolicy) -> str:
     """The project of a folder: the repository that it is in, the same for all its worktrees, or else the folder itself.
     The home folder and the root are none."""
     known = Path(os.path.realpath(_expanded(folder)))
-    found = str(_repository(known) or known)
+    found = _renamed(str(_repository(known) or known), policy)
+    return PERSONAL if _is_no_project(Path(found)) else found
+
+
+def project_by_path(folder: str, policy: ProjectPolicy) -> str:
+    """The project of a folder by its path alone: who names it may be on another machine, and must not learn what is on
+    this one, nor make it ask a third.
+
+    Raises:
+        InvalidInput: the path is not absolute.
+    """
+    if not Path(folder).is_absolute():
+        raise InvalidInput("over HTTP, name a folder by its whole path, or the project by its name")
+    found = _renamed(os.path.normpath(folder), policy)
+    return PERSONAL if Path(found) == Path(found).parent else found
+
+
+def _renamed(found: str, policy: ProjectPolicy) -> str:
     for before, after in sorted(policy.paths.items(), key=lambda pair: -len(pair[0])):
         begin = str(_expanded(before)).rstrip(os.sep)
         if found == begin or found.startswith(begin + os.sep):
-            found = str(_expanded(after)).rstrip(os.sep) + found[len(begin) :]
-            break
-    return PERSONAL if _is_no_project(Path(found)) else found
+            return str(_expanded(after)).rstrip(os.sep) + found[len(begin) :]
+    return found
 
 
 def project_of_host(environment: Mapping[str, str], working_folder: Path, policy: ProjectPolicy) -> str:

@@ -44,11 +44,11 @@ class Switch:
 
         return f"paused until {datetime.fromtimestamp(self.paused_until / 1_000).astimezone():%Y-%m-%d %H:%M}"
 
-    def is_excluded(self, folder: str | None) -> bool:
-        """Whether nothing is remembered in this folder."""
+    def is_excluded(self, folder: str | None, *, is_here: bool = True) -> bool:
+        """Whether nothing is remembered in this folder. One that may be on another machine is not looked up here."""
         if folder is None or not self.excluded:
             return False
-        known = os.path.realpath(folder)
+        known = os.path.realpath(folder) if is_here else os.path.normpath(folder)
         return any(known == one or known.startswith(one.rstrip(os.sep) + os.sep) for one in self.excluded)
 
 

@@ -45,6 +45,22 @@ async def ann(tmp_path: Path) -> AsyncIterator[Memory]:
         yield opened.of_owner("ann")
 
 
+async def test_a_folder_named_over_http_is_not_looked_up_on_the_disk_of_the_server(ann: Memory, tmp_path: Path) -> None:
+    (tmp_path / "kite" / ".git").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "kite")
+    named = str(tmp_path / "link" / "src")
+
+    async def project_of_a_talk(session: str) -> str | None:
+        done = await (await ann.in_project(named)).record_messages(session, [NewMessage(Role.USER, "A kite.")])
+        return done.session.project
+
+    assert await project_of_a_talk("here") == str((tmp_path / "kite").resolve())
+    with acting_as(Principal("tok_ann", "ann", Permission.WRITE), "record_messages"):
+        assert await project_of_a_talk("over HTTP") == named
+        with pytest.raises(InvalidInput, match="by its whole path"):
+            await ann.in_project("~/kite")
+
+
 def within(memory: Memory, limits: Limits) -> Memory:
     return memory.of_owner("ann", limits)
 

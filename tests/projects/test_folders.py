@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_of, project_of_host
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_by_path, project_of, project_of_host
 
 ANY = ProjectPolicy()
 
@@ -122,6 +123,17 @@ def test_the_path_map_gives_folders_that_moved_their_name(
 ) -> None:
     policy = ProjectPolicy(paths={before.format(home=home): after for before, after in paths.items()})
     assert project_of(repository / "src", policy) == expected.format(home=home)
+
+
+def test_of_a_folder_on_another_machine_only_the_path_counts(repository: Path, home: Path) -> None:
+    (home / "link").symlink_to(repository)
+    assert project_of(home / "link" / "src", ANY) == str(repository)
+    assert project_by_path(f"{home}/link/x/../src/", ANY) == f"{home}/link/src"
+    assert project_by_path(f"{home}/link/src", ProjectPolicy(paths={f"{home}/link": "/srv/kite"})) == "/srv/kite/src"
+    assert project_by_path("/", ANY) == PERSONAL
+    for relative in ("~/kite", ".", "../kite"):
+        with pytest.raises(InvalidInput, match="by its whole path"):
+            project_by_path(relative, ANY)
 
 
 def test_the_host_works_in_the_folder_that_it_names(repository: Path, home: Path) -> None:
