@@ -52,7 +52,7 @@ def connect(
     token = _token(database, connection)
     fault = anyio.run(_checked_in_time, connection, token)
     if fault is not None:
-        raise ConfigurationError(f"{connection.url} does not answer as a home: {fault}. Nothing was written")
+        raise ConfigurationError(f"{connection.url} cannot be the home: {fault}. Nothing was written")
     tell([f"{connection.url} answers"])
     folder = home_folder(database)
     shown = [f"  {folder} (new): where the home is, and the token, readable by you alone"]

@@ -28,10 +28,14 @@ def home_lines(database: Path | None = None) -> tuple[list[str], bool]:
     lines, fault = [], None
     if connection is not None:
         fault = fault_of(connection, path)
-        lines.append(f"the memory of this machine is at {connection.url}; it answers: {fault or 'yes'}")
+        state = "it answers" if fault is None else f"it cannot be used now: {fault}"
+        lines.append(f"the memory of this machine is at {connection.url}; {state}")
     if waiting:
-        until = "until it answers" if connection else "and is not connected: `kalito-mcp connect URL` delivers them"
-        lines.append(f"{plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for the home, {until}")
+        if connection is None:
+            until = ", and this machine is not connected: `kalito-mcp connect URL` delivers them"
+        else:
+            until = "; the next call of an assistant delivers them" if fault is None else ", until it can be used"
+        lines.append(f"{plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for the home{until}")
     if refused:
         lines.append(f"the home refused {plural(refused, 'call')} that waited for it: `kalito-mcp home` shows why")
     return lines, fault is None and not refused and (connection is not None or not waiting)
@@ -44,12 +48,12 @@ def fault_of(connection: Connection, database: Path) -> str | None:
     async def ask() -> str | None:
         with anyio.move_on_after(_WITHIN_S):
             return await checked(connection, read_token(database, os.environ, connection.origin))
-        return f"no, not within {_WITHIN_S:g} s"
+        return f"no answer within {_WITHIN_S:g} s"
 
     try:
         return anyio.run(ask)
     except KalitoError as error:
-        return f"no: {error}"
+        return str(error)
 
 
 async def checked(connection: Connection, token: str) -> str | None:
@@ -61,17 +65,17 @@ async def checked(connection: Connection, token: str) -> str | None:
         try:
             found = await home.request("server/discover", {}, Caller())
             if _name_of(found) != "kalito-mcp":
-                return "no: what answers there is not a kalito server"
+                return "what answers there is not a kalito server"
             # A report without an event changes nothing. A home that knows no bridges does not know the tool.
             taken = await home.request(
                 "tools/call", {"name": "hook_event", "arguments": {}}, Caller(), meta={"kalito/report": {}}
             )
         except HomeAway as away:
-            return f"no: {away.reason}"
+            return away.reason
         except RequestRefused as refused:
-            return f"no: the kalito there is too old to be a home ({refused.message}); upgrade it"
+            return f"the kalito there is too old to be a home ({refused.message}); upgrade it"
     if taken.get("isError"):
-        return f"no: it refuses what this machine records: {_text_of(taken)}"
+        return f"it refuses what this machine records: {_text_of(taken)}"
     return None
 
 

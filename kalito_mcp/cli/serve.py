@@ -113,6 +113,7 @@ def command(
                 from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - as above
                 from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
                 from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
+                from kalito_mcp.web.guard import LOOPBACK  # noqa: PLC0415 - as above
 
                 owner = settings.owner if without_login else None
                 app_on = partial(
@@ -126,7 +127,9 @@ def command(
                 )
                 first = None if without_login else await _first_token(await server.opened.memory())
                 path = "/mcp" if transport == "http" else "/sse"
-                announce = partial(_announce, first_token=first, is_deprecated=transport == "sse")
+                announce = partial(
+                    _announce, first_token=first, is_deprecated=transport == "sse", is_open=host not in LOOPBACK
+                )
                 await serve_http(app_on, path, server=server, host=host, port=port, announce=announce)
 
     try:
@@ -199,8 +202,11 @@ async def _first_token(memory: "Memory") -> str | None:
     return (await memory.create_token(Permission.ADMIN, name="first")).text
 
 
-def _announce(url: str, *, first_token: str | None, is_deprecated: bool) -> None:
+def _announce(url: str, *, first_token: str | None, is_deprecated: bool, is_open: bool) -> None:
     click.echo(f"kalito-mcp: serving at {url}", err=True)
+    if is_open:
+        said = "what is sent here is not encrypted: let other machines come through a proxy with TLS (docs/remote.md)"
+        click.echo(f"kalito-mcp: {said}", err=True)
     if is_deprecated:
         said = "MCP has deprecated SSE and may remove it; use --transport http, which does all that this does"
         click.echo(f"kalito-mcp: {said}", err=True)

@@ -74,7 +74,7 @@ def test_connecting_asks_the_home_and_then_writes_the_entries_and_the_token(mach
     assert [name for name, data in machine.files().items() if TOKEN.encode() in data] == [token_file]
     assert TOKEN not in outcome.out + outcome.err
     status = machine.run("status")
-    assert status.out.splitlines()[0] == f"the memory of this machine is at {between.url}; it answers: yes"
+    assert status.out.splitlines()[0] == f"the memory of this machine is at {between.url}; it answers"
 
 
 def test_the_token_may_come_from_the_environment(machine: Machine, between: Gate) -> None:
@@ -196,5 +196,5 @@ def test_a_command_here_says_that_the_memory_is_elsewhere(machine: Machine, betw
     assert "the memory of this machine is at http://127.0.0.1" in refused.err
     assert "run this command there" in refused.err
     doctor = machine.run("doctor")
-    assert f"home: the memory of this machine is at {between.url}; it answers: yes" in doctor.out
+    assert f"home: the memory of this machine is at {between.url}; it answers" in doctor.out
     assert doctor.code == 0, doctor.out

@@ -138,3 +138,12 @@ def test_the_log_contains_no_words_of_the_conversation(tmp_path: Path) -> None:
         wire.close_stdin()
         assert len(wire.rest()) == 4
     assert "canary" not in database.with_suffix(".stderr").read_text()
+
+
+def test_on_an_address_for_other_machines_it_says_that_nothing_is_encrypted(tmp_path: Path) -> None:
+    logs = []
+    for host in ("127.0.0.1", "127.0.0.2"):
+        with web("http", tmp_path / "memory.db", "--host", host, login=True) as serving:
+            httpx2.get(serving.url)  # answered once all is said
+        logs.append(b"".join(serving.log))
+    assert [b"not encrypted" in log for log in logs] == [False, True]
