@@ -160,7 +160,7 @@ READS: Final = frozenset(
     "files_read graph_overview history in_project in_project_of inject inject_known list_records list_sessions "
     "look_at_files messages page_of_records past_answers preview_forgetting profile project_named "
     "project_of_document projects record record_as_of record_ids records revision search_memory session "
-    "session_stats sessions_before tasks tokens totals transcript version versions".split()
+    "session_stats sessions_before tasks tokens totals transcript version versions why_refused".split()
 )
 MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})
 

@@ -36,7 +36,11 @@ def test_hooks_are_heard_by_the_tool_and_by_the_command(tmp_path: Path) -> None:
         assert told(wire, 1, "UserPromptSubmit", session_id="s1", prompt=STAGING, prompt_id="p1") == ""
         wait_for_listener(database)
         assert told(wire, 2, "Stop", session_id="s1", text="Noted.", prompt_id="p1") == ""
-        assert "6543" in told(wire, 3, "UserPromptSubmit", session_id="s2", prompt=ASKED, prompt_id="q1")
+        # A machine that is too busy to answer in a third of a second answers nothing.
+        assert any(
+            "6543" in told(wire, number, "UserPromptSubmit", session_id=f"s{number}", prompt=ASKED, prompt_id="q1")
+            for number in range(10, 20)
+        )
         assert trace_file(database, "claude-code").exists()
 
         command = [sys.executable, "-c", "from kalito_mcp.cli.hook import main; main()", "codex", "UserPromptSubmit"]
@@ -44,7 +48,7 @@ def test_hooks_are_heard_by_the_tool_and_by_the_command(tmp_path: Path) -> None:
         environment = clean_environment(KALITO_DATABASE=str(database))
         done = subprocess.run(command, input=prompt, env=environment, capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
-        # A machine that is too busy to answer in a third of a second puts it into the spool.
+        # The same, which is put into the spool.
         assert b"6543" in done.stdout or list((hooks_folder(database) / "spool").iterdir())
         wire.close_stdin()
         wire.rest()
