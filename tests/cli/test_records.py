@@ -366,7 +366,8 @@ def test_a_purge_of_nothing_only_cleans_the_files_and_names_what_it_cannot(invok
     stray.parent.mkdir()
     stray.write_bytes(b"")
     assert done(invoke, database, "purge") == (
-        f"could not clean {stray.parent.name}/{stray.name}: not a snapshot; delete it if it may contain what was erased\n"
+        f"could not clean {stray.relative_to(database.parent)}: "
+        "not a snapshot; delete it if it may contain what was erased\n"
         f"could not clean {backup.name}: a backup: delete it if it may contain the erased text\n"
     )
 
