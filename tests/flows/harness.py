@@ -85,7 +85,7 @@ class Harness:
         await (await self.server.opened.memory()).settled()
 
 
-class _Opener:
+class Opener:
     """Opens the memory that a reused server serves now."""
 
     opens: Callable[[], AbstractAsyncContextManager[Memory]]
@@ -94,7 +94,7 @@ class _Opener:
         return self.opens()
 
 
-_IDLE: Final[list[tuple[KalitoServer, _Opener]]] = []
+_IDLE: Final[list[tuple[KalitoServer, Opener]]] = []
 """Servers that can be reused: their last block ended well. Making one takes longer than most flows."""
 
 
@@ -114,7 +114,7 @@ async def served(
     if _IDLE:
         server, opener = _IDLE.pop()
     else:
-        server = build_server(opener := _Opener())
+        server = build_server(opener := Opener())
     chosen = settings or Settings(time=TimePolicy("UTC"))
 
     @asynccontextmanager
