@@ -136,9 +136,11 @@ def connected(folder: Path, url: str, token: str = TOKEN) -> Path:
 
 
 @contextmanager
-def bridge(folder: Path, url: str, **environment: str) -> Iterator[Wire]:
-    """A host's server on a machine that is connected."""
-    with served(connected(folder, url), **environment, **COVERED) as wire:
+def bridge(folder: Path, url: str, *, is_covered: bool = False, **environment: str) -> Iterator[Wire]:
+    """A host's server on a machine that is connected. With `is_covered` it covers code that no other test runs."""
+    if is_covered:
+        environment |= COVERED
+    with served(connected(folder, url), is_prepared=not is_covered, **environment) as wire:
         yield wire
 
 

@@ -43,7 +43,7 @@ from tests.server.wire import PATIENCE_S, call, clean_environment, line, request
 
 def test_a_call_gets_the_homes_answer(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    with gate() as between, home_behind(between, home), bridge(laptop, between.url) as wire:
+    with gate() as between, home_behind(between, home), bridge(laptop, between.url, is_covered=True) as wire:
         recorded = said(wire, 1, "record_messages", session_id="s", messages=turn(1))
         assert recorded["structuredContent"]["message_ids"] == ["msg_1", "msg_2"]
         assert recorded["structuredContent"]["total_messages"] == 2
@@ -67,7 +67,11 @@ def test_a_call_gets_the_homes_answer(tmp_path: Path) -> None:
 
 
 def test_a_host_of_the_older_protocol_is_answered_too(tmp_path: Path) -> None:
-    with gate() as between, home_behind(between, tmp_path / "home"), bridge(tmp_path / "laptop", between.url) as wire:
+    with (
+        gate() as between,
+        home_behind(between, tmp_path / "home"),
+        bridge(tmp_path / "laptop", between.url, is_covered=True) as wire,
+    ):
         introduced = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -127,7 +131,7 @@ def test_what_waits_survives_the_death_of_the_bridge_and_of_the_home(tmp_path: P
 
 def test_an_answer_that_was_lost_stores_nothing_twice(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    with gate() as between, home_behind(between, home), bridge(laptop, between.url) as wire:
+    with gate() as between, home_behind(between, home), bridge(laptop, between.url, is_covered=True) as wire:
         said(wire, 1, "record_messages", session_id="s", messages=turn(1))
         tools = {
             "record_messages": {"messages": turn(2)},
@@ -172,7 +176,7 @@ def test_two_bridges_share_one_outbox_and_lose_nothing(tmp_path: Path) -> None:
 
 def test_the_homes_last_answer_says_how_old_it_is(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    with gate() as between, bridge(laptop, between.url) as wire:
+    with gate() as between, bridge(laptop, between.url, is_covered=True) as wire:
         with home_behind(between, home):
             said(wire, 1, "record_messages", session_id="s", messages=turn(1))
             fresh = said(wire, 2, "search_memory", query="question")
@@ -205,7 +209,7 @@ def test_the_homes_last_answer_says_how_old_it_is(tmp_path: Path) -> None:
 def test_an_erasure_is_never_pretended_and_deletes_the_kept_answers(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     answers = laptop / "memory.db.home" / "answers"
-    with gate() as between, bridge(laptop, between.url) as wire:
+    with gate() as between, bridge(laptop, between.url, is_covered=True) as wire:
         with home_behind(between, home):
             said(wire, 1, "record_messages", session_id="s", messages=turn(1))
             said(wire, 2, "search_memory", query="question")
@@ -221,7 +225,7 @@ def test_an_erasure_is_never_pretended_and_deletes_the_kept_answers(tmp_path: Pa
 
 def test_what_the_home_refuses_for_good_is_put_aside_and_holds_nothing_up(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    with gate() as between, bridge(laptop, between.url) as wire:
+    with gate() as between, bridge(laptop, between.url, is_covered=True) as wire:
         said(wire, 1, "record_feedback", target_id="msg_99", label="up")
         said(wire, 2, "record_messages", session_id="s", messages=turn(1))
         with home_behind(between, home):
@@ -255,7 +259,7 @@ def test_secrets_do_not_wait(tmp_path: Path) -> None:
 
 def test_nothing_waits_while_this_machine_is_paused(tmp_path: Path) -> None:
     laptop = tmp_path / "laptop"
-    with gate() as between, bridge(laptop, between.url) as wire:
+    with gate() as between, bridge(laptop, between.url, is_covered=True) as wire:
         write_switch(laptop / "memory.db", Switch(FOR_EVER))
         refused = said(wire, 1, "record_messages", session_id="s", messages=turn(1))
         assert text_of(refused).startswith("conflict: the memory is paused")
@@ -278,7 +282,7 @@ def test_what_was_said_before_a_pause_waits_for_its_end(tmp_path: Path) -> None:
 
 def test_a_wrong_token_is_no_reason_to_lose_anything(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    with gate() as between, home_behind(between, home), bridge(laptop, between.url) as wire:
+    with gate() as between, home_behind(between, home), bridge(laptop, between.url, is_covered=True) as wire:
         between.token = TOKEN[::-1]
         waits = said(wire, 1, "record_messages", session_id="s", messages=turn(1))
         assert "it does not take the token (401)" in text_of(waits)
@@ -321,7 +325,7 @@ def test_a_call_that_the_host_cancels_is_cancelled_at_the_home(tmp_path: Path) -
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Silent) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        with bridge(tmp_path / "laptop", f"http://127.0.0.1:{server.server_address[1]}/mcp") as wire:
+        with bridge(tmp_path / "laptop", f"http://127.0.0.1:{server.server_address[1]}/mcp", is_covered=True) as wire:
             wire.send(call(1, "search_memory", query="x"))
             assert asked.wait(PATIENCE_S)
             wire.send(line({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
@@ -347,7 +351,7 @@ def test_a_damaged_home_file_is_told_and_the_memory_here_stays_untouched(tmp_pat
 @pytest.mark.parametrize("is_home_there", [True, False])
 def test_a_hook_reports_to_the_home(tmp_path: Path, *, is_home_there: bool) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    with gate() as between, bridge(laptop, between.url) as wire:
+    with gate() as between, bridge(laptop, between.url, is_covered=True) as wire:
         with home_behind(between, home):
             said(wire, 1, "create_pin", session_id="s", content="Ines is allergic to nuts.", scope="person")
             until(lambda: bool(list((laptop / "memory.db.hooks").glob("server-*.json"))), "the bridge listens")
@@ -388,7 +392,7 @@ def test_one_repository_on_two_machines_is_one_project(tmp_path: Path) -> None:
 
 def test_a_host_without_a_session_is_told_the_one_that_waits(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    with gate() as between, bridge(laptop, between.url) as wire:
+    with gate() as between, bridge(laptop, between.url, is_covered=True) as wire:
         session = said(wire, 1, "record_messages", messages=turn(1))["structuredContent"]["session_id"]
         assert session.startswith("session_")
         assert "session_id is missing" in text_of(said(wire, 2, "create_pin", content="Likes tea."))
@@ -415,7 +419,11 @@ def test_what_waited_keeps_the_moment_that_it_was_said(tmp_path: Path) -> None:
 
 
 def test_a_subscriber_is_notified_of_what_its_host_records(tmp_path: Path) -> None:
-    with gate() as between, home_behind(between, tmp_path / "home"), bridge(tmp_path / "laptop", between.url) as wire:
+    with (
+        gate() as between,
+        home_behind(between, tmp_path / "home"),
+        bridge(tmp_path / "laptop", between.url, is_covered=True) as wire,
+    ):
         listen = {"notifications": {"resourceSubscriptions": ["memory://sessions"]}}
         wire.send(request("listen", "subscriptions/listen", **listen), call(1, "list_tasks"))
         wire.answer(1)
@@ -440,7 +448,7 @@ def test_a_hook_reads_the_reply_on_the_machine_that_has_it(tmp_path: Path) -> No
     ]
     transcript.write_text("".join(json.dumps(one) + "\n" for one in events))
     stopped = {"sessionId": "c", "timestamp": 5, "transcriptPath": str(transcript), "cwd": str(tmp_path)}
-    with gate() as between, home_behind(between, home), bridge(laptop, between.url):
+    with gate() as between, home_behind(between, home), bridge(laptop, between.url, is_covered=True):
         until(lambda: bool(list((laptop / "memory.db.hooks").glob("server-*.json"))), "the bridge listens")
         hook(laptop, "copilot", "agentStop", stopped)
         until(lambda: texts_at(home) == ["Hello from the transcript."], "the reply is recorded")

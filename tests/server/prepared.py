@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import IO, Final
 
 _MOST_BYTES: Final = 1 << 17
 _IMPORTED: Final = """
@@ -31,6 +31,8 @@ class PreparedProcess:
 
     def __init__(self, source: "_Source", pid: int) -> None:
         self.pid = pid
+        self.stdin: IO[bytes] | None = None
+        self.stdout: IO[bytes] | None = None
         self.returncode: int | None = None
         self._source = source
         self._ended = os.pidfd_open(pid)
@@ -107,6 +109,16 @@ def start_prepared(
 ) -> PreparedProcess:
     """Start `kalito-mcp` with these arguments, this environment and these descriptors."""
     return _source().start(arguments, environment, [stdin, stdout, stderr])
+
+
+def start_on_pipes(arguments: Sequence[str], environment: Mapping[str, str], *, stderr: int) -> PreparedProcess:
+    """Start `kalito-mcp` with these arguments and this environment on two pipes, which are its `stdin` and `stdout`."""
+    (reads, writing), (reading, writes) = os.pipe(), os.pipe()
+    process = start_prepared(arguments, environment, stdin=reads, stdout=writes, stderr=stderr)
+    os.close(reads)
+    os.close(writes)
+    process.stdin, process.stdout = os.fdopen(writing, "wb"), os.fdopen(reading, "rb")
+    return process
 
 
 def fork(descriptor: int) -> None:

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.server.prepared import PreparedProcess, start_on_pipes
+
 PATIENCE_S = 30.0
 """The longest wait for an answer on a busy machine. Only a failure waits that long."""
 
@@ -55,7 +57,7 @@ def call(number: int | str, tool: str, **arguments: Any) -> bytes:
 class Wire:
     """The two ends of one server's pipes, and its output so far."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes] | PreparedProcess") -> None:
         self.process = process
         self.lines: list[bytes] = []
         self._rest = b""
@@ -107,10 +109,11 @@ class Wire:
 
 
 @contextmanager
-def served(database: Path, *, code: str | None = None, **environment: str) -> Iterator[Wire]:
+def served(database: Path, *, code: str | None = None, is_prepared: bool = False, **environment: str) -> Iterator[Wire]:
     """Start `kalito-mcp serve` on pipes.
 
-    `code` runs before it in the same process. Its stderr goes to a file next to the database.
+    `code` runs before it in the same process. With `is_prepared` everything is imported when it starts, where that can
+    be. Its stderr goes to a file next to the database.
     """
     start = (
         ["-m", "kalito_mcp", "serve"]
@@ -120,14 +123,15 @@ def served(database: Path, *, code: str | None = None, **environment: str) -> It
             f"{code}\nimport sys; sys.argv = ['kalito-mcp', 'serve']\nfrom kalito_mcp.cli.main import main\nmain()",
         ]
     )
+    variables = clean_environment(KALITO_DATABASE=str(database), **environment)
+    process: subprocess.Popen[bytes] | PreparedProcess
     with database.with_suffix(".stderr").open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, *start],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=clean_environment(KALITO_DATABASE=str(database), **environment),
-        )
+        if is_prepared and sys.platform == "linux":
+            process = start_on_pipes(["serve"], variables, stderr=stderr.fileno())
+        else:
+            process = subprocess.Popen(
+                [sys.executable, *start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=variables
+            )
     try:
         yield Wire(process)
     finally:
