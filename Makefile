@@ -49,7 +49,7 @@ coverage: $(VENV)/.dev
 
 # The tests that coverage leaves out, under which they take twice as long and reach no line that others do not.
 bulk: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal -m bulk
+	$(BIN)/python -m pytest -n auto --dist worksteal -m bulk $$(grep -rl --include='test_*.py' 'mark\.bulk' tests)
 
 # The wheel, installed into a clean environment and started from there.
 package: $(VENV)/.dev
