@@ -21,6 +21,7 @@ from mcp.types import INTERNAL_ERROR
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
 from kalito_mcp.bridge.delivery import Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
+from kalito_mcp.domain.request_keys import BRIDGE_PREFIX
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
@@ -278,13 +279,13 @@ def _keyed(call: ToolCall, host_session: str | None) -> tuple[dict[str, Any], di
         arguments["session_id"] = f"session_{secrets.token_hex(16)}"
     if call.name == "record_messages" and isinstance(arguments.get("messages"), list):
         arguments["messages"] = [
-            {**one, "client_key": f"bridge:{secrets.token_hex(12)}"}
+            {**one, "client_key": f"{BRIDGE_PREFIX}{secrets.token_hex(12)}"}
             if isinstance(one, dict) and not (one.get("client_key") or one.get("clientKey"))
             else one
             for one in arguments["messages"]
         ]
     elif call.name in _KEYED and not arguments.get("client_key"):
-        arguments["client_key"] = f"bridge:{secrets.token_hex(12)}"
+        arguments["client_key"] = f"{BRIDGE_PREFIX}{secrets.token_hex(12)}"
     return arguments, {"kalito/once": secrets.token_hex(16)} if call.name in _ONCE else {}
 
 

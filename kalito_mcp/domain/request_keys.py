@@ -10,6 +10,8 @@ from typing import Final
 
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 
+BRIDGE_PREFIX: Final = "bridge:"
+"""What the keys begin with that a bridge gives to what has none."""
 _PREFIX: Final = "request:"
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _SHAPE: Final = re.compile(rf"({_PREFIX}[a-p]{{24}}:)[a-p]{{16}}(?::\d+)?", re.ASCII)
@@ -30,6 +32,13 @@ def chosen_part(client_key: str | None) -> str | None:
     """What all keys of the same choice begin with; None if this is no key of a request."""
     found = _SHAPE.fullmatch(client_key or "")
     return None if found is None else found[1]
+
+
+def chosen_by_caller(client_key: str | None) -> str | None:
+    """A client_key that says something to its caller; None of one that a program made, so that a request may be sent
+    again."""
+    is_made = client_key is not None and client_key.startswith((_PREFIX, BRIDGE_PREFIX))
+    return None if is_made else client_key
 
 
 def key_within(client_key: str, limits: Limits) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.request_keys import chosen_by_caller
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import Zone
 
@@ -143,7 +144,7 @@ class Hit:
             "text": self.text,
             "created_at": to_iso(self.created_at),
             "score": self.score,
-            "client_key": self.client_key,
+            "client_key": chosen_by_caller(self.client_key),
             "origin": str(self.origin),
             "revision": self.revision,
             "status": self.status,

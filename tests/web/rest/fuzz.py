@@ -4,6 +4,7 @@ Schemathesis makes the calls. Any answer with status 500, or one that is not as 
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -45,7 +46,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--program", default="schemathesis")
     parser.add_argument("--seconds", type=int, default=600)
     asked = parser.parse_args(arguments)
-    done = fuzz(asked.program, asked.seconds)
+    # It runs in a folder of its own.
+    done = fuzz(str(Path(shutil.which(asked.program) or asked.program).absolute()), asked.seconds)
     print(done.stdout, done.stderr)
     return done.returncode
 

@@ -47,6 +47,14 @@ def requests_of(client: httpx2.Client) -> Mapping[str, Request]:
     }
 
 
+def test_a_hit_shows_no_key_that_was_made_for_a_request(client: httpx2.Client) -> None:
+    url, word = f"/api/sessions/{fresh('talk')}/messages", fresh("tea")
+    sent = {"messages": [{"role": "user", "text": f"The {word} is mine."}]}
+    said(client.post(url, json=sent, headers={"idempotency-key": fresh("key")}))
+    [hit] = said(client.post("/api/search", json={"query": word}))["hits"]
+    assert "client_key" not in hit
+
+
 KINDS = ("messages", "pin", "summary", "automatic summary", "note", "task")
 
 
