@@ -49,6 +49,9 @@ class SignInWriter(SignInReader, Protocol):
     async def add_request(self, handle_hash: bytes, request: SignInRequest) -> None:
         """Store what a client asks for."""
 
+    async def drop_unseen_request(self) -> bool:
+        """Delete the oldest request that no browser has shown; whether there was one."""
+
     async def count_requests(self) -> int:
         """How many are stored."""
 
