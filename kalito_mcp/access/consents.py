@@ -191,7 +191,7 @@ class Consents:
         if _is_reuse(found, self._clock.now_ms()):
             await self._revoke(_holder_of(found))
             return None
-        return found if found.expires_at is None or self._clock.now_ms() < found.expires_at else None
+        return None if found.is_expired(self._clock.now_ms()) else found
 
     async def renew(self, client_id: str, text: str, permission: Permission) -> Issued | None:
         """New tokens for a refresh token; None as `refresh_token`. The access token has the permission given, if the

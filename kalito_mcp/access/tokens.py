@@ -152,7 +152,7 @@ def _fault(token: Token, resources: Collection[str] | None, now_ms: int) -> str 
     """Why a token may not be used with a server of these URLs; None if it may."""
     if token.revoked_at is not None:
         return f"this token was revoked on {to_iso(token.revoked_at)}"
-    if token.expires_at is not None and token.expires_at <= now_ms:
+    if token.expires_at is not None and token.is_expired(now_ms):
         return f"this token expired on {to_iso(token.expires_at)}"
     if token.kind is TokenKind.REFRESH:
         return "this token only renews others"

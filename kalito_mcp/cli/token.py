@@ -104,7 +104,7 @@ def _line(token: Token, now_ms: int) -> str:
     if token.revoked_at:
         state = "revoked"
     elif token.expires_at:
-        state = f"{'until' if now_ms < token.expires_at else 'expired'} {to_iso(token.expires_at)}"
+        state = f"{'expired' if token.is_expired(now_ms) else 'until'} {to_iso(token.expires_at)}"
     else:
         state = "valid"
     about = ", ".join([token.permission, f"owner {token.owner}", *limits, state, _used(token.last_used_at)])

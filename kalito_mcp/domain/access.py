@@ -79,9 +79,9 @@ class Token:
     grant: str | None = None
     resource: str | None = None
 
-    def is_valid(self, now_ms: int) -> bool:
-        """Whether it may be used now."""
-        return self.revoked_at is None and (self.expires_at is None or now_ms < self.expires_at)
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now_ms
 
     @property
     def principal(self) -> Principal:
