@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
+from tests.opener import Opener
 
 ERAS: Final = ("legacy", "2026-07-28")
 """The client's modes: the handshake of 2025-11-25, and the self-contained requests of 2026-07-28."""
@@ -83,15 +84,6 @@ class Harness:
     async def settled(self) -> None:
         """Wait until the owed work is done."""
         await (await self.server.opened.memory()).settled()
-
-
-class Opener:
-    """Opens the memory that a reused server serves now."""
-
-    opens: Callable[[], AbstractAsyncContextManager[Memory]]
-
-    def __call__(self) -> AbstractAsyncContextManager[Memory]:
-        return self.opens()
 
 
 _IDLE: Final[list[tuple[KalitoServer, Opener]]] = []

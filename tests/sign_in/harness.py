@@ -31,7 +31,7 @@ from kalito_mcp.server.web_app import http_app
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
-from tests.flows.harness import Opener
+from tests.opener import Opener
 from tests.scripted import ScriptedClock
 
 PASSPHRASE: Final = "five green kites over Oslo"
