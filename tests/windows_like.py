@@ -115,7 +115,10 @@ def main() -> None:
         print("\n".join(import_everything()))
     elif sys.argv[1] == "--hook":
         del sys.argv[1]
-        importlib.import_module("kalito_mcp.cli.hook").main()
+        hook = importlib.import_module("kalito_mcp.cli.hook")
+        # It may have used up its time by now: the libraries above are none that it loads.
+        hook.MOST_WAIT_S = 30.0
+        hook.main()
     else:
         importlib.import_module("kalito_mcp.cli.main").main()
 
