@@ -5,6 +5,9 @@ came of the same consent. Source: RFC 9700 (OAuth security), 4.14; OAuth 2.1, 4.
 
 Within a minute, the second use of a refresh token may be the same program's: its answer was lost, or two processes of a
 host renewed at once. It gets the same next refresh token as the first use, so there is never more than one that counts.
+
+A button that is clicked twice sends its form twice, and the browser shows the second answer alone. So while the code is
+not used, whoever allows a request again gets the same code.
 """
 
 import secrets
@@ -21,7 +24,7 @@ from kalito_mcp.domain.access import Permission, Principal, Token, TokenKind
 from kalito_mcp.domain.sign_in import Client, Code, Grant, SignInRequest
 from kalito_mcp.errors import NotFound, TooManyAttempts
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 REQUEST_S: Final = 600
 ACCESS_S: Final = 3_600
@@ -116,8 +119,7 @@ class Consents:
             cookie = secrets.token_urlsafe(32)
             async with self._store.write() as transaction:
                 await transaction.sign_in.bind_request(handle_hash, hash_of(cookie))
-                found = await transaction.sign_in.request(handle_hash)
-        return self._checked(found, cookie), cookie or ""
+        return await self._store.trip(lambda view: self._unanswered(view, handle, cookie)), cookie or ""
 
     async def asked(self, handle: str, cookie: str | None) -> SignInRequest:
         """What a client asks for, to the browser that has shown it. Raises NotFound as `show`."""
@@ -125,16 +127,20 @@ class Consents:
         return self._checked(await self._store.trip(lambda view: view.sign_in.request(handle_hash)), cookie)
 
     async def allow(self, handle: str, cookie: str | None, *, owner: str, permission: Permission) -> Answer:
-        """Note the owner's consent, to no more than the client asked for, and make its code.
+        """Note the owner's consent, to no more than the client asked for, and make its code. The second time, if the
+        code is not used yet, the same code without a consent: none is noted.
 
         Raises:
-            NotFound: as `show`.
+            NotFound: as `show`, or the code was used or is expired.
         """
-        code = secrets.token_urlsafe(32)
         with acting_as(Principal("sign_in", owner), "allow_client"):
             async with self._store.write() as transaction:
-                request = await self._taken(transaction, handle, cookie)
+                request, code, before = await self._found(transaction, handle, cookie)
                 now_ms = self._clock.now_ms()
+                if before is not None and before.grant.owner == owner and _is_usable(before, now_ms):
+                    return Answer(request, code)
+                if before is not None:
+                    raise NotFound(_GONE)
                 grant = Grant(
                     f"grant_{secrets.token_hex(6)}",
                     owner,
@@ -151,11 +157,13 @@ class Consents:
         return Answer(request, code, grant)
 
     async def deny(self, handle: str, cookie: str | None) -> Answer:
-        """Note that the person refused. Raises NotFound as `show`."""
+        """Note that the person refused. Raises NotFound as `show`, or if it was allowed before."""
         async with self._store.write() as transaction:
-            return Answer(await self._taken(transaction, handle, cookie))
+            request = await self._unanswered(transaction, handle, cookie)
+            await transaction.sign_in.drop_request(hash_of(handle))
+        return Answer(request)
 
-    async def code(self, client_id: str, text: str) -> Code | None:
+    async def verify_code(self, client_id: str, text: str) -> Code | None:
         """The code of a client that is not used yet. A used one revokes all that came of it."""
         code_hash = hash_of(text)
         found = await self._store.trip(lambda view: view.sign_in.code(code_hash))
@@ -164,11 +172,11 @@ class Consents:
         if found.used_at is not None:
             await self._revoke(_client_of(found.grant))
             return None
-        return found if found.grant.revoked_at is None and self._clock.now_ms() < found.expires_at else None
+        return found if _is_usable(found, self._clock.now_ms()) else None
 
     async def redeem(self, client_id: str, text: str) -> Issued | None:
-        """The tokens for a code, once; None as `code`."""
-        found = await self.code(client_id, text)
+        """The tokens for a code, once; None as `verify_code`."""
+        found = await self.verify_code(client_id, text)
         if found is None:
             return None
         with acting_as(_client_of(found.grant), "redeem_code"):
@@ -181,7 +189,7 @@ class Consents:
         await self._revoke(_client_of(found.grant))
         return None
 
-    async def refresh_token(self, client_id: str, text: str) -> Token | None:
+    async def verify_refresh_token(self, client_id: str, text: str) -> Token | None:
         """The refresh token of a client that is not used yet, or was first used less than a minute ago. One that was
         used before then revokes all that came of the same consent."""
         text_hash = hash_of(text)
@@ -194,13 +202,13 @@ class Consents:
         return None if found.is_expired(self._clock.now_ms()) else found
 
     async def renew(self, client_id: str, text: str, permission: Permission) -> Issued | None:
-        """New tokens for a refresh token; None as `refresh_token`. The access token has the permission given, if the
-        consent includes it. The next refresh token is the same, also if it is asked for again.
+        """New tokens for a refresh token; None as `verify_refresh_token`. The access token has the permission given, if
+        the consent includes it. The next refresh token is the same, also if it is asked for again.
 
         Raises:
             TooManyAttempts: this consent was renewed too often; the token was not used up.
         """
-        found = await self.refresh_token(client_id, text)
+        found = await self.verify_refresh_token(client_id, text)
         if found is None or found.grant is None:
             return None
         await self._limiter.count(_RENEWALS, found.grant)
@@ -235,11 +243,19 @@ class Consents:
         async with self._store.read() as view:
             return await view.sign_in.grants(owner, now_ms=self._clock.now_ms(), limit=_MOST_LISTED)
 
-    async def _taken(self, transaction: WriteTransaction, handle: str, cookie: str | None) -> SignInRequest:
-        """The request, which nobody else can answer any more."""
-        found = self._checked(await transaction.sign_in.request(hash_of(handle)), cookie)
-        await transaction.sign_in.take_request(hash_of(handle))
-        return found
+    async def _unanswered(self, view: ReadView | WriteTransaction, handle: str, cookie: str | None) -> SignInRequest:
+        request, _, code = await self._found(view, handle, cookie)
+        if code is not None:
+            raise NotFound(_GONE)
+        return request
+
+    async def _found(
+        self, view: ReadView | WriteTransaction, handle: str, cookie: str | None
+    ) -> tuple[SignInRequest, str, Code | None]:
+        """The request, the text of its code, and the code if the request was allowed."""
+        request = self._checked(await view.sign_in.request(hash_of(handle)), cookie)
+        text = _code_of(handle, cookie, await view.access.state_secret())
+        return request, text, await view.sign_in.code(hash_of(text))
 
     def _checked(self, found: SignInRequest | None, cookie: str | None) -> SignInRequest:
         if found is None or found.expires_at <= self._clock.now_ms() or found.browser_hash is None or not cookie:
@@ -265,6 +281,15 @@ def _holder_of(token: Token) -> Principal:
     return Principal(token.grant or token.id, token.owner, client=token.client)
 
 
+def _is_usable(code: Code, now_ms: int) -> bool:
+    return code.used_at is None and code.grant.revoked_at is None and now_ms < code.expires_at
+
+
+def _code_of(handle: str, cookie: str | None, key: bytes) -> str:
+    """The code for a request that this browser allows. Nobody can tell it without the key, and it is not stored."""
+    return _derived(f"code\n{handle}\n{cookie}", key)
+
+
 def _is_reuse(token: Token, now_ms: int) -> bool:
     """Whether a refresh token that comes now was first used so long ago that this is no second try of the same use."""
     return token.revoked_at is not None and now_ms - token.revoked_at >= _AGAIN_MS
@@ -272,8 +297,12 @@ def _is_reuse(token: Token, now_ms: int) -> bool:
 
 def _next_of(text: str, key: bytes) -> str:
     """The refresh token that follows on this one. Nobody can tell it without the key, and it is not stored."""
-    made = digest(key, f"refresh\n{text}".encode("utf-8", "surrogatepass"), "sha256")
-    return PREFIX + urlsafe_b64encode(made).decode("ascii").rstrip("=")
+    return PREFIX + _derived(f"refresh\n{text}", key)
+
+
+def _derived(text: str, key: bytes) -> str:
+    made = digest(key, text.encode("utf-8", "surrogatepass"), "sha256")
+    return urlsafe_b64encode(made).decode("ascii").rstrip("=")
 
 
 async def _issue(

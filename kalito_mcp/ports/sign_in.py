@@ -58,8 +58,8 @@ class SignInWriter(SignInReader, Protocol):
     async def bind_request(self, handle_hash: bytes, browser_hash: bytes) -> None:
         """Tie a request to the browser that shows it, if it is not tied to one yet."""
 
-    async def take_request(self, handle_hash: bytes) -> bool:
-        """Remove a request; whether it was still there."""
+    async def drop_request(self, handle_hash: bytes) -> None:
+        """Delete a request, if it is still there."""
 
     async def drop_expired(self, now_ms: int) -> None:
         """Forget requests, codes, OAuth tokens and attempts that no longer matter."""

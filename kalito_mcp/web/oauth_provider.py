@@ -109,7 +109,7 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
     ) -> AuthorizationCode | None:
-        found = await self._sign_in.consents.code(client.client_id, authorization_code)
+        found = await self._sign_in.consents.verify_code(client.client_id, authorization_code)
         if found is None:
             return None
         return AuthorizationCode(
@@ -130,7 +130,7 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
         return _answer(await self._sign_in.consents.redeem(client.client_id, authorization_code.code))
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
-        found = await self._sign_in.consents.refresh_token(client.client_id, refresh_token)
+        found = await self._sign_in.consents.verify_refresh_token(client.client_id, refresh_token)
         # A token for a name that the server had before would be refused at each call, and renewed again.
         if found is None or found.resource not in self._site.resources:
             return None

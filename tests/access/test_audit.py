@@ -270,7 +270,7 @@ async def test_each_step_of_a_sign_in_is_logged_with_its_consent_and_its_client(
     issued = await consents.redeem(client.id, answer.code or "")
     assert issued is not None
     await consents.renew(client.id, issued.refresh.text, Permission.WRITE)
-    await consents.code(client.id, answer.code or "")  # the second use: somebody else has it
+    await consents.verify_code(client.id, answer.code or "")  # the second use: somebody else has it
     said = [one.said for one in await entries(memory)]
     grant = next(one for one in said if one.action == "allow_client").changes[0].ids[0]
     assert [(one.principal, one.owner, one.client, one.action) for one in said] == [

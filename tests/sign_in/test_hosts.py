@@ -154,7 +154,9 @@ async def test_a_token_for_the_name_that_the_server_had_is_not_renewed(tmp_path:
         answer = await moved.renew(tokens["refresh_token"])
         assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant"), "so the program signs in again"
     async with home(tmp_path) as at:
-        assert await at.memory.sign_in.consents.refresh_token(hand.client_id, tokens["refresh_token"]) is not None
+        assert (
+            await at.memory.sign_in.consents.verify_refresh_token(hand.client_id, tokens["refresh_token"]) is not None
+        )
 
 
 async def test_the_first_403_says_where_to_ask_for_more(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ INSERT INTO oauth_requests (
 UPDATE_BROWSER: Final = """
 UPDATE oauth_requests SET browser_hash = :browser_hash WHERE handle_hash = :handle_hash AND browser_hash IS NULL
 """
-DELETE_REQUEST: Final = "DELETE FROM oauth_requests WHERE handle_hash = :handle_hash RETURNING handle_hash"
+DELETE_REQUEST: Final = "DELETE FROM oauth_requests WHERE handle_hash = :handle_hash"
 DELETE_EXPIRED_REQUESTS: Final = "DELETE FROM oauth_requests WHERE expires_at <= :now_ms"
 DELETE_EXPIRED_ACCESS: Final = """
 DELETE FROM access_tokens WHERE kind IN ('access', 'refresh') AND expires_at < :day_ago
@@ -214,8 +214,8 @@ class SignInStatements(SignInQueries):
     async def bind_request(self, handle_hash: bytes, browser_hash: bytes) -> None:
         await self._all(UPDATE_BROWSER, handle_hash=handle_hash, browser_hash=browser_hash)
 
-    async def take_request(self, handle_hash: bytes) -> bool:
-        return bool(await self._all(DELETE_REQUEST, handle_hash=handle_hash))
+    async def drop_request(self, handle_hash: bytes) -> None:
+        await self._all(DELETE_REQUEST, handle_hash=handle_hash)
 
     async def drop_expired(self, now_ms: int) -> None:
         day_ago = now_ms - _DAY_MS
