@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from kalito_mcp.hosts.facts import Host
 
 _WIDEST: Final = 160
+_MOST_LINES: Final = 12
+"""Of a change, before a question: who has to decide sees which files, and how they begin."""
 _STARTS_WITHIN_S: Final = 10
 _names = click.argument("names", metavar="[HOST...|all]", nargs=-1)
 _dry_run = click.option("--dry-run", "is_dry_run", is_flag=True, help="Show what would change, and write nothing.")
@@ -90,7 +92,7 @@ def written_into(
         return plan_install(host, places, found.launcher, has_hooks=not has_no_hooks)
 
     others = [host for host in hosts if host not in by_plugin]
-    planned = _planned(others, plan, places, nothing="is installed already; nothing to change")
+    planned = _planned(others, plan, places, nothing="is installed already; nothing to change", is_whole=is_dry_run)
     if further is not None:
         tell(further.shown)
     elif is_connected(read_sources(os.environ).checked_database()):
@@ -135,11 +137,12 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
         lambda host: plan_uninstall(host, places, staying=staying),
         places,
         nothing="" if not names else "has nothing of kalito",
+        is_whole=is_dry_run,
     )
     is_last = not planned.faults and not any(_may_have_ours(one, places) for one in staying)
     scripts = _scripts_to_delete() if is_last else []
     for change in scripts:
-        tell(_shown(change, places))
+        tell(_shown(change, places, is_whole=is_dry_run))
     database = read_sources(os.environ).checked_database()
     is_leaving = is_last and is_connected(database)
     if is_leaving:
@@ -202,7 +205,7 @@ class _Planned:
 
 
 def _planned(
-    hosts: Sequence["Host"], plan: Callable[["Host"], list[Change]], places: Places, *, nothing: str
+    hosts: Sequence["Host"], plan: Callable[["Host"], list[Change]], places: Places, *, nothing: str, is_whole: bool
 ) -> _Planned:
     """Work out and show the changes of each host. A host that is refused does not keep the others from theirs."""
     planned = _Planned()
@@ -220,20 +223,24 @@ def _planned(
             planned.changes += changes
             tell([host.name])
             for change in changes:
-                tell(_shown(change, places))
+                tell(_shown(change, places, is_whole=is_whole))
         elif nothing:
             tell([f"{host.name} {nothing}"])
     return planned
 
 
-def _shown(change: Change, places: Places) -> Iterator[str]:
+def _shown(change: Change, places: Places, *, is_whole: bool) -> Iterator[str]:
+    """The file, and the lines of it that change, or the first of them."""
     from kalito_mcp.safety.redaction import redact  # noqa: PLC0415 - only to show a change
 
     what = " (new)" if change.before.data is None else " (deleted)" if change.after is None else ""
     yield f"  {places.shown(change.path)}{what}"
-    for line in change.diff():
+    lines = list(change.diff())
+    for line in lines if is_whole else lines[:_MOST_LINES]:
         shown = redact(line).text
         yield f"    {shown if len(shown) <= _WIDEST else shown[:_WIDEST] + ' ...'}"
+    if not is_whole and len(lines) > _MOST_LINES:
+        yield f"    ... and {plural(len(lines) - _MOST_LINES, 'line')} more; --dry-run shows all"
 
 
 def _may_have_ours(host: "Host", places: Places) -> bool:

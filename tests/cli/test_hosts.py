@@ -93,6 +93,16 @@ def test_a_dry_run_writes_nothing(home: Home) -> None:
     assert home.files() == before
 
 
+def test_of_a_long_change_the_beginning_is_shown_before_the_question_and_all_of_it_by_a_dry_run(home: Home) -> None:
+    whole = home.run("install", "--dry-run").out.splitlines()
+    short = home.run("install").out.splitlines()
+    more = [line for line in short if "more; --dry-run shows all" in line]
+    assert whole[: short.index(more[0])] == short[: short.index(more[0])]
+    assert len(whole) - 1 == len(short) - len(more) + sum(int(line.split()[2]) for line in more)
+    assert len(short) < 40 < len(whole)
+    assert "nothing was written" in whole[-1], "the line that the other has not"
+
+
 def test_without_a_terminal_nothing_is_written_unless_agreed(home: Home) -> None:
     before = home.files()
     outcome = home.run("install")
