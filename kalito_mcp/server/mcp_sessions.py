@@ -22,6 +22,9 @@ from kalito_mcp.server.state_keys import principal_key
 from kalito_mcp.web.guard import PRINCIPAL_KEY
 from kalito_mcp.web.metrics import ROUTE_KEY
 
+MOST_OF_ONE: Final = 2_048
+"""Open sessions of one principal, of the SDK's 10,000 in all: a program that begins one a second leaves the others
+theirs."""
 _AGAIN_MS: Final = 1_000
 """When a client whose stream broke should come back for what it missed."""
 
@@ -40,6 +43,8 @@ class _Sessions(StreamableHTTPSessionManager):
         return self._handle_request(scope, receive, send)
 
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        if requestor is not None and list(self._session_owners.values()).count(requestor) >= MOST_OF_ONE:
+            return None
         self.event_store = self._histories.new()
         return super()._admit_session(requestor)
 

@@ -46,8 +46,11 @@ from kalito_mcp.server.addresses import SESSION_LIST, watched_at
 LISTEN: Final = "subscriptions/listen"
 MOST_SUBSCRIPTIONS: Final = 4_096
 """Streams of `subscriptions/listen`. Each costs some 30 KB."""
+MOST_OF_ONE: Final = 2_048
+"""The same of one principal: a program that forgets its streams leaves the others theirs."""
 MOST_RESOURCES: Final = 1_000
 """Resources of one subscription, or of one connection of the 2025 protocol."""
+_TOO_MANY_RESOURCES: Final = f"more than {MOST_RESOURCES:,} resources in one subscription; subscribe to fewer"
 _ASKED: Final[ContextVar[tuple[SubscriptionFilter, Callable[[], None]]]] = ContextVar("asked")
 """What the stream wants that this task is about to begin, and what ends it: the SDK does not tell its bus."""
 _log: Final = logging.getLogger("kalito.server")
@@ -245,7 +248,10 @@ class Subscriptions:
         asked = params.notifications
         uris = asked.resource_subscriptions or []
         if len(uris) > MOST_RESOURCES:
-            raise _too_many()
+            raise _too_many(_TOO_MANY_RESOURCES)
+        mine = _principal_id()
+        if mine is not None and sum(one.principal_id == mine for one in self._streams.values()) >= MOST_OF_ONE:
+            raise _too_many(f"{MOST_OF_ONE:,} subscriptions of yours are open; end some")
         wanted = [found for found in map(watched_at, uris) if found is not None]
         await self.prepare(audience(), [*wanted, *([SESSION_LIST] if asked.resources_list_changed else [])])
         with anyio.CancelScope() as lasting:
@@ -257,7 +263,7 @@ class Subscriptions:
     async def _subscribe(self, context: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
         host = self._older_host(context)
         if len(host.watched) >= MOST_RESOURCES:
-            raise _too_many()
+            raise _too_many(_TOO_MANY_RESOURCES)
         watched = watched_at(params.uri)
         await self.prepare(host.audience, [] if watched is None else [watched])
         host.watched[params.uri] = watched
@@ -299,6 +305,5 @@ async def _nothing_to_prepare(_audience: Audience, _watched: Collection[Watched]
     """Without a watcher."""
 
 
-def _too_many() -> MCPError:
-    said = f"more than {MOST_RESOURCES:,} resources in one subscription; subscribe to fewer"
+def _too_many(said: str) -> MCPError:
     return MCPError(code=INVALID_PARAMS, message=said)

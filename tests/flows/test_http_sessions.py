@@ -14,11 +14,13 @@ from mcp.server.streamable_http import GET_STREAM_KEY as NOTICES
 from mcp.types import JSONRPCNotification, JSONRPCResponse
 
 from kalito_mcp.domain.access import Permission
+from kalito_mcp.server import mcp_sessions
 from kalito_mcp.server.event_history import MOST_BYTES, MOST_EVENTS, EventHistories, SessionHistory
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import said
 from tests.server.web import web
 from tests.server.wire import PATIENCE_S
+from tests.sign_in.harness import home
 
 pytestmark = pytest.mark.anyio
 JSON_AND_EVENTS: Final = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
@@ -98,6 +100,24 @@ async def test_the_answer_to_a_call_whose_stream_broke_is_sent_again(tmp_path: P
         # Once more: it is still kept.
         async with ann.resumed(last) as answer:
             assert [json.loads(one["data"]) async for one in events(answer)] == [found]
+
+
+async def test_a_program_that_forgets_its_sessions_leaves_the_others_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_sessions, "MOST_OF_ONE", 3)
+    async with home(tmp_path) as at, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+        tokens = [await at.memory.create_token(Permission.WRITE, owner="ann") for _ in range(2)]
+        forgetful, other = [Host(http, at.url, one.text) for one in tokens]
+        for _ in range(3):
+            await forgetful.begin()
+            last = dict(forgetful.headers)
+            del forgetful.headers["Mcp-Session-Id"]
+        async with forgetful.posted("initialize", CLIENT) as answer:
+            assert answer.status_code == 503
+        await other.begin()
+        assert (await http.delete(at.url, headers=last)).status_code == 200
+        await forgetful.begin()
 
 
 async def test_a_session_is_nobody_else_s(tmp_path: Path) -> None:

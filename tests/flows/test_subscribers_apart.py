@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.watching import Watched, WatchedKind
 from kalito_mcp.memory import Memory
+from kalito_mcp.server import subscriptions
 from kalito_mcp.server.addresses import graph_uri, stats_uri
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import said
 from tests.flows.subscribers import subscribed
 from tests.server.web import Web, web
+from tests.sign_in.harness import home
 
 pytestmark = [
     pytest.mark.anyio,
@@ -96,6 +99,23 @@ async def test_a_subscriber_with_limits_hears_of_nothing_beyond_them(serving: We
         await say(garden, "garden 2", "Hello.")
         await garden.create_pin(CreatePinRequest("garden 2", "Flies kites.", scope="person"))
         await heard.all_of("memory://profile")
+
+
+async def test_a_program_that_forgets_its_streams_leaves_the_others_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "MOST_OF_ONE", 2)
+    async with home(tmp_path) as at:
+        forgetful, other = [await token(at.memory, "ann") for _ in range(2)]
+        async with subscribed(at.url, "2026-07-28", EVERYTHING, token=forgetful):
+            async with subscribed(at.url, "2026-07-28", EVERYTHING, token=forgetful) as (client, _):
+                with pytest.raises(MCPError, match="2 subscriptions of yours are open; end some"):
+                    async with client.listen(resource_subscriptions=EVERYTHING):
+                        pass
+                async with subscribed(at.url, "2026-07-28", EVERYTHING, token=other):
+                    pass
+            async with subscribed(at.url, "2026-07-28", EVERYTHING, token=forgetful):
+                pass
 
 
 async def let_in(memory: Memory, owner: str, url: str) -> tuple[str, str]:
