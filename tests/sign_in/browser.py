@@ -75,6 +75,18 @@ class Chromium:
 
         self._loads(press)
 
+    def click_twice(self, selector: str) -> None:
+        """Double-click in the middle of an element, and wait for the page that follows."""
+        middle = "(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector({}).getBoundingClientRect())"
+        x, y = self.says(middle.format(json.dumps(selector)))
+
+        def click() -> None:
+            for count in (1, 2):
+                for kind in ("mousePressed", "mouseReleased"):
+                    self.do("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
+
+        self._loads(click)
+
     def type(self, text: str) -> None:
         self.do("Input.insertText", text=text)
 

@@ -65,6 +65,27 @@ async def test_a_person_signs_in_with_a_browser_and_the_host_sends_it_on(tmp_pat
             assert (await hand.exchange(back["code"])).json()["scope"] == "read"
 
 
+def clicks_twice(link: str, folder: Path) -> None:
+    """A person types the passphrase and double-clicks Allow."""
+    with chromium(folder) as tab:
+        tab.open(link)
+        assert tab.comes_to_say("document.activeElement.id", "passphrase")
+        tab.type(PASSPHRASE)
+        tab.click_twice("button[value=allow]")
+        assert tab.says("location.pathname") == "/callback"
+
+
+async def test_a_person_who_clicks_twice_is_let_in(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        with publishing() as published:
+            published.documents |= {"/callback": (200, {"content-type": "text/html"}, b"back"), "/favicon.ico": b""}
+            hand = await registered(at, f"{published.base}/callback")
+            await anyio.to_thread.run_sync(clicks_twice, hand.link(), tmp_path)
+            asked = [one for one in published.asked if one.startswith("/callback")]
+            [code] = {parse_qs(urlsplit(one).query)["code"][0] for one in asked}
+            assert (await hand.exchange(code)).status_code == 200
+
+
 def opens_a_window(host: str, link: str, folder: Path) -> None:
     """A page of a host opens the sign-in in a window of its own, whose end it waits for."""
     with chromium(folder) as tab:
