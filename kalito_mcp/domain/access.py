@@ -26,13 +26,15 @@ class Permission(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Principal:
     """Who makes a call. `id` is what the audit log names: `host` for the program that started the server over stdio,
-    else a token's id or an OpenID subject. `client` is the OAuth client through which they came, if any."""
+    else a token's id or an OpenID subject. `client` is the OAuth client through which they came, if any. Who
+    `is_signed_in` was let in by a person, here or at an OpenID provider, who may take that back."""
 
     id: str
     owner: str = LOCAL_OWNER
     permission: Permission = Permission.READ
     limits: Limits = NO_LIMITS
     client: str | None = None
+    is_signed_in: bool = False
 
     def may(self, needed: Permission) -> bool:
         """Whether the principal may do what needs this permission."""
@@ -86,4 +88,11 @@ class Token:
     @property
     def principal(self) -> Principal:
         """On whose behalf a call with this token works. Its id is that of the consent, if any, which lasts longer."""
-        return Principal(self.grant or self.id, self.owner, self.permission, self.limits, self.client)
+        return Principal(
+            self.grant or self.id,
+            self.owner,
+            self.permission,
+            self.limits,
+            self.client,
+            is_signed_in=self.grant is not None,
+        )

@@ -108,6 +108,7 @@ class OidcVerifier:
             owner,
             permission,
             client=client if isinstance(client, str) else None,
+            is_signed_in=True,
         )
 
     def _permission(self, values: Sequence[str]) -> Permission | None:

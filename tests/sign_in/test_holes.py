@@ -436,6 +436,17 @@ async def test_the_greatest_permission_needs_both_to_say_so(tmp_path: Path) -> N
         assert tokens.json()["scope"] == "read"
 
 
+async def test_a_consent_leaves_no_token_behind(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        hand = await registered(at)
+        page = await hand.browser.open(hand.link(scope="read write admin"))
+        tokens = (await hand.exchange(given(await hand.browser.answer(page, permission="admin"))["code"])).json()
+        async with httpx2.AsyncClient(headers={"authorization": f"Bearer {tokens['access_token']}"}) as http:
+            assert (await http.get(f"{at.base}/api/tokens")).status_code == 200
+            made = await http.post(f"{at.base}/api/tokens", json={"permission": "read", "days": 1})
+            refused(made, "forbidden", 403)
+
+
 async def test_scopes_that_are_not_ours_are_ignored(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
         hand = await registered(at)

@@ -99,7 +99,7 @@ async def test_a_token_of_the_provider_is_whose_it_says(provider: Provider) -> N
     found = await verifier(provider).principal(provider.token(azp="kite"))
     assert found is not None
     assert (found.owner, found.permission, found.client) == (f"{provider.issuer}#anna", Permission.WRITE, "kite")
-    assert found.id == f"{provider.issuer}#anna"
+    assert (found.id, found.is_signed_in) == (f"{provider.issuer}#anna", True)
 
 
 @pytest.mark.parametrize("algorithm", sorted(KIND_OF))

@@ -72,6 +72,7 @@ async def create_token(call: Call[CreateToken, Nothing]) -> Reply:
     """Make a token."""
     _check_unlimited(call.principal)
     asked = call.body
+    await _check_end(call, asked.days)
     made = await call.memory.create_token(
         Permission(asked.permission),
         owner=call.principal.owner,
@@ -93,6 +94,20 @@ def _check_unlimited(principal: Principal) -> None:
     """Whoever reaches a part of a memory must not make a token that reaches more."""
     if principal.limits != NO_LIMITS:
         raise AccessDenied("a token that is limited to an agent or a project cannot manage tokens; use one without")
+
+
+async def _check_end(call: Call[CreateToken, Nothing], days: int | None) -> None:
+    """What is made must not outlive what made it."""
+    if call.principal.is_signed_in:
+        raise AccessDenied(
+            "who was let in by signing in cannot make tokens: they would count after that is taken back; use a token "
+            "of `kalito-mcp token create`"
+        )
+    ends = (await call.memory.ends_of([call.principal.id])).get(call.principal.id)
+    if ends is not None and (days is None or call.memory.clock.now_ms() + days * DAY_MS > ends):
+        raise AccessDenied(
+            f"this token is valid until {to_iso(ends)} and makes none that is valid for longer; send `days`"
+        )
 
 
 def _shown(token: Token) -> dict[str, Any]:

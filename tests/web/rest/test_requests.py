@@ -150,6 +150,16 @@ def test_a_limited_token_cannot_make_a_wider_one(server: Served, client: httpx2.
             assert (answer.status_code, answer.json()["error"]) == (403, "forbidden"), path
 
 
+def test_a_token_that_ends_cannot_make_one_that_is_valid_for_longer(server: Served, client: httpx2.Client) -> None:
+    made = said(client.post("/api/tokens", json={"permission": "admin", "days": 3}))
+    with server.client(made["text"]) as ending:
+        for days in (None, 4):
+            answer = ending.post("/api/tokens", json={"permission": "read", "days": days})
+            assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+            assert made["expires_at"] in answer.json()["error_description"]
+        assert said(ending.post("/api/tokens", json={"permission": "read", "days": 2}))
+
+
 def test_a_token_of_another_owner_cannot_be_revoked(server: Served, client: httpx2.Client) -> None:
     with server.client(server.other) as other:
         [theirs] = said(other.get("/api/tokens"))["tokens"]
