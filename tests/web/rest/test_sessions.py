@@ -94,6 +94,21 @@ def test_a_context_has_the_specified_parts_and_a_preview_counts_nothing(client: 
     assert said(client.get(f"/api/records/{pin['id']}"))["usage_count"] == 0
 
 
+def test_a_context_without_a_conversation_has_nothing_of_a_project_unless_it_is_asked_for(
+    client: httpx2.Client,
+) -> None:
+    shop, said_there = fresh("shop"), f"The {fresh('kettle')} is blue."
+    body = {"messages": [{"role": "user", "text": said_there}]}
+    said(client.post(f"/api/sessions/{fresh('talk')}/messages", json=body, params={"project": shop}))
+    for place in ({}, {"session_id": fresh("new")}):
+        asked = {"query": said_there, "preview": True, **place}
+        texts = [
+            said(client.post("/api/context", json=asked, params={"project": project} if project else {}))["text"]
+            for project in (None, "personal", shop, "*")
+        ]
+        assert [said_there in text for text in texts] == [False, False, True, True]
+
+
 def test_closing_a_conversation_twice_changes_nothing_more(client: httpx2.Client) -> None:
     session = fresh("talk")
     record(client, session, "How do I renew a passport?", "At the town hall.")
