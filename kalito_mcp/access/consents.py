@@ -282,7 +282,8 @@ def _holder_of(token: Token) -> Principal:
 
 
 def _is_usable(code: Code, now_ms: int) -> bool:
-    return code.used_at is None and code.grant.revoked_at is None and now_ms < code.expires_at
+    is_over = code.used_at is not None or code.grant.revoked_at is not None
+    return not is_over and now_ms < code.expires_at
 
 
 def _code_of(handle: str, cookie: str | None, key: bytes) -> str:

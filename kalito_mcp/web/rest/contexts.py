@@ -51,8 +51,9 @@ async def _memory_for(call: Call[BuildContext, InProject]) -> "Memory":
     is in a context goes into a prompt."""
     if call.body.session_id is not None and (own := await call.memory_of(call.body.session_id)) is not call.memory:
         return own
-    is_open = call.query.project is None and call.principal.limits.project is None
-    return await call.memory.in_project(PERSONAL) if is_open else call.memory
+    if call.query.project is not None or call.principal.limits.project is not None:
+        return call.memory
+    return await call.memory.in_project(PERSONAL)
 
 
 async def build_context(call: Call[BuildContext, InProject]) -> Reply:

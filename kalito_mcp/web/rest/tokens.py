@@ -104,7 +104,9 @@ async def _check_end(call: Call[CreateToken, Nothing], days: int | None) -> None
             "of `kalito-mcp token create`"
         )
     ends = (await call.memory.ends_of([call.principal.id])).get(call.principal.id)
-    if ends is not None and (days is None or call.memory.clock.now_ms() + days * DAY_MS > ends):
+    if ends is None:
+        return
+    if days is None or call.memory.clock.now_ms() + days * DAY_MS > ends:
         raise AccessDenied(
             f"this token is valid until {to_iso(ends)} and makes none that is valid for longer; send `days`"
         )
