@@ -153,8 +153,7 @@ def remove_connection(database: Path) -> None:
         for name in (_CONNECTION, _TOKEN):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / "answers", ignore_errors=True)
-        for name in ("deliver.lock", "outbox.lock"):
-            (folder / name).unlink(missing_ok=True)
+        (folder / "deliver.lock").unlink(missing_ok=True)
     except OSError as error:
         raise ConfigurationError(f"cannot delete {error.filename}: {error.strerror}; delete it yourself") from error
     for empty in (folder / "outbox", folder / "refused", folder):
@@ -214,10 +213,10 @@ def write_private(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    make_last(path.parent)
+    sync_folder(path.parent)
 
 
-def make_last(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Store what was renamed in a folder or deleted from it. Windows cannot open a folder, and does so by itself."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

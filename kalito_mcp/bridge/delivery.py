@@ -1,14 +1,19 @@
 """Sends to the home what changes the memory, in order: what waits first. What the home cannot take now waits.
 
-Nothing is told as kept before it is on disk here or there. All of it may be sent twice, because the home recognises it
-by its keys.
+Nothing is said to be kept before it is on disk here or there. All of it may be sent twice, because the home recognises
+it by its keys.
+
+The calls of one process take turns, in the order in which they arrived. A call that the home cannot take is put into
+the outbox before the next one has its turn, so none overtakes it.
 """
 
 import itertools
 import logging
+import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
@@ -27,15 +32,29 @@ _TRY_AGAIN: Final = frozenset(
 )
 """Codes of what is wrong with the home, not with what it was sent."""
 _PAUSED: Final = "conflict: the memory is paused"
-_MOST_TRIES: Final = 20
-"""An entry that the home fails at so often is put aside, so that it does not hold up the others for ever."""
+_MOST_FAILURES: Final = 20
+"""An entry that the home fails at so often, and so for five minutes, is put aside: it must not hold up the others for
+ever."""
 _LOOK_EVERY_S: Final = 1.0
 _POLL_S: Final = 0.05
 _AT_ONCE: Final = 100
 _MOST_WAITING_S: Final = 5.0
-"""So long a call waits for what came before it. Then it waits in the outbox itself."""
+"""So long a call waits until what is in the outbox is delivered. Then it waits there itself."""
 _MOST_CATCHING_UP_S: Final = 1.0
 _MOST_BETWEEN_S: Final = 15.0
+_LONGEST_TURN_S: Final = 1.0
+"""So long entries are delivered until a call may have its turn."""
+_NOT_YET: Final = "what waits for it is being delivered"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A request that changes the memory. `meta` is what it says besides its caller."""
+
+    params: Mapping[str, Any]
+    caller: Caller
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    method: str = "tools/call"
 
 
 class Delivery:
@@ -49,7 +68,6 @@ class Delivery:
         """Why the home could not be reached when it was last asked; None if it answered."""
         self._ask_again_at = 0.0
         self._turn = anyio.Lock()
-        self._tries: dict[str, int] = {}
 
     async def ask(
         self,
@@ -61,7 +79,8 @@ class Delivery:
         may_repeat: bool = True,
         meta: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """As `Home.request`. For as long as the home said, or after it kept a call waiting, it is not asked."""
+        """As `Home.request`. For as long as the home said, 15 s at most, or 2 s after it kept a call waiting, it is not
+        asked."""
         if self.away is not None and time.monotonic() < self._ask_again_at:
             raise type(self.away)(self.away.reason, is_sent=False)
         try:
@@ -78,53 +97,94 @@ class Delivery:
         self.away = None
         return result
 
-    @asynccontextmanager
-    async def in_order(self, *, within_s: float = _MOST_WAITING_S) -> AsyncIterator[None]:
-        """During the block, nothing of this process is sent in between, and nothing waits that came before.
+    async def pass_on(
+        self,
+        change: Change,
+        to_keep: Callable[[], Change],
+        *,
+        on_progress: Progress | None = None,
+        within_s: float = math.inf,
+    ) -> dict[str, Any]:
+        """The home's result of a change, which is sent after all that arrived before it. If the home cannot take it
+        now, `to_keep()` is put into the outbox in its place.
 
         Raises:
-            HomeAway: something waits, and cannot be delivered now, or not in time.
+            HomePaused: the home remembers nothing now, and nothing was kept. HomeAway: it waits in the outbox.
+            RequestRefused: the home refuses it for good. StorageError: neither could take it.
         """
+        place, deadline = self.outbox.next_place(), anyio.current_time() + _MOST_WAITING_S
         has_turn = False
         try:
-            with anyio.move_on_after(within_s) as limit:
+            with anyio.fail_after(within_s):
                 await self._turn.acquire()
                 has_turn = True
-                try:
-                    if await anyio.to_thread.run_sync(self.outbox.count):
-                        await self._deliver(waits=True)
-                except OSError as error:
-                    raise HomeAway(f"what waits for it cannot be read: {error.strerror}", is_sent=False) from error
-            if limit.cancelled_caught:
-                raise HomeAway("what waits for it is being delivered", is_sent=False)
-            yield
+                await self._deliver_all(deadline)
+                result = await self.ask(
+                    change.method, change.params, change.caller, meta=change.meta, on_progress=on_progress
+                )
+                flaw_of(result)  # raises if the home could not do it now, but would do it later
+                return result
+        except HomePaused:
+            raise
+        except (HomeAway, TimeoutError) as error:
+            await self.keep(to_keep(), place)
+            if isinstance(error, HomeAway):
+                raise
+            raise HomeAway(f"it has not answered within {within_s:g} s") from error
         finally:
             if has_turn:
                 self._turn.release()
 
-    async def catch_up(self) -> None:
-        """Deliver what waits, if that takes but a moment: what was recorded last is asked for first."""
-        if self._is_paused():
-            return
-        with suppress(HomeAway):
-            async with self.in_order(within_s=_MOST_CATCHING_UP_S):
-                pass
-
-    async def wait_for_home(self, method: str, params: Mapping[str, Any], caller: Caller, **more: Any) -> str:
-        """Put a request into the outbox. Returns its id. Raises StorageError."""
+    async def keep(self, change: Change, place: int) -> str:
+        """Put a change into the outbox, at the place that it got when it arrived. Returns its id. Raises
+        StorageError."""
+        caller = change.caller
         content = {
-            "at_ms": time.time_ns() // 1_000_000,
-            "method": method,
-            "params": params,
+            "method": change.method,
+            "params": change.params,
             "client": caller.client,
             "session": caller.session,
             "project": caller.project,
-            **more,
+            "meta": change.meta,
         }
         # Once begun it goes on: whoever is told nothing sends it again, under the same key.
         with anyio.CancelScope(shield=True):
-            entry_id = await anyio.to_thread.run_sync(self.outbox.put, content)
+            entry_id = await anyio.to_thread.run_sync(self.outbox.put, content, place)
         return entry_id
+
+    async def deliver_all(self, *, within_s: float = _MOST_WAITING_S) -> None:
+        """Deliver what waits, after the calls that arrived before.
+
+        Raises:
+            HomeAway: it cannot be delivered now, or not in time.
+        """
+        deadline = anyio.current_time() + within_s
+        try:
+            with anyio.fail_after(within_s):
+                async with self._turn:
+                    await self._deliver_all(deadline)
+        except TimeoutError as error:
+            raise HomeAway(_NOT_YET, is_sent=False) from error
+
+    async def catch_up(self) -> None:
+        """Deliver what waits, if that takes but a moment: what was recorded last is asked for first."""
+        if not self._is_paused():
+            with suppress(HomeAway):
+                await self.deliver_all(within_s=_MOST_CATCHING_UP_S)
+
+    async def _deliver_all(self, deadline: float) -> None:
+        """Deliver what waits, also if another process is at it. Called with the turn. Raises HomeAway."""
+        try:
+            if not await anyio.to_thread.run_sync(self.outbox.count):
+                return
+            with anyio.fail_after(max(0.0, deadline - anyio.current_time())):
+                while await anyio.to_thread.run_sync(self.outbox.count):
+                    if not await self._deliver_for_a_moment():
+                        await anyio.sleep(_POLL_S)
+        except TimeoutError as error:
+            raise HomeAway(_NOT_YET, is_sent=False) from error
+        except OSError as error:
+            raise HomeAway(f"what waits for it cannot be read: {error.strerror}", is_sent=False) from error
 
     async def run(self) -> None:
         """Deliver what waits, for as long as this process runs."""
@@ -137,9 +197,10 @@ class Delivery:
                 if self._is_paused() or not await anyio.to_thread.run_sync(self.outbox.count):
                     pause_s = _LOOK_EVERY_S
                     continue
-                self._ask_again_at = 0.0
-                async with self._turn:
-                    await self._deliver(waits=False)
+                is_more = True
+                while is_more:
+                    async with self._turn:
+                        is_more = await self._deliver_for_a_moment()
                 pause_s = _LOOK_EVERY_S
             except HomeAway as away:
                 pause_s = min(max(2 * pause_s, away.retry_after_s), max(_MOST_BETWEEN_S, away.retry_after_s))
@@ -147,53 +208,48 @@ class Delivery:
             except OSError as error:
                 _log.warning("what waits for the home cannot be read: %s", error.strerror)
 
-    async def _deliver(self, *, waits: bool) -> None:
-        """Send all that waits, oldest first. Returns when nothing waits. If another process is delivering, wait for it
-        or return.
+    async def _deliver_for_a_moment(self) -> bool:
+        """Send what waits, oldest first. Called with the turn. Returns whether more waits, unless another process is
+        delivering.
 
         Raises:
             HomeAway: the home cannot take the next one now.
         """
-        while True:
-            with self.outbox.delivering() as is_ours:
-                while is_ours and (entries := await anyio.to_thread.run_sync(self._next)):
-                    for entry in entries:
-                        await self._deliver_one(entry)
-            if is_ours or not waits:
-                return
-            await anyio.sleep(_POLL_S)
+        until = anyio.current_time() + _LONGEST_TURN_S
+        with self.outbox.delivering() as is_ours:
+            while is_ours and (entries := await anyio.to_thread.run_sync(self._next)):
+                for entry in entries:
+                    await self._deliver_one(entry)
+                    if anyio.current_time() > until:
+                        return True
+        return False
 
     def _next(self) -> list[Entry]:
         return list(itertools.islice(self.outbox.waiting(), _AT_ONCE))
 
     async def _deliver_one(self, entry: Entry) -> None:
+        failed: HomeFailed | None = None
         try:
-            reason = flaw_of(await self._sent(entry.content))
-        except HomeFailed as failed:
-            self._count_failure(entry, failed)
-            return
+            reason = flaw_of(await self._send(entry.content))
+        except HomeFailed as error:
+            failed, reason = error, error.reason
         except RequestRefused as refused:
             reason = refused.message
         except (KeyError, TypeError, ValueError):  # JSON, but not what was put there
             reason = "its file is damaged"
         with anyio.CancelScope(shield=True):
+            if failed is not None and await anyio.to_thread.run_sync(self.outbox.count_failure, entry) < _MOST_FAILURES:
+                raise failed
             if reason is None:
                 await anyio.to_thread.run_sync(self.outbox.remove, entry)
             else:
                 _log.warning("the home has refused what waited for it; it is put aside: %s", reason.partition(":")[0])
                 await anyio.to_thread.run_sync(self.outbox.put_aside, entry, reason)
 
-    async def _sent(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _send(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         caller = Caller(given.get("client"), given.get("session"), given.get("project"))
         meta = {**given.get("meta", {}), "kalito/late": True}
         return await self.ask(given["method"], dict(given["params"]), caller, meta=meta)
-
-    def _count_failure(self, entry: Entry, failed: HomeFailed) -> None:
-        """Let an entry that the home failed at wait; put it aside after many times. Raises HomeFailed."""
-        tries = self._tries[entry.id] = self._tries.get(entry.id, 0) + 1
-        if tries < _MOST_TRIES:
-            raise failed
-        self.outbox.put_aside(entry, failed.reason)
 
 
 def flaw_of(result: Mapping[str, Any]) -> str | None:

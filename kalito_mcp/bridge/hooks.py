@@ -8,12 +8,12 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
-
-from kalito_mcp.bridge.delivery import Delivery, flaw_of
+from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller, HomeAway, HomePaused, RequestRefused
 from kalito_mcp.bridge.places import MachinePlaces
 from kalito_mcp.capture.events import read_event
@@ -26,7 +26,7 @@ from kalito_mcp.switch import is_off
 
 _log: Final = logging.getLogger("kalito.bridge")
 _MOST_WAIT_S: Final = 0.25
-_TOOL: Final = "hook_event"
+_CALL: Final[Mapping[str, Any]] = {"name": "hook_event", "arguments": {}}
 _NOBODY: Final = Caller()
 
 
@@ -50,33 +50,20 @@ class Hooks:
         if told is None:
             return ""
         self.heard(told["host"])
-        if not is_late:
-            with anyio.move_on_after(_MOST_WAIT_S):
-                try:
-                    async with self._delivery.in_order():
-                        return await self._answer(told)
-                except HomePaused:
-                    return ""
-                except HomeAway as away:
-                    _log.debug("an event of %s waits for the home: %s", told["host"], away.reason)
-        meta = {"kalito/report": cleaned_report(told)}
-        params = {"name": _TOOL, "arguments": {}}
-        await self._delivery.wait_for_home("tools/call", params, _NOBODY, meta=meta)
-        return ""
-
-    async def _answer(self, report: Mapping[str, Any]) -> str:
-        """What the home answers. What it refuses for good is no reason to trouble the host."""
-        params = {"name": _TOOL, "arguments": {}}
+        change = Change(_CALL, _NOBODY, {"kalito/report": told})
+        if is_late:
+            await self._delivery.keep(_without_secrets(change), self._delivery.outbox.next_place())
+            return ""
         try:
-            result = await self._delivery.ask("tools/call", params, _NOBODY, meta={"kalito/report": report})
+            result = await self._delivery.pass_on(change, partial(_without_secrets, change), within_s=_MOST_WAIT_S)
+            return _text_for_host(told["host"], result)
+        except HomePaused:
+            pass
+        except HomeAway as away:
+            _log.debug("an event of %s waits for the home: %s", told["host"], away.reason)
         except RequestRefused as refused:
-            _log.warning("the home refuses an event of %s: %s", report["host"], refused.message)
-            return ""
-        flaw = flaw_of(result)
-        if flaw is not None:
-            _log.warning("the home refuses an event of %s: %s", report["host"], flaw.partition(":")[0])
-            return ""
-        return "".join(str(one.get("text", "")) for one in result.get("content", []) if isinstance(one, dict))
+            _log.warning("the home refuses an event of %s: %s", told["host"], refused.message)
+        return ""
 
     def _report_for_home(self, report: Mapping[str, Any], *, is_late: bool) -> dict[str, Any] | None:
         """The report with what only this machine knows; None if nothing is to be kept of it."""
@@ -102,3 +89,16 @@ class Hooks:
             "at_ms": at_ms if isinstance(at_ms, int) else now_ms,
             "id": report_id if isinstance(report_id, str) and report_id else secrets.token_hex(8),
         }
+
+
+def _without_secrets(change: Change) -> Change:
+    return replace(change, meta={"kalito/report": cleaned_report(change.meta["kalito/report"])})
+
+
+def _text_for_host(host: str, result: Mapping[str, Any]) -> str:
+    """What the home answers. What it refuses for good is no reason to trouble the host."""
+    flaw = flaw_of(result)
+    if flaw is not None:
+        _log.warning("the home refuses an event of %s: %s", host, flaw.partition(":")[0])
+        return ""
+    return "".join(str(one.get("text", "")) for one in result.get("content", []) if isinstance(one, dict))

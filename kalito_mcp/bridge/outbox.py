@@ -1,9 +1,9 @@
 """What waits for the home: one file each, in order, on disk before anybody is told so. Standard library alone.
 
-Several processes share it. A new entry gets the number after the last one under a lock, so that names sort in the order
-of arrival. One process at a time delivers, oldest first, and deletes an entry after the home has taken it in. If it
-dies in between, the entry is sent again; the home recognises it by its keys. What the home refuses for good is put
-aside with the reason and never sent again, unless a person asks for that.
+Several processes share it. The name of an entry begins with the moment at which its call arrived, so that names sort in
+the order of arrival, whenever they were written. One process at a time delivers, oldest first, and deletes an entry
+after the home has taken it in. If it dies in between, the entry is sent again; the home recognises it by its keys. What
+the home refuses for good is put aside with the reason and never sent again, unless a person asks for that.
 """
 
 import errno
@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.bridge.connection import make_last, write_private
+from kalito_mcp.bridge.connection import sync_folder, write_private
 from kalito_mcp.errors import StorageError, StorageFull
 
 _ENTRY: Final = ".json"
-_DIGITS: Final = 12
+_DIGITS: Final = 20
+_FAILURES: Final = "failures"
+_COUNTED_EVERY_S: Final = 15.0
 _MOST_ENTRIES: Final = 100_000
 _UNFINISHED_S: Final = 3_600
 _DAMAGED: Final = "its file is damaged"
@@ -32,9 +34,9 @@ _OF_THE_FILE: Final = frozenset({errno.EACCES, errno.EIO})
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(descriptor: int, *, waits: bool) -> bool:
+    def _lock(descriptor: int) -> bool:
         try:
-            msvcrt.locking(descriptor, msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
             return False
         return True
@@ -42,9 +44,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _lock(descriptor: int, *, waits: bool) -> bool:
+    def _lock(descriptor: int) -> bool:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
@@ -71,29 +73,38 @@ class Outbox:
         self._folder = folder
         self._waiting = folder / "outbox"
         self._refused = folder / "refused"
+        self._last_place = 0
 
-    def put(self, content: Mapping[str, Any]) -> str:
-        """Add an entry at the end. It is on disk when this returns its id.
+    def next_place(self) -> int:
+        """The place of a call that arrives now: after all that this process has given, and after what waited before
+        that. Nanoseconds since 1970, or more if the clock was set back."""
+        if not self._last_place:
+            with suppress(OSError):  # whoever puts something there is told
+                self._last_place = max((_place_of(name) for name in self._names(self._waiting)), default=0)
+        self._last_place = max(time.time_ns(), self._last_place + 1)
+        return self._last_place
+
+    def put(self, content: Mapping[str, Any], place: int | None = None) -> str:
+        """Add an entry at its place, by default at the end. It is on disk when this returns its id.
 
         Raises:
             StorageError: it cannot be written, or too much waits already; nothing waits that did not before.
         """
         data = json.dumps(content).encode()
-        return self._add(lambda file: write_private(file, data))
+        return self._add(lambda file: write_private(file, data), place)
 
-    def _add(self, write: Callable[[Path], object]) -> str:
+    def _add(self, write: Callable[[Path], object], place: int | None = None) -> str:
         entry_id = secrets.token_hex(8)
         try:
             self._waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._locked("outbox.lock", waits=True):
-                names = self._names(self._waiting)
-                if len(names) >= _MOST_ENTRIES:
-                    raise StorageFull(
-                        f"nothing was kept: {len(names):,} calls wait for the home already; "
-                        "`kalito-mcp status` says why it does not answer"
-                    )
-                number = int(names[-1][:_DIGITS]) + 1 if names else 1
-                write(self._waiting / f"{number:0{_DIGITS}d}-{entry_id}{_ENTRY}")
+            waiting = self.count()
+            if waiting >= _MOST_ENTRIES:
+                raise StorageFull(
+                    f"nothing was kept: {waiting:,} calls wait for the home already; "
+                    "`kalito-mcp status` says why it does not answer"
+                )
+            number = self.next_place() if place is None else place
+            write(self._waiting / f"{number:0{_DIGITS}d}-{entry_id}{_ENTRY}")
         except OSError as error:
             raise StorageError(
                 f"nothing was kept: {self._waiting} cannot be written: {error.strerror}; send it again"
@@ -140,7 +151,7 @@ class Outbox:
     def remove(self, entry: Entry) -> None:
         """Delete an entry that the home has taken in. Raises OSError."""
         entry.file.unlink(missing_ok=True)
-        make_last(entry.file.parent)
+        sync_folder(entry.file.parent)
 
     def put_aside(self, entry: Entry, reason: str) -> None:
         """Keep an entry that can never be delivered, with the reason; a damaged one as it is. Raises OSError; then it
@@ -153,30 +164,37 @@ class Outbox:
         else:
             entry.file.replace(aside)
 
+    def count_failure(self, entry: Entry) -> int:
+        """How often the home has failed at this entry, with now. It is stored with the entry, and counted once in 15 s:
+        many tries in a moment say no more than one. Raises OSError."""
+        told, now = entry.content.get(_FAILURES), time.time()
+        before: Mapping[str, Any] = told if isinstance(told, dict) else {"count": 0, "at": now - _COUNTED_EVERY_S}
+        if 0 <= now - before["at"] < _COUNTED_EVERY_S:
+            return int(before["count"])
+        count = int(before["count"]) + 1
+        failures = {"count": count, "at": now}
+        write_private(entry.file, json.dumps({**entry.content, _FAILURES: failures}).encode())
+        return count
+
     def send_again(self, entry: Entry) -> None:
         """Let a refused entry wait again, after all others. Raises StorageError; then it is still refused."""
         if entry.content:
-            self.put(entry.content)
+            self.put({name: value for name, value in entry.content.items() if name != _FAILURES})
             self.remove(entry)
         else:
             self._add(entry.file.replace)
 
     @contextmanager
     def delivering(self) -> Iterator[bool]:
-        """Whether this process may deliver during the block: False if another one does."""
+        """Whether this process may deliver during the block: False if another one does. The kernel lets go of the lock
+        if its holder dies."""
         if not self._folder.is_dir():
             yield True
             return
-        with self._locked("deliver.lock", waits=False) as is_ours:
-            yield is_ours
-
-    @contextmanager
-    def _locked(self, name: str, *, waits: bool) -> Iterator[bool]:
-        # The kernel lets go of the lock if its holder dies.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(self._folder / name, flags, 0o600)
+        descriptor = os.open(self._folder / "deliver.lock", flags, 0o600)
         try:
-            yield _lock(descriptor, waits=waits)
+            yield _lock(descriptor)
         finally:
             os.close(descriptor)
 
@@ -185,7 +203,11 @@ class Outbox:
             names = [file.name for file in folder.iterdir()]
         except FileNotFoundError:
             return []
-        return sorted(name for name in names if name.endswith(_ENTRY) and name[:_DIGITS].isdecimal())
+        return sorted(name for name in names if name.endswith(_ENTRY) and name.partition("-")[0].isdecimal())
+
+
+def _place_of(name: str) -> int:
+    return int(name.partition("-")[0])
 
 
 def _object(file: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ that says how old it is. What changes or erases what is stored needs the home: a
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR
 
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
-from kalito_mcp.bridge.delivery import Delivery, flaw_of
+from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.domain.request_keys import BRIDGE_PREFIX
 from kalito_mcp.errors import InvalidInput
@@ -136,35 +136,30 @@ class Passing:
 
     async def _record(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
         arguments, meta = _keyed(call, caller.session)
-        params = {"name": call.name, "arguments": arguments}
+        session, said_at, redacted = arguments.get("session_id"), datetime.now(UTC), list[str]()
+
+        def to_keep() -> Change:
+            if call.name in _WITH_SESSION and not session:
+                raise InvalidInput("session_id is missing; send the one that record_messages returned")
+            kept, found = _without_secrets(_dated(arguments, said_at))
+            redacted.extend(found)
+            return Change({"name": call.name, "arguments": kept}, caller, meta)
+
         try:
-            async with self._delivery.in_order():
-                result = await self._sent(params, caller, meta, on_progress)
-            is_known = bool(result.get("isError")) and flaw_of(result) is None
-            return _without_ids(call, arguments.get("session_id"), _TAKEN_IN) if is_known else result
+            change = Change({"name": call.name, "arguments": arguments}, caller, meta)
+            result = await self._delivery.pass_on(change, to_keep, on_progress=on_progress)
         except HomePaused as paused:
             raise ToolError(paused.reason) from paused
         except HomeAway as away:
-            session = arguments.get("session_id")
-            if call.name in _WITH_SESSION and not session:
-                raise InvalidInput("session_id is missing; send the one that record_messages returned") from away
-            kept, redacted = _without_secrets(_dated(arguments))
-            await self._delivery.wait_for_home("tools/call", {**params, "arguments": kept}, caller, meta=meta)
             return self._waits(call, session, redacted, away)
-
-    async def _sent(
-        self, params: Mapping[str, Any], caller: Caller, meta: Mapping[str, Any], on_progress: Progress | None
-    ) -> dict[str, Any]:
-        result = await self._delivery.ask("tools/call", params, caller, meta=meta, on_progress=on_progress)
-        flaw_of(result)  # raises if the home could not do it now, but would do it later
-        return result
+        is_known = bool(result.get("isError")) and flaw_of(result) is None
+        return _without_ids(call, session, _TAKEN_IN) if is_known else result
 
     async def _change(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
         params = {"name": call.name, "arguments": dict(call.arguments), **call.answers}
         may_be_done = False
         try:
-            async with self._delivery.in_order():
-                pass
+            await self._delivery.deliver_all()
             may_be_done = True
             result = await self._delivery.ask(
                 "tools/call", params, caller, on_progress=on_progress, may_repeat=call.name in _REPEATABLE
@@ -186,7 +181,7 @@ class Passing:
                     await anyio.to_thread.run_sync(self._answers.clear)
         return result
 
-    def _waits(self, call: ToolCall, session: str | None, redacted: tuple[str, ...], away: HomeAway) -> dict[str, Any]:
+    def _waits(self, call: ToolCall, session: str | None, redacted: Sequence[str], away: HomeAway) -> dict[str, Any]:
         """The answer to a call that waits."""
         waiting = self._delivery.outbox.count()
         in_session = f" for session {session}" if session else ""
@@ -289,9 +284,9 @@ def _keyed(call: ToolCall, host_session: str | None) -> tuple[dict[str, Any], di
     return arguments, {"kalito/once": secrets.token_hex(16)} if call.name in _ONCE else {}
 
 
-def _dated(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, with messages that were said now and not when they are delivered."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+def _dated(arguments: Mapping[str, Any], said_at: datetime) -> dict[str, Any]:
+    """The arguments, with messages that were said at that moment and not when they are delivered."""
+    now = said_at.isoformat(timespec="milliseconds")
     dated = dict(arguments)
     if isinstance(dated.get("messages"), list):
         dated["messages"] = [

@@ -37,10 +37,14 @@ class Gate:
     """Tools whose next answer is lost on the way, one each."""
     answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
     """What is answered instead, by the tool, by the method of the request or `*`."""
+    next: list[tuple[int, dict[str, str], bytes] | None] = field(default_factory=list)
+    """What the next requests are answered instead, one each; None: as usual."""
     holds: dict[str, threading.Event] = field(default_factory=dict)
     """Tools whose answers wait until the event is set."""
     seen: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     """The requests: JSON-RPC method or name of the tool, and headers."""
+    given: list[dict[str, Any]] = field(default_factory=list)
+    """The arguments of the tools' calls that got an answer from `answers`."""
 
 
 @contextmanager
@@ -58,8 +62,11 @@ def gate() -> Iterator[Gate]:
             if name in opened.holds:
                 assert opened.holds[name].wait(PATIENCE_S)
             known = (opened.answers.get(one) for one in (name, asked["method"], "*"))
-            said = next(filter(None, known), None)
+            instead = opened.next.pop(0) if opened.next else None
+            said = instead or next(filter(None, known), None)
             if said is not None:
+                if instead is None:
+                    opened.given.append(asked["params"].get("arguments", {}))
                 self._answer(*said)
             elif self.headers.get("Authorization") != f"Bearer {opened.token}":
                 self._answer(401, {"WWW-Authenticate": "Bearer"}, b"no")

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 import signal
 import socketserver
 import sys
@@ -106,6 +107,23 @@ def test_a_hundred_turns_while_the_home_is_gone_are_taken_in_once_and_in_order(t
             delivered(laptop)
             said(wire, 200, "record_messages", session_id="s", messages=turn(102))
     assert texts_at(home) == turns(range(1, 103))
+
+
+def test_a_hundred_turns_at_once_are_taken_in_in_order_though_many_fail_on_the_way(tmp_path: Path) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    chance = random.Random(11)
+    with gate() as between, bridge(laptop, between.url) as wire, home_behind(between, home):
+        said(wire, 1, "record_messages", session_id="s", messages=turn(1))
+        between.next = [(503, {}, b"busy") if chance.random() < 0.3 else None for _ in range(200)]
+        between.loses = ["record_messages"] * 5
+        wire.send(*(call(n, "record_messages", session_id="s", messages=turn(n)) for n in range(2, 102)))
+        for number in range(2, 102):
+            if all(one.get("id") != number for one in wire.parsed()):
+                wire.answer(number)
+        between.next.clear()
+        delivered(laptop)
+    assert not any(one["result"]["isError"] for one in wire.parsed())
+    assert texts_at(home) == turns(range(1, 102))
 
 
 def test_what_waits_survives_the_death_of_the_bridge_and_of_the_home(tmp_path: Path) -> None:

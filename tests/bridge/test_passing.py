@@ -2,8 +2,10 @@
 
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import connection_to, read_token, write_connection
 from kalito_mcp.bridge.delivery import Delivery
-from kalito_mcp.bridge.home import Caller, Home, HomeRefuses
+from kalito_mcp.bridge.home import Caller, Home, HomeFailed, HomeRefuses
 from kalito_mcp.bridge.outbox import Outbox
 from kalito_mcp.bridge.passing import Passing, ToolCall
 from kalito_mcp.bridge.places import MachinePlaces
@@ -57,6 +59,48 @@ async def told(one: Passing, call: ToolCall) -> str:
     except ToolError as error:
         return str(error)
     return text_of(result)
+
+
+def recorded(text: str) -> ToolCall:
+    """A call that records one message."""
+    return ToolCall("record_messages", {"session_id": "s", "messages": [{"role": "user", "text": text}]}, {})
+
+
+def texts_given(home: Gate) -> list[str]:
+    return [message["text"] for arguments in home.given for message in arguments.get("messages", [])]
+
+
+async def test_a_call_that_fails_is_not_overtaken_by_those_behind_it(tmp_path: Path, home: Gate) -> None:
+    home.answers["*"] = answer("recorded")
+    home.next = [GONE, None, GONE, None]
+    home.holds["record_messages"] = threading.Event()
+    async with passing(tmp_path, home) as one:
+        async with anyio.create_task_group() as tasks:
+            for number in range(5):
+                tasks.start_soon(told, one, recorded(str(number)))
+            await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "the home is asked")
+            home.holds["record_messages"].set()
+        await told(one, FOUND)  # delivers what waits
+    assert texts_given(home) == list("01234")
+
+
+async def test_what_waits_for_a_slow_home_keeps_its_place_and_its_moment(tmp_path: Path, home: Gate) -> None:
+    home.answers["*"] = answer("recorded")
+    home.next = [GONE]
+    home.holds["record_messages"] = threading.Event()
+    async with passing(tmp_path, home) as one:
+        async with anyio.create_task_group() as tasks:
+            before = datetime.now(UTC)
+            tasks.start_soon(told, one, recorded("first"))
+            await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "the home is asked")
+            after = datetime.now(UTC)
+            tasks.start_soon(told, one, recorded("second"))
+            await anyio.sleep(0.1)
+            home.holds["record_messages"].set()
+        await told(one, FOUND)
+    assert texts_given(home) == ["first", "second"]
+    moment = datetime.fromisoformat(home.given[0]["messages"][0]["created_at"])
+    assert before - timedelta(milliseconds=1) <= moment <= after
 
 
 async def test_a_kept_answer_is_shown_to_no_other_token(tmp_path: Path, home: Gate) -> None:
@@ -163,9 +207,38 @@ async def test_what_is_json_but_no_request_is_put_aside_and_holds_nothing_up(tmp
     for content in (*spoilt, good):
         outbox.put(content)
     way = Home(connection_to(home.url), partial(str, TOKEN))
-    async with way.open(), Delivery(way, outbox).in_order():
+    async with way.open():
+        await Delivery(way, outbox).deliver_all()
         assert [name for name, _ in home.seen] == ["record_messages"]
     assert outbox.count() == 0
     assert [(one.content, one.reason) for one in outbox.refused()] == [
         (content, "its file is damaged") for content in spoilt
     ]
+
+
+async def test_a_call_that_the_home_fails_at_is_put_aside_after_minutes_not_after_many_tries(
+    tmp_path: Path, home: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = Outbox(tmp_path)
+    outbox.put({"method": "tools/call", "params": {"name": "remember", "arguments": {}}})
+    outbox.put({"method": "tools/call", "params": {"name": "record_messages", "arguments": {}}})
+    home.answers = {"remember": answer("internal: it broke", is_error=True), "*": answer("recorded")}
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    way = Home(connection_to(home.url), partial(str, TOKEN))
+    async with way.open():
+        for _ in range(19):
+            for _ in range(2):
+                with pytest.raises(HomeFailed):
+                    await Delivery(way, outbox).deliver_all()  # of another process each time
+            now += 15
+        assert outbox.count() == 2
+        await Delivery(way, outbox).deliver_all()
+    assert outbox.count() == 0
+    [entry] = outbox.refused()
+    assert entry.reason == "it fails: internal: it broke"
+    outbox.send_again(entry)
+    home.answers["remember"] = answer("remembered")
+    async with way.open():
+        await Delivery(way, outbox).deliver_all()
+    assert outbox.count() == 0
