@@ -1,14 +1,18 @@
 """The home's last answers, kept for when it is away: a bounded folder that only its owner can read. Standard library
 alone.
 
-They are copies, and can be lost at any time. An erasure through this machine deletes all of them at once; what was
-erased from another machine goes with its age.
+They are copies, and can be lost at any time. An erasure through this machine deletes all of them at once, whichever
+process of it keeps them; what was erased from another machine goes with its age.
+
+A file in the folder has the number of the last erasure, a random one. An answer is kept with the number that was there
+when its question was sent, and shown while that is still the number. So an answer that was on its way during an erasure
+is never shown.
 """
 
 import hashlib
 import json
 import os
-import shutil
+import secrets
 import tempfile
 import time
 from collections.abc import Mapping
@@ -17,11 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.bridge.connection import write_private
+from kalito_mcp.errors import StorageError
+
 _MOST_FILES: Final = 256
 _MOST_BYTES: Final = 32 * 1024 * 1024
 _LONGEST: Final = 1024 * 1024
 _OLDEST_S: Final = 30 * 86_400
 _TRIM_EVERY: Final = 32
+_ERASURE: Final = "erasure"
+"""The name of the file with the number of the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +49,20 @@ class Answers:
         self._folder = folder
         self._kept = 0
 
-    def keep(self, question: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Keep an answer, in place of the earlier one. If it cannot be written, it is not kept."""
-        data = json.dumps({"at_ms": time.time_ns() // 1_000_000, "question": question, "result": result}).encode()
-        if len(data) > _LONGEST:
+    def last_erasure(self) -> str:
+        """The number of the last erasure; empty if there was none."""
+        try:
+            return (self._folder / _ERASURE).read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def keep(self, question: Mapping[str, Any], result: Mapping[str, Any], *, asked_after: str) -> None:
+        """Keep an answer, in place of the earlier one. If it cannot be written, it is not kept. `asked_after` is the
+        number of the last erasure before the question was sent."""
+        at_ms = time.time_ns() // 1_000_000
+        kept = {"at_ms": at_ms, "asked_after": asked_after, "question": question, "result": result}
+        data = json.dumps(kept).encode()
+        if len(data) > _LONGEST or asked_after != self.last_erasure():
             return
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,6 +74,8 @@ class Answers:
             except OSError:
                 Path(name).unlink(missing_ok=True)
                 raise
+            if asked_after != self.last_erasure():  # it may have looked through the folder before this was there
+                self._file(question).unlink(missing_ok=True)
             if self._kept % _TRIM_EVERY == 0:
                 self._trim()
             self._kept += 1
@@ -63,22 +84,41 @@ class Answers:
         """The last answer to this question; None if there is none, or only one that is too old."""
         try:
             content = json.loads(self._file(question).read_text(encoding="utf-8"))
-            at_ms, result = content["at_ms"], content["result"]
+            at_ms, result, asked_after = content["at_ms"], content["result"], content["asked_after"]
         except (OSError, ValueError, KeyError, TypeError):
+            return None
+        if asked_after != self.last_erasure():
             return None
         age_s = max(0.0, time.time() - at_ms / 1_000)
         return KeptAnswer(result, at_ms, age_s) if age_s <= _OLDEST_S else None
 
     def count(self) -> int:
         """How many answers are kept."""
-        try:
-            return sum(1 for _ in self._folder.iterdir())
-        except OSError:
-            return 0
+        with suppress(OSError):
+            return len(self._files())
+        return 0
 
     def clear(self) -> None:
-        """Delete all of them."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Delete all of them, and let none be kept or shown whose question was sent before.
+
+        Raises:
+            StorageError: some cannot be deleted. Says where they are.
+        """
+        try:
+            if not self._folder.parent.is_dir():  # this machine is not connected
+                return
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            write_private(self._folder / _ERASURE, secrets.token_hex(8).encode())
+            for file in self._files():
+                file.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"the answers that this machine has kept, in {self._folder}, cannot be deleted: {error.strerror}; "
+                "delete that folder"
+            ) from error
+
+    def _files(self) -> list[Path]:
+        return [file for file in self._folder.iterdir() if _ERASURE not in file.name]
 
     def _file(self, question: Mapping[str, Any]) -> Path:
         asked = json.dumps(question, sort_keys=True).encode()
@@ -86,7 +126,7 @@ class Answers:
 
     def _trim(self) -> None:
         """Delete what is too old, and the oldest of what is too much."""
-        files = sorted(((file.stat(), file) for file in self._folder.iterdir()), key=lambda pair: -pair[0].st_mtime)
+        files = sorted(((file.stat(), file) for file in self._files()), key=lambda pair: -pair[0].st_mtime)
         total, now = 0, time.time()
         for place, (status, file) in enumerate(files):
             total += status.st_size

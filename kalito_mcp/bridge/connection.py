@@ -152,7 +152,8 @@ def remove_connection(database: Path) -> None:
     try:
         for name in (_CONNECTION, _TOKEN):
             (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / "answers", ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder / "answers")
         (folder / "deliver.lock").unlink(missing_ok=True)
     except OSError as error:
         raise ConfigurationError(f"cannot delete {error.filename}: {error.strerror}; delete it yourself") from error

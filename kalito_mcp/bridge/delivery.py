@@ -82,7 +82,7 @@ class Delivery:
         """As `Home.request`. For as long as the home said, 15 s at most, or 2 s after it kept a call waiting, it is not
         asked."""
         if self.away is not None and time.monotonic() < self._ask_again_at:
-            raise type(self.away)(self.away.reason, is_sent=False)
+            raise type(self.away)(self.away.reason, may_be_done=False)
         try:
             result = await self.home.request(
                 method, params, caller, on_progress=on_progress, may_repeat=may_repeat, meta=meta
@@ -164,7 +164,7 @@ class Delivery:
                 async with self._turn:
                     await self._deliver_all(deadline)
         except TimeoutError as error:
-            raise HomeAway(_NOT_YET, is_sent=False) from error
+            raise HomeAway(_NOT_YET, may_be_done=False) from error
 
     async def catch_up(self) -> None:
         """Deliver what waits, if that takes but a moment: what was recorded last is asked for first."""
@@ -182,9 +182,9 @@ class Delivery:
                     if not await self._deliver_for_a_moment():
                         await anyio.sleep(_POLL_S)
         except TimeoutError as error:
-            raise HomeAway(_NOT_YET, is_sent=False) from error
+            raise HomeAway(_NOT_YET, may_be_done=False) from error
         except OSError as error:
-            raise HomeAway(f"what waits for it cannot be read: {error.strerror}", is_sent=False) from error
+            raise HomeAway(f"what waits for it cannot be read: {error.strerror}", may_be_done=False) from error
 
     async def run(self) -> None:
         """Deliver what waits, for as long as this process runs."""

@@ -1,7 +1,7 @@
 """Requests to the home server: JSON-RPC of the stateless 2026-07-28 protocol, one POST each, over kept connections.
 
 The token goes to the home's origin alone: a redirect is never followed, and proxies of the environment are not used. A
-request is sent a second time only if the first found a kept connection closed, and only if it may be repeated. Nothing
+request is sent a second time only if its connection ended without an answer, and only if it may be repeated. Nothing
 here tells what a server answered to a wrong token: some echo it.
 """
 
@@ -32,6 +32,8 @@ _REST_S: Final = 2.0
 _KEPT_S: Final = 60.0
 """How long an idle connection is kept: the home closes it after 75."""
 _MOST_BYTES: Final = 64 * 1024 * 1024
+_LONGEST_S: Final = 600.0
+"""How long a request may take, with all signs of life. Those that record wait for each other."""
 _OK: Final = 200
 _LATER: Final = frozenset({408, 425, 429, 502, 503, 504})
 """Statuses of a home, or of a proxy before it, that cannot answer now."""
@@ -53,12 +55,12 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 class HomeAway(Exception):
     """The home cannot be reached, or cannot answer now. `reason` says why in words that may be shown."""
 
-    def __init__(self, reason: str, *, retry_after_s: float = 0.0, is_sent: bool = True) -> None:
+    def __init__(self, reason: str, *, retry_after_s: float = 0.0, may_be_done: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after_s = retry_after_s
-        self.is_sent = is_sent
-        """Whether the request may have been done."""
+        self.may_be_done = may_be_done
+        """Whether the home may have done the request all the same."""
 
 
 class HomeRefuses(HomeAway):
@@ -151,7 +153,7 @@ class Home:
         """The result of one request. If it is cancelled, so is the home's work on it.
 
         Raises:
-            HomeAway: there is no answer now. If `is_sent`, the request may have been done all the same.
+            HomeAway: there is no answer now. If `may_be_done`, the home may have done it all the same.
             RequestRefused: the answer is an error.
         """
         self._number += 1
@@ -180,24 +182,25 @@ class Home:
         try:
             authorized = {**headers, "Authorization": f"Bearer {self._token()}"}
         except ConfigurationError as error:
-            raise HomeRefuses(str(error), is_sent=False) from error
+            raise HomeRefuses(str(error), may_be_done=False) from error
+        client = self._open_client()
         try:
-            client = self._open_client()
-        except OSError as error:
-            said = "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read; mend or unset them"
-            raise HomeRefuses(said, is_sent=False) from error
-        try:
-            async with client.stream("POST", self.connection.url, content=content, headers=authorized) as response:
-                if response.status_code == _OK and _is_stream(response):
-                    answer = await _streamed(response, on_progress)
-                else:
-                    answer = _parsed(await _body(response), response.status_code, response.headers)
+            with anyio.fail_after(_LONGEST_S):
+                async with client.stream("POST", self.connection.url, content=content, headers=authorized) as response:
+                    if response.status_code == _OK and _is_stream(response):
+                        answer = await _streamed(response, on_progress)
+                    else:
+                        answer = _parsed(await _body(response), response.status_code, response.headers)
+        except TimeoutError as error:
+            raise HomeAway(f"it has worked on this for {_LONGEST_S:g} s, which is too long") from error
         except httpx2.ConnectTimeout as error:
-            raise HomeAway(f"no connection within {_CONNECT_S:g} s", retry_after_s=_REST_S, is_sent=False) from error
+            raise HomeAway(
+                f"no connection within {_CONNECT_S:g} s", retry_after_s=_REST_S, may_be_done=False
+            ) from error
         except httpx2.ConnectError as error:
             raise _unreachable(error) from error
         except httpx2.PoolTimeout as error:
-            raise HomeAway("too many calls wait for it", is_sent=False) from error
+            raise HomeAway("too many calls wait for it", may_be_done=False) from error
         except httpx2.TimeoutException as error:
             raise HomeAway(f"it has not answered for {_SILENCE_S:g} s", retry_after_s=_REST_S) from error
         except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError, httpx2.CloseError) as error:
@@ -226,9 +229,19 @@ class Home:
                 limits=httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=_KEPT_S),
                 follow_redirects=False,
                 trust_env=False,
-                verify=httpx2.create_ssl_context() if self.connection.url.startswith("https:") else False,
+                verify=_certificates() if self.connection.url.startswith("https:") else False,
             )
         return self._client
+
+
+def _certificates() -> ssl.SSLContext:
+    import httpx2  # noqa: PLC0415 - as above
+
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        said = "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read; mend or unset them"
+        raise HomeRefuses(said, may_be_done=False) from error
 
 
 class _Closed(Exception):
@@ -249,18 +262,35 @@ def _is_stream(response: "httpx2.Response") -> bool:
 
 
 async def _body(response: "httpx2.Response") -> bytes:
-    body = bytearray()
+    return b"".join([chunk async for chunk in _chunks(response)])
+
+
+async def _chunks(response: "httpx2.Response") -> AsyncIterator[bytes]:
+    """The body as it comes in."""
+    length = 0
     async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > _MOST_BYTES:
+        length += len(chunk)
+        if length > _MOST_BYTES:
             raise HomeRefuses("its answer is too long")
-    return bytes(body)
+        yield chunk
+
+
+async def _lines(response: "httpx2.Response") -> AsyncIterator[str]:
+    """The lines of a body that has ended each of them."""
+    rest = bytearray()
+    async for chunk in _chunks(response):
+        *lines, last = chunk.split(b"\n")
+        for line in lines:
+            rest += line
+            yield rest.decode("utf-8", "replace").removesuffix("\r")
+            rest.clear()
+        rest += last
 
 
 async def _streamed(response: "httpx2.Response", on_progress: Progress | None) -> dict[str, Any]:
     """The answer at the end of a stream of events. What comes before it is progress."""
     data: list[str] = []
-    async for line in response.aiter_lines():
+    async for line in _lines(response):
         if line.startswith("data:"):
             data.append(line[5:].lstrip(" "))
         elif not line and data:
@@ -287,18 +317,20 @@ def _parsed(body: bytes, status: int, headers: Mapping[str, str]) -> dict[str, A
     """The answer in a body. A status that says more than the body is raised."""
     if status in _LATER:
         retry_after_s = _seconds(headers.get("retry-after"))
-        raise HomeAway(f"it answers {status}", retry_after_s=retry_after_s, is_sent=status not in _UNDONE)
+        raise HomeAway(f"it answers {status}", retry_after_s=retry_after_s, may_be_done=status not in _UNDONE)
     if status == _UNAUTHORIZED:
         said = "it does not take the token (401): make a new one there, and run `kalito-mcp connect` again"
-        raise HomeRefuses(said, is_sent=False)
+        raise HomeRefuses(said, may_be_done=False)
     if status == _FORBIDDEN:
-        raise HomeForbids(_description(body) or "the token does not allow this (403); use another token", is_sent=False)
+        raise HomeForbids(
+            _description(body) or "the token does not allow this (403); use another token", may_be_done=False
+        )
     if status == _MISDIRECTED:
         said = "it does not know itself by this name (421): add the name to the setting http.hosts there"
-        raise HomeRefuses(said, is_sent=False)
+        raise HomeRefuses(said, may_be_done=False)
     if 300 <= status < 400:  # noqa: PLR2004 - redirects
         said = f"it redirects ({status}), which is not followed: connect to the address that it leads to"
-        raise HomeRefuses(said, is_sent=False)
+        raise HomeRefuses(said, may_be_done=False)
     if status == _TOO_LARGE:
         raise RequestRefused(_INVALID, "the call is too large for the home (413); send less at once")
     try:
@@ -345,11 +377,11 @@ def _unreachable(error: Exception) -> HomeAway:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return HomeRefuses(f"its certificate is not accepted: {cause.verify_message}", is_sent=False)
+            return HomeRefuses(f"its certificate is not accepted: {cause.verify_message}", may_be_done=False)
         if isinstance(cause, ssl.SSLError):
-            return HomeRefuses("it does not speak TLS there: check scheme and port", is_sent=False)
+            return HomeRefuses("it does not speak TLS there: check scheme and port", may_be_done=False)
         cause = cause.__cause__ or cause.__context__
-    return HomeAway("no connection", is_sent=False)
+    return HomeAway("no connection", may_be_done=False)
 
 
 def _seconds(text: str | None) -> float:

@@ -8,8 +8,10 @@ import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol
 
 import anyio
@@ -22,7 +24,7 @@ from kalito_mcp.bridge.answers import Answers, KeptAnswer
 from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.domain.request_keys import BRIDGE_PREFIX
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import InvalidInput, StorageError
 from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
 from kalito_mcp.server.gate import READS
@@ -30,9 +32,7 @@ from kalito_mcp.text.plurals import plural
 
 WAITING: Final = frozenset({"record_messages", "create_pin", "remember", "record_feedback", "summarize_session"})
 """Tools whose calls wait for the home; summarize_session only with a summary of the caller's own."""
-READING: Final = READS
-"""Tools that change nothing."""
-ERASING: Final = frozenset({"update_memory", "forget", "restore", "memory"})
+_ERASING: Final = frozenset({"update_memory", "forget", "restore", "memory"})
 """Tools after which no earlier answer is shown."""
 _REPEATABLE: Final = frozenset({"finalize_session", "forget", "restore"})
 """Tools of those that need the home that do no more if they are called twice."""
@@ -42,6 +42,8 @@ _ONCE: Final = frozenset({"remember", "record_feedback", "summarize_session"})
 _WITH_SESSION: Final = frozenset({"record_messages", "create_pin", "summarize_session"})
 _KEYS: Final = ("client_key", "clientKey")
 _AS_THEY_ARE: Final = frozenset({"session_id", "client_key", "messages"})
+_OF_ONE_TURN: Final = frozenset({"query", "seen_messages", "pending_input"})
+"""Arguments of build_context that are others each time, and make no difference to what may be shown."""
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600
 _DAY_S: Final = 86_400
@@ -56,6 +58,11 @@ class ToolCall:
     arguments: Mapping[str, Any]
     required: Mapping[str, str]
     answers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing."""
+        return self.name in READS or (self.name == "memory" and self.arguments.get("command") == "view")
 
 
 class Places(Protocol):
@@ -75,8 +82,6 @@ class Passing:
         self._delivery = delivery
         self._answers = answers
         self._places = places
-        self._erasures = 0
-        """What was asked for before the last one may have the words that it erased."""
 
     async def call(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
         """The result of a tool's call: the home's, unchanged, or else what was kept or what waits.
@@ -88,7 +93,7 @@ class Passing:
         project = call.arguments.get("project")
         if isinstance(project, str) and project:
             call = replace(call, arguments={**call.arguments, "project": self._places.named(project)})
-        if call.name in READING:
+        if call.only_reads:
             return await self._read("tools/call", {"name": call.name, "arguments": dict(call.arguments)}, caller)
         if call.name in WAITING and (call.name != "summarize_session" or call.arguments.get("summary")):
             self._places.check_remembered(project or None)
@@ -113,9 +118,9 @@ class Passing:
         session, asked_as = caller.session or "", self._delivery.home.asked_as()
         place = {"session": session, "project": caller.project, "asked as": asked_as}
         question = {"method": method, "params": params, **place}
-        newest = _newest_context(params, session, asked_as)
+        newest = _newest_context(params, place)
         await self._delivery.catch_up()
-        erasures = self._erasures
+        asked_after = await anyio.to_thread.run_sync(self._answers.last_erasure)
         try:
             result = await self._delivery.ask(method, params, caller)
         except HomeForbids as forbidden:
@@ -126,12 +131,13 @@ class Passing:
             if kept is None and newest is not None:
                 kept = await anyio.to_thread.run_sync(self._answers.find, newest)
             if kept is None:
-                raise ToolError(self._nothing_kept(away)) from away
-            return self._old(method, kept, away, is_other=is_other)
+                raise ToolError(self._nothing_kept(away, await self._count_waiting())) from away
+            return self._old(method, kept, away, await self._count_waiting(), is_other=is_other)
         if not result.get("isError"):
+            keep = partial(self._answers.keep, result=result, asked_after=asked_after)
             for one in (question, newest):
-                if one is not None and erasures == self._erasures:
-                    await anyio.to_thread.run_sync(self._answers.keep, one, result)
+                if one is not None:
+                    await anyio.to_thread.run_sync(keep, one)
         return result
 
     async def _record(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
@@ -151,7 +157,7 @@ class Passing:
         except HomePaused as paused:
             raise ToolError(paused.reason) from paused
         except HomeAway as away:
-            return self._waits(call, session, redacted, away)
+            return self._waits(call, session, redacted, away, await self._count_waiting())
         is_known = bool(result.get("isError")) and flaw_of(result) is None
         return _without_ids(call, session, _TAKEN_IN) if is_known else result
 
@@ -169,37 +175,47 @@ class Passing:
             may_be_done = False
             raise ToolError(f"forbidden: {forbidden.reason}") from forbidden
         except HomeAway as away:
-            may_be_done = away.is_sent
+            may_be_done = away.may_be_done
             told = "so nothing was changed; call it again when it answers"
-            if away.is_sent:
+            if may_be_done:
                 told = "and it is not known whether it was done; look when it answers"
             raise ToolError(f"home_away: {self._is_away(away)}; {call.name} needs it, {told}") from away
         finally:
-            if call.name in ERASING and may_be_done:
-                self._erasures += 1
+            if call.name in _ERASING and may_be_done:
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(self._answers.clear)
+                    await self._erase_answers(call.name)
         return result
 
-    def _waits(self, call: ToolCall, session: str | None, redacted: Sequence[str], away: HomeAway) -> dict[str, Any]:
+    async def _erase_answers(self, tool: str) -> None:
+        try:
+            await anyio.to_thread.run_sync(self._answers.clear)
+        except StorageError as error:
+            raise StorageError(f"{tool} was sent to the home, but {error}") from error
+
+    async def _count_waiting(self) -> int:
+        with suppress(OSError):  # whether they can be counted or not, they wait
+            return await anyio.to_thread.run_sync(self._delivery.outbox.count)
+        return 0
+
+    def _waits(
+        self, call: ToolCall, session: str | None, redacted: Sequence[str], away: HomeAway, waiting: int
+    ) -> dict[str, Any]:
         """The answer to a call that waits."""
-        waiting = self._delivery.outbox.count()
         in_session = f" for session {session}" if session else ""
         told = (
             f"Kept in this machine's outbox{in_session}, because {self._is_away(away)}. It goes to the home in order "
-            f"and once, as soon as that answers; nothing is to be sent again. {plural(waiting, 'call')} "
+            f"and once, as soon as that answers; do not send it again. {plural(waiting, 'call')} "
             f"{'waits' if waiting == 1 else 'wait'}."
         )
         lines = [told, *([f"Removed and not stored: {', '.join(redacted)}"] if redacted else [])]
         more = {"redacted": list(redacted)} if redacted else {}
         return _without_ids(call, session, told, "\n".join(lines), **more)
 
-    def _old(self, method: str, kept: KeptAnswer, away: HomeAway, *, is_other: bool) -> dict[str, Any]:
+    def _old(self, method: str, kept: KeptAnswer, away: HomeAway, waiting: int, *, is_other: bool) -> dict[str, Any]:
         """A kept answer that says how old it is, where the host looks: in the text and in the structured content."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.at_ms / 1_000))
         what = "the last context of this conversation, for another query," if is_other else "its last answer to this,"
         told = f"[{self._is_away(away)}: this is {what} {_age(kept.age_s)} old, of {when}"
-        waiting = self._delivery.outbox.count()
         told += f"; what {plural(waiting, 'call')} recorded since is not in it]" if waiting else "]"
         result = dict(kept.result)
         if method == "tools/call":
@@ -214,8 +230,7 @@ class Passing:
                 result["contents"] = [_with_field(one, told) for one in result.get("contents", [])]
         return result
 
-    def _nothing_kept(self, away: HomeAway) -> str:
-        waiting = self._delivery.outbox.count()
+    def _nothing_kept(self, away: HomeAway, waiting: int) -> str:
         held = f"; {plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for it" if waiting else ""
         return (
             f"home_away: {self._is_away(away)}, and no answer to this was kept{held}. Go on without the memory, go on "
@@ -238,7 +253,7 @@ _EMPTY: Final[Mapping[str, Any]] = {
 }
 
 
-_TAKEN_IN: Final = "The home has taken this in; its answer was lost on the way. Nothing is to be sent again."
+_TAKEN_IN: Final = "The home has taken this in; its answer was lost on the way. Do not send it again."
 
 
 def _without_ids(
@@ -319,14 +334,14 @@ def _key(key: str) -> str:
     return hashed(key) if redact(key).kinds else key
 
 
-def _newest_context(params: Mapping[str, Any], session: str, asked_as: str | None) -> dict[str, Any] | None:
-    """The question under which the newest context of a conversation is kept; None of another call."""
-    if params.get("name") != "build_context":
+def _newest_context(params: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The question under which the newest context of a conversation is kept, whatever it was asked with; None of
+    another call. Everything else that it was asked for is the same: another agent or project has another context."""
+    arguments = dict(params.get("arguments") or {})
+    if params.get("name") != "build_context" or not (arguments.get("session_id") or place["session"]):
         return None
-    arguments = params.get("arguments") or {}
-    place = arguments.get("session_id") or session
-    told = {"newest context of": place, "format": arguments.get("format", "text"), "asked as": asked_as}
-    return told if place else None
+    limits = {name: value for name, value in arguments.items() if name not in _OF_ONE_TURN}
+    return {"newest context of": {**place, "format": "text", **limits}}
 
 
 def _with_line(content: Any, told: str) -> list[Any]:

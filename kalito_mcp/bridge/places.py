@@ -88,7 +88,10 @@ def _remotes(config: Path) -> dict[str, str]:
 def _plain_address(url: str) -> str | None:
     """`host/path` of an address, the same for ssh and https, without a user or a password."""
     if "://" in url:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # an address that git itself could not use
+            return None
         host, path = (parts.hostname, parts.path) if parts.scheme in ("https", "http", "ssh", "git") else (None, "")
     else:
         # user@host:path, as ssh has it. One letter before the colon is a drive.

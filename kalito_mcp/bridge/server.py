@@ -23,7 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kalito_mcp.bridge.home import Caller, Progress, RequestRefused
 from kalito_mcp.bridge.hooks import Hooks
-from kalito_mcp.bridge.passing import READING, Passing, ToolCall, made_here, refusal_of
+from kalito_mcp.bridge.passing import Passing, ToolCall, made_here, refusal_of
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.server.build import KalitoServer, build_server
@@ -104,7 +104,7 @@ class _Bridge:
             caller, on_progress = self._caller(context), _progress(context)
             result = await self._passing.call(call, caller, on_progress)
             while result.get("resultType") == _ASKS and context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-                call = replace(call, answers=await _asked(context, result))
+                call = replace(call, answers=await _ask_user(context, result))
                 result = await self._passing.call(call, caller, on_progress)
             self._notify(call, result)
             return _plain(result)
@@ -132,20 +132,20 @@ class _Bridge:
 
     async def complete(self, context: ServerRequestContext[Any], params: CompleteRequestParams) -> dict[str, Any]:
         try:
-            return _plain(await self._passing.complete(_sent(params), self._caller(context)))
+            return _plain(await self._passing.complete(_params_of(params), self._caller(context)))
         except RequestRefused as refused:
             raise refusal_of(refused) from refused
 
     async def _read(self, method: str, context: ServerRequestContext[Any], params: RequestParams) -> dict[str, Any]:
         try:
-            return _plain(await self._passing.read(method, _sent(params), self._caller(context)))
+            return _plain(await self._passing.read(method, _params_of(params), self._caller(context)))
         except RequestRefused as refused:
             raise refusal_of(refused) from refused
 
     def _notify(self, call: ToolCall, result: Mapping[str, Any]) -> None:
         """Tell the host that all it subscribed to may have changed, after a change of its own. What others change, it
         sees when it reads."""
-        if call.name in READING or result.get("isError"):
+        if call.only_reads or result.get("isError"):
             return
         for one in self._server.subscriptions:
             for uri in one.watched:
@@ -173,7 +173,7 @@ def _answers(params: CallToolRequestParams) -> dict[str, Any]:
     return {name: given[name] for name in ("inputResponses", "requestState") if name in given}
 
 
-async def _asked(context: ServerRequestContext[Any], result: Mapping[str, Any]) -> dict[str, Any]:
+async def _ask_user(context: ServerRequestContext[Any], result: Mapping[str, Any]) -> dict[str, Any]:
     """Ask the user of a host of the 2025 protocol what the home wants to know, and return the answers."""
     answers: dict[str, Any] = {}
     for name, request in (result.get("inputRequests") or {}).items():
@@ -194,7 +194,7 @@ def _progress(context: ServerRequestContext[Any]) -> Progress | None:
     )
 
 
-def _sent(params: RequestParams) -> dict[str, Any]:
+def _params_of(params: RequestParams) -> dict[str, Any]:
     """The parameters as they came, without what is of this connection alone."""
     return params.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta"})
 

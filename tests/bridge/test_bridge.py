@@ -16,6 +16,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import ElicitResult
 
+from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import connection_to
 from kalito_mcp.bridge.home import Caller, Home
 from kalito_mcp.capture.spool import Spool
@@ -226,7 +227,7 @@ def test_the_homes_last_answer_says_how_old_it_is(tmp_path: Path) -> None:
 
 def test_an_erasure_is_never_pretended_and_deletes_the_kept_answers(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
-    answers = laptop / "memory.db.home" / "answers"
+    answers = Answers(laptop / "memory.db.home" / "answers")
     with gate() as between, bridge(laptop, between.url, is_covered=True) as wire:
         with home_behind(between, home):
             said(wire, 1, "record_messages", session_id="s", messages=turn(1))
@@ -234,10 +235,10 @@ def test_an_erasure_is_never_pretended_and_deletes_the_kept_answers(tmp_path: Pa
         refused = said(wire, 3, "forget", record_ids=["msg_1"])
         assert refused["isError"]
         assert "forget needs it, so nothing was changed" in text_of(refused)
-        assert list(answers.iterdir())
+        assert answers.count()
         with home_behind(between, home):
             until(lambda: not said(wire, 4, "forget", record_ids=["msg_1"])["isError"], "the home is back")
-        assert not answers.exists()
+        assert not answers.count()
     assert texts_at(home) == ["answer 1"]
 
 

@@ -103,13 +103,13 @@ def test_what_a_killed_process_left_is_swept_after_an_hour(tmp_path: Path) -> No
 def test_kept_answers_are_bounded_and_too_old_ones_are_not_shown(tmp_path: Path) -> None:
     answers = Answers(tmp_path / "answers")
     for number in range(300):
-        answers.keep({"n": number}, {"text": "x"})
+        answers.keep({"n": number}, {"text": "x"}, asked_after="")
     assert answers.count() <= 256 + 32
     found = answers.find({"n": 299})
     assert found is not None
     assert found.result == {"text": "x"}
     assert answers.find({"n": 300}) is None
-    answers.keep({"n": "long"}, {"text": "x" * (1 << 20)})
+    answers.keep({"n": "long"}, {"text": "x" * (1 << 20)}, asked_after="")
     assert answers.find({"n": "long"}) is None
     [file] = [file for file in (tmp_path / "answers").iterdir() if b'"n": 299' in file.read_bytes()]
     file.write_text(file.read_text().replace('"at_ms": 1', '"at_ms": 0'))
@@ -118,11 +118,38 @@ def test_kept_answers_are_bounded_and_too_old_ones_are_not_shown(tmp_path: Path)
     assert answers.count() == 0
 
 
+def test_no_answer_survives_an_erasure_that_it_was_asked_before(tmp_path: Path) -> None:
+    answers, other = Answers(tmp_path / "answers"), Answers(tmp_path / "answers")
+    before = answers.last_erasure()
+    answers.keep({"n": 1}, {"text": "x"}, asked_after=before)
+    other.clear()
+    answers.keep({"n": 2}, {"text": "x"}, asked_after=before)
+    assert answers.count() == 0
+    answers.keep({"n": 3}, {"text": "x"}, asked_after=answers.last_erasure())
+    assert answers.find({"n": 3}) is not None
+    # A file that comes back, from a backup or because it could not be deleted, is not shown.
+    [file] = (one for one in (tmp_path / "answers").iterdir() if b'"n": 3' in one.read_bytes())
+    kept = file.read_bytes()
+    other.clear()
+    file.write_bytes(kept)
+    assert answers.find({"n": 3}) is None
+
+
+def test_answers_that_cannot_be_deleted_are_an_error_that_says_where_they_are(tmp_path: Path) -> None:
+    answers = Answers(tmp_path / "answers")
+    answers.keep({"n": 1}, {"text": "x"}, asked_after="")
+    [file] = (tmp_path / "answers").iterdir()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(StorageError, match="answers"):
+        answers.clear()
+
+
 def test_an_answer_that_cannot_be_kept_leaves_nothing_behind(tmp_path: Path) -> None:
     answers = Answers(tmp_path)
-    answers.keep({"n": 1}, {"text": "x"})
+    answers.keep({"n": 1}, {"text": "x"}, asked_after="")
     [file] = tmp_path.iterdir()
     file.unlink()
     file.mkdir()  # in its place
-    answers.keep({"n": 1}, {"text": "x"})
+    answers.keep({"n": 1}, {"text": "x"}, asked_after="")
     assert [*tmp_path.iterdir()] == [file]

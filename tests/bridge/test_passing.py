@@ -134,7 +134,58 @@ async def test_what_was_asked_for_before_an_erasure_is_not_kept_after_it(tmp_pat
         await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "the home is asked")
         assert await told(one, FORGET) == "a kite"
         home.holds["search_memory"].set()
-    assert not (tmp_path / "answers").exists()
+    assert Answers(tmp_path / "answers").count() == 0
+
+
+async def test_the_last_context_is_shown_for_another_query_but_for_no_other_limits(tmp_path: Path, home: Gate) -> None:
+    def context(query: str, **limits: Any) -> ToolCall:
+        return ToolCall("build_context", {"session_id": "s", "query": query, **limits}, {})
+
+    async with passing(tmp_path, home) as one:
+        home.answers["*"] = answer("a kite of app")
+        await told(one, context("kite", include=["untrusted"], project="app", agent_id="a", max_tokens=900))
+        home.answers["*"] = GONE
+        assert "a kite of app" in await told(
+            one, context("wind", include=["untrusted"], project="app", agent_id="a", max_tokens=900)
+        )
+        for other in (
+            {"include": [], "project": "app", "agent_id": "a", "max_tokens": 900},
+            {"include": ["untrusted"], "project": "site", "agent_id": "a", "max_tokens": 900},
+            {"include": ["untrusted"], "project": "app", "agent_id": "b", "max_tokens": 900},
+            {"include": ["untrusted"], "project": "app", "agent_id": "a", "max_tokens": 100},
+        ):
+            assert "no answer to this was kept" in await told(one, context("wind", **other))
+
+
+async def test_looking_into_a_file_of_the_memory_tool_is_no_erasure(tmp_path: Path, home: Gate) -> None:
+    view = ToolCall("memory", {"command": "view", "path": "/memories/notes.md"}, {})
+    delete = ToolCall("memory", {"command": "delete", "path": "/memories/notes.md"}, {})
+    async with passing(tmp_path, home) as one:
+        home.answers["*"] = answer("a kite")
+        await told(one, FOUND)
+        await told(one, view)
+        home.answers["*"] = GONE
+        assert "a kite" in await told(one, FOUND)
+        assert "a kite" in await told(one, view)
+        home.answers["*"] = answer("deleted")
+        await told(one, delete)
+        home.answers["*"] = GONE
+        assert "no answer to this was kept" in await told(one, FOUND)
+
+
+@pytest.mark.parametrize("is_endless", [True, False])
+async def test_an_answer_as_events_may_not_be_endless(
+    tmp_path: Path, home: Gate, monkeypatch: pytest.MonkeyPatch, *, is_endless: bool
+) -> None:
+    monkeypatch.setattr("kalito_mcp.bridge.home._MOST_BYTES", 10_000)
+    line = b'data: {"jsonrpc": "2.0", "id": 1, "result": {"content": [], "note": "\xe2\x82\xac"}}\r\n\r\n'
+    events = b": still here\r\n\r\n" * (1_000 if is_endless else 10) + line
+    home.answers["*"] = (200, {"Content-Type": "text/event-stream"}, events)
+    async with passing(tmp_path, home) as one:
+        if is_endless:
+            assert "its answer is too long" in await told(one, FORGET)
+        else:
+            assert (await one.call(FOUND, Caller(), None))["note"] == "\u20ac"
 
 
 async def test_a_kept_resource_says_how_old_it_is_where_the_host_reads_it(tmp_path: Path, home: Gate) -> None:

@@ -44,6 +44,8 @@ def test_a_repository_is_called_by_where_it_was_cloned_from(tmp_path: Path, url:
         origin("../app"),
         origin(r"C:\git\app"),
         origin("file:///srv/git/app"),
+        origin("https://[x/app"),
+        origin("https://ann:pa[ss@github.com/ann/app"),
         '[remote "a"]\nurl = https://github.com/a/app\n[remote "b"]\nurl = https://github.com/b/app\n',
     ],
 )
