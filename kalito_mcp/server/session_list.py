@@ -34,7 +34,7 @@ def register_session_list(server: MCPServer[Any], opened: MemoryHandle, subscrip
             return ListResourcesResult(resources=await server.list_resources(), next_cursor=FIRST_CURSOR)
         before = _session_before(params.cursor)
         with protocol_errors("resources/list"):
-            await subscriptions.wants_list(context)
+            await subscriptions.notify_of_sessions(context)
             try:
                 found = await (await opened.memory()).sessions_before(before, limit=PAGE + 1)
             except SessionNotFound:

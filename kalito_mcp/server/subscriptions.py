@@ -139,6 +139,7 @@ class _OlderHost:
     def end(self) -> None:
         self.watched.clear()
         self.wants_list = False
+        self._unsent.clear()
 
     async def send(self) -> None:
         """Send what is delivered, until the host leaves. One that does not read holds up nobody else."""
@@ -222,8 +223,7 @@ class Subscriptions:
         watched = {uri: watched_at(uri) for uri in asked.resource_subscriptions or ()}
         wants_list = bool(asked.resources_list_changed)
         self._streams[token] = _Stream(audience(), _principal_id(), watched, wants_list, listener, end)
-        if watched or wants_list:  # the watcher may be waiting for somebody
-            self.nudge()
+        self.nudge()  # the watcher may be waiting for somebody
 
         def unsubscribe() -> None:
             self._streams.pop(token, None)
@@ -234,8 +234,8 @@ class Subscriptions:
         """Have each stream send what it holds and then its result, by which the protocol ends it."""
         self._listening.close()
 
-    async def wants_list(self, context: ServerRequestContext[Any]) -> None:
-        """Note that a host reads the list of sessions: one of the 2025 protocol hears when it changes from now on."""
+    async def notify_of_sessions(self, context: ServerRequestContext[Any]) -> None:
+        """Notify a host that reads the list of sessions, from now on, if it has the 2025 protocol."""
         if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             host = self._older_host(context)
             await self.prepare(host.audience, [SESSION_LIST])

@@ -1,9 +1,9 @@
 """Finds what changed in the memory, whoever wrote it, and passes it on to those who subscribed to it.
 
 It looks only while somebody is subscribed: right after a tool call, and each second at the store's revision. Every
-process that writes moves it, and so does the background work of this one. If it moved, what is subscribed to is read
-for each audience as those in it would read it, and compared with what was there before. So nobody hears of what they
-cannot read, not even by the time of a notification.
+process that writes moves it, and so does the background work of this one. What was last read at another revision is
+read again, for each audience as those in it would read it, and compared with what was there before. So nobody hears of
+what they cannot read, not even by the time of a notification.
 """
 
 import logging
@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -33,17 +34,24 @@ _IN_FILES: Final = frozenset({WatchedKind.SNAPSHOTS, WatchedKind.SNAPSHOT})
 _log: Final = logging.getLogger("kalito.server")
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The version of something, read when the store was at `revision` or later."""
+
+    version: int
+    revision: int
+
+
 class Watcher:
     """Compares what the subscribers of one server see."""
 
     def __init__(self, subscriptions: Subscriptions, memory: "Callable[[], Awaitable[Memory]]") -> None:
         self._subscriptions = subscriptions
         self._memory = memory
-        self._seen: defaultdict[Audience, dict[Watched, int]] = defaultdict(dict)
-        self._revision: int | None = None
+        self._seen: defaultdict[Audience, dict[Watched, _Seen]] = defaultdict(dict)
         self._ends_ms: Mapping[str, int] = {}
-        """When the principals below may call no more."""
-        self._principals: set[str] = set()
+        """When the principals below may call no more, as it was at the revision."""
+        self._ends_of: tuple[int, set[str]] | None = None
         subscriptions.prepare = self._prepare
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -71,49 +79,66 @@ class Watcher:
 
     async def _wait(self, nudged: anyio.Event) -> None:
         """Wait until it is time to look."""
-        with anyio.move_on_after(LOOK_S if self._wanted() else math.inf):
+        with anyio.move_on_after(LOOK_S if self._wanted() or self._principals() else math.inf):
             await nudged.wait()
 
     async def _look(self) -> None:
         """Compare what each audience sees with what it saw, and pass on what differs."""
-        wanted = self._wanted()
-        if not wanted:
+        if not self._wanted() and not self._principals():
             return
         memory = await self._memory()
         revision = await memory.revision()
-        has_moved, changed = revision != self._revision, dict[Audience, set[Watched]]()
-        await self._end_those_without_token(memory, has_moved=has_moved)
-        for audience, all_of_it in wanted.items():
-            asked = all_of_it if has_moved else {one for one in all_of_it if one.kind in _IN_FILES}
-            seen, found = self._seen[audience], await self._as_seen_by(audience, asked)
-            changed[audience] = {one for one, version in found.items() if seen.get(one, version) != version}
-            seen.update(found)
-        self._revision = revision
+        await self._end_those_without_token(memory, revision)
+        failures: list[Exception] = []
+        for audience, watched in self._wanted().items():
+            try:
+                changed = await self._changes(audience, watched, revision)
+            except Exception as error:  # the others are notified all the same, and this audience next time
+                failures.append(error)
+                continue
+            for one in self._subscriptions if changed else ():
+                if one.audience == audience:
+                    for event in _events(one, changed):
+                        one.deliver(event)
         self._forget_unwanted()
-        for one in self._subscriptions:
-            for event in _events(one, changed.get(one.audience, set())):
-                one.deliver(event)
+        if failures:
+            raise failures[0]
 
-    async def _end_those_without_token(self, memory: "Memory", *, has_moved: bool) -> None:
+    async def _changes(self, audience: Audience, watched: Collection[Watched], revision: int) -> set[Watched]:
+        """What the audience sees otherwise than before; and note it. `revision` was read before."""
+        seen = self._seen[audience]
+        asked = {
+            one
+            for one in watched
+            if one.kind in _IN_FILES or (before := seen.get(one)) is None or before.revision != revision
+        }
+        found = await self._as_seen_by(audience, asked)
+        changed = {one for one, version in found.items() if one in seen and seen[one].version != version}
+        seen.update({one: _Seen(version, revision) for one, version in found.items()})
+        return changed
+
+    async def _end_those_without_token(self, memory: "Memory", revision: int) -> None:
         """End the subscriptions whose token, or consent, was revoked or has expired. A provider's tokens are not known
         here."""
-        principals = {one.principal_id for one in self._subscriptions if one.principal_id is not None}
-        if has_moved or principals != self._principals:
+        principals = self._principals()
+        if self._ends_of != (revision, principals):
             self._ends_ms = await memory.ends_of(principals)
-            self._principals = principals
+            self._ends_of = revision, principals
         for one in list(self._subscriptions):
             if self._ends_ms.get(one.principal_id or "", math.inf) <= memory.clock.now_ms():
                 one.end()
 
     async def _prepare(self, audience: Audience, watched: Collection[Watched]) -> None:
         """Note what the audience sees now, where that was not yet noted."""
-        new = {one for one in watched if one not in self._seen[audience]}
+        if all(one in self._seen[audience] for one in watched):
+            return
         with suppress(KalitoError):  # of a memory that cannot be opened, there is nothing to be missed
-            found = await self._as_seen_by(audience, new)
+            revision = await (await self._memory()).revision()
+            found = await self._as_seen_by(audience, watched)
             # From here to the subscription nothing is awaited, so nothing is forgotten in between.
             seen = self._seen[audience]
             for one, version in found.items():
-                seen.setdefault(one, version)
+                seen.setdefault(one, _Seen(version, revision))
 
     async def _as_seen_by(self, audience: Audience, watched: Collection[Watched]) -> Mapping[Watched, int]:
         if not watched:
@@ -122,6 +147,10 @@ class Watcher:
         if audience.owner is not None:
             memory = memory.of_owner(audience.owner, audience.limits)
         return await memory.versions(watched)
+
+    def _principals(self) -> set[str]:
+        """Who is subscribed over HTTP."""
+        return {one.principal_id for one in self._subscriptions if one.principal_id is not None}
 
     def _wanted(self) -> dict[Audience, set[Watched]]:
         """What is subscribed to at the moment."""
@@ -136,7 +165,7 @@ class Watcher:
         wanted = self._wanted()
         kept = {audience: wanted.get(audience, set()) for audience in self._seen}
         for audience, still in kept.items():
-            self._seen[audience] = {one: version for one, version in self._seen[audience].items() if one in still}
+            self._seen[audience] = {one: seen for one, seen in self._seen[audience].items() if one in still}
             if not still:
                 del self._seen[audience]
 

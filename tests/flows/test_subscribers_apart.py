@@ -3,10 +3,11 @@
 Each test waits for a later change that the subscriber does hear of: what it may not hear would have come before.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
@@ -14,12 +15,15 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.watching import Watched, WatchedKind
+from kalito_mcp.errors import StorageBusy
 from kalito_mcp.memory import Memory
 from kalito_mcp.server import subscriptions
 from kalito_mcp.server.addresses import graph_uri, stats_uri
+from kalito_mcp.server.subscriptions import Audience
+from kalito_mcp.server.watcher import Watcher
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import said
-from tests.flows.subscribers import subscribed
+from tests.flows.subscribers import PATIENCE_S, subscribed
 from tests.server.web import Web, web
 from tests.sign_in.harness import home
 
@@ -118,6 +122,60 @@ async def test_a_program_that_forgets_its_streams_leaves_the_others_theirs(
                 pass
 
 
+async def test_an_audience_that_cannot_be_read_now_keeps_nothing_from_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    sessions, read, failures = ["memory://sessions"], Watcher._as_seen_by, set[str]()
+
+    async def as_seen_by(self: Watcher, audience: Audience, watched: Collection[Watched]) -> Mapping[Watched, int]:
+        if audience.owner in failures:
+            raise StorageBusy("another program holds the database")
+        return await read(self, audience, watched)
+
+    monkeypatch.setattr(Watcher, "_as_seen_by", as_seen_by)
+    async with (
+        home(tmp_path) as at,
+        subscribed(at.url, era, sessions, token=await token(at.memory, "ann")) as (_, heard_by_ann),
+        subscribed(at.url, era, sessions, token=await token(at.memory, "ben")) as (_, heard_by_ben),
+    ):
+        failures.add("ben")
+        await say(at.memory.of_owner("ben"), "s", "Hello.")
+        await say(at.memory.of_owner("ann"), "s", "Hello.")
+        await heard_by_ann.all_of(*sessions)
+        assert not heard_by_ben.uris
+        failures.clear()
+        await heard_by_ben.all_of(*sessions)
+
+
+async def test_what_changes_while_somebody_subscribes_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    read, asks, goes_on = Memory.revision, anyio.Event(), anyio.Event()
+    is_slow = False
+
+    async def revision(memory: Memory) -> int:
+        nonlocal is_slow
+        if is_slow:
+            is_slow = False
+            asks.set()
+            await goes_on.wait()
+        return await read(memory)
+
+    monkeypatch.setattr(Memory, "revision", revision)
+    async with (
+        home(tmp_path) as at,
+        subscribed(at.url, era, ["memory://sessions"], token=await token(at.memory, "ann")),
+    ):
+        ben, is_slow = at.memory.of_owner("ben"), True
+        with anyio.fail_after(PATIENCE_S):
+            await asks.wait()
+        async with subscribed(at.url, era, ["memory://sessions"], token=await token(at.memory, "ben")) as (_, heard):
+            await say(ben, "s", "Hello.")
+            await ben.settled()  # so that nothing else changes after it
+            goes_on.set()
+            await heard.all_of("memory://sessions")
+
+
 async def let_in(memory: Memory, owner: str, url: str) -> tuple[str, str]:
     """Let an OAuth client in to read at the URL. Its access token, and the id of the consent."""
     client = await memory.sign_in.clients.register("Kite", [REDIRECT], address="127.0.0.1")
@@ -161,6 +219,14 @@ async def test_a_subscription_ends_with_its_token_or_its_consent(serving: Web, e
         await say(ann, "t", "Hello again.")
         await heard_by_others.all_of(*sessions)
         assert heard.uris == heard_by_client.uris == []
+
+
+async def test_a_subscription_to_nothing_of_the_memory_ends_with_its_token_too(tmp_path: Path) -> None:
+    async with home(tmp_path) as at:
+        made = await at.memory.create_token(Permission.READ, owner="ann")
+        async with subscribed(at.url, "2026-07-28", [], token=made.text) as (_, heard):
+            await at.memory.revoke_token(made.token.id)
+            await heard.all_of("ended")
 
 
 async def test_what_lies_beyond_the_limits_has_no_version(elsewhere: Memory) -> None:
