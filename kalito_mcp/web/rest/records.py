@@ -16,8 +16,6 @@ from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input,
 from kalito_mcp.web.rest.shapes import AgentName, CursorText, NextCursor, PageSize, RecordBody, SessionName, record_body
 
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
-_LOOKED_AT: Final = 10
-"""Of the parts of a changed document, for what was made from them."""
 RecordName = Annotated[str, Field(min_length=1, max_length=200)]
 ListedType = Literal["thought", "document", "task", "pin", "summary"]
 Version = Annotated[int, Field(ge=1, le=1_000_000_000)]
@@ -285,13 +283,9 @@ async def _edited(call: Call[Any, Any], record: MemoryRecord) -> Reply:
 
 async def _made_from(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> tuple[list[str], list[StillSaying]]:
     """The summaries that were rewritten with these records, and the pins that were not."""
-    rewritten: dict[str, None] = {}
-    pins: list[StillSaying] = []
-    for record in records[:_LOOKED_AT]:
-        still, summaries = await call.memory.derived_from(record.id)
-        rewritten |= dict.fromkeys(one.id for one in summaries)
-        pins += [StillSaying(record_id=pin.id, made_from=record.id, text=pin.text) for pin in still]
-    return list(rewritten), pins
+    found = await call.memory.derived_from_all(records)
+    pins = [StillSaying(record_id=pin.id, made_from=source, text=pin.text) for pin, source in found.pins]
+    return list(found.summary_ids), pins
 
 
 RECORDS: Final = (
