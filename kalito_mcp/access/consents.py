@@ -22,7 +22,7 @@ from kalito_mcp.access.tokens import PREFIX, NewToken, hash_of, new_token
 from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, Token, TokenKind
 from kalito_mcp.domain.sign_in import Client, Code, Grant, SignInRequest
-from kalito_mcp.errors import NotFound, TooManyAttempts
+from kalito_mcp.errors import NotFound
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
@@ -82,8 +82,10 @@ class Consents:
     ) -> str:
         """Store what a client asks for, for ten minutes. The handle by which the person sees it.
 
+        If a thousand are stored, the oldest goes: of those that no browser has shown, or else of all.
+
         Raises:
-            TooManyAttempts: too many are waiting for an answer.
+            TooManyAttempts: this address, or all of them, asked too often.
         """
         await self._limiter.count(_ASKING, address)
         handle, now_ms = secrets.token_urlsafe(32), self._clock.now_ms()
@@ -100,10 +102,9 @@ class Consents:
         )
         async with self._store.write() as transaction:
             await transaction.sign_in.drop_expired(now_ms)
-            is_full = await transaction.sign_in.count_requests() >= _MOST_REQUESTS
-            # An honest one is shown in a browser at once. What none has shown was sent to fill the place.
-            if is_full and not await transaction.sign_in.drop_unseen_request():
-                raise TooManyAttempts(60)
+            if await transaction.sign_in.count_requests() >= _MOST_REQUESTS:
+                # Never refused: who fills the place, with requests that are shown or not, would stop all sign-ins.
+                await transaction.sign_in.drop_oldest_request()
             await transaction.sign_in.add_request(hash_of(handle), request)
         return handle
 
