@@ -549,6 +549,15 @@ async def test_parameters_sent_twice_are_refused(tmp_path: Path, name: str) -> N
         refused(await Browser().send("POST", f"{at.base}/token", content=body, headers=headers), "invalid_request")
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_request_without_parameters_is_told_that_it_has_none(tmp_path: Path, method: str) -> None:
+    async with home(tmp_path) as at:
+        answer = await Browser().send(method, f"{at.base}/authorize")
+        assert (answer.status_code, "location" in answer.headers) == (400, False)
+        assert "sent no parameters" in answer.text
+        assert "twice" not in answer.text
+
+
 async def test_tokens_in_the_query_are_none(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
         hand = await registered(at)
