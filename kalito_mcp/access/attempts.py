@@ -24,10 +24,10 @@ _FORGOTTEN_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """`per_address` attempts of one address, and `in_all` of everybody, in `window_ms`."""
+    """`per_caller` attempts of one caller, such as an address, and `in_all` of everybody, in `window_ms`."""
 
     name: str
-    per_address: int
+    per_caller: int
     in_all: int
     window_ms: int
 
@@ -74,14 +74,14 @@ class AttemptLimiter:
             else:
                 await transaction.sign_in.drop_attempts(of_address)
 
-    async def count(self, allowance: Allowance, address: str) -> None:
-        """Count an attempt of another kind.
+    async def count(self, allowance: Allowance, caller: str) -> None:
+        """Count an attempt of another kind. `caller` is an address, or the id of a consent.
 
         Raises:
             TooManyAttempts: there were too many in the window; nothing was counted.
         """
         subjects = [
-            (await self._subject(allowance.name, own_network(address) or address), allowance.per_address),
+            (await self._subject(allowance.name, own_network(caller) or caller), allowance.per_caller),
             (await self._subject(allowance.name, "*"), allowance.in_all),
         ]
         async with self._store.write() as transaction:

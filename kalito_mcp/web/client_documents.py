@@ -42,8 +42,8 @@ class ClientDocuments:
             TooManyAttempts: too many descriptions were to be read.
         """
         if not is_document_url(client_id, allows_loopback=self.allows_loopback):
-            return await clients.known(client_id)
-        return await clients.described(client_id, self.read, address=address)
+            return await clients.find(client_id)
+        return await clients.find_by_document(client_id, self.read, address=address)
 
     async def read(self, url: str) -> tuple[str | None, Sequence[str]]:
         """The name and the redirect URIs of the client with this URL.

@@ -25,8 +25,8 @@ from kalito_mcp.web.site import Site
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
-ADDRESS_KEY: Final = "kalito.address"
-"""Where it has the address that the request comes from, behind all proxies of ours."""
+NETWORK_KEY: Final = "kalito.network"
+"""Where it has what the request comes from, behind all proxies of ours: an IPv4 address or a /64 network of IPv6."""
 REFUSED_KEY: Final = "kalito.refused"
 """Where it has what was refused, as the audit log calls it, if that says more than the status."""
 LONGEST_HEAD_BYTES: Final = 32_768
@@ -84,7 +84,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        scope[ADDRESS_KEY] = self._limits.address(scope)
+        scope[NETWORK_KEY] = self._limits.network(scope)
         refusal = _too_long(scope) or self._wrong_name(headers)
         if refusal is None and scope["path"] not in self._open:
             token = _token_in(headers.getlist("authorization"))

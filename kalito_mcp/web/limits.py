@@ -73,15 +73,15 @@ class RateLimits:
 
     def open_call(self, scope: Scope) -> float:
         """A request that needs no token."""
-        return self._open.take(self.address(scope))
+        return self._open.take(self.network(scope))
 
     def refused(self, scope: Scope) -> float:
         """A request without a valid token."""
-        return self._refused.take(self.address(scope))
+        return self._refused.take(self.network(scope))
 
-    def address(self, scope: Scope) -> str:
-        """Where a request comes from: the nearest address that is no proxy of ours. What else X-Forwarded-For says,
-        anybody can write."""
+    def network(self, scope: Scope) -> str:
+        """Where a request comes from: the network of the nearest address that is no proxy of ours, or `unknown`. What
+        else X-Forwarded-For says, anybody can write."""
         client = scope.get("client")
         nearest = str(client[0]) if client else ""
         if not self._is_proxy(nearest):

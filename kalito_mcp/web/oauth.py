@@ -86,7 +86,7 @@ class _Endpoints:
         client_id = given.get("client_id", "")
         try:
             if self._documents is None:
-                client = await sign_in.clients.known(client_id)
+                client = await sign_in.clients.find(client_id)
             else:
                 client = await self._documents.client(sign_in.clients, client_id, address=address)
         except InvalidInput as error:

@@ -156,7 +156,7 @@ async def test_refresh_by_a_thief_within_the_minute_is_noticed_at_the_next_one(t
 
 
 async def test_refresh_without_end_fills_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = replace(consents._RENEWALS, per_address=3)
+    few = replace(consents._RENEWALS, per_caller=3)
     monkeypatch.setattr(consents, "_RENEWALS", few)
     async with home(tmp_path) as at:
         hand = await registered(at)

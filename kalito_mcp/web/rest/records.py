@@ -219,19 +219,19 @@ async def edit_record(call: Call[Changes, InProject]) -> Reply:
     record = await call.memory.update_memory(
         call.path["record_id"], changes, expected_revision=call.expected_revision, editor=REST
     )
-    return await _edited(call, record)
+    return await _reply_with_record(call, record)
 
 
 async def forget_record(call: Call[Nothing, InProject]) -> Reply:
     """Hide a record, or all parts of a document."""
     forgotten = await call.memory.forget(call.path["record_id"], editor=REST, expected_revision=call.expected_revision)
-    return await changed(call, forgotten)
+    return await reply_with_changes(call, forgotten)
 
 
 async def restore_record(call: Call[Nothing, InProject]) -> Reply:
     """Bring back what is forgotten."""
     restored = await call.memory.restore(call.path["record_id"], editor=REST, expected_revision=call.expected_revision)
-    return await changed(call, restored)
+    return await reply_with_changes(call, restored)
 
 
 async def revert_record(call: Call[Revert, InProject]) -> Reply:
@@ -239,7 +239,7 @@ async def revert_record(call: Call[Revert, InProject]) -> Reply:
     record = await call.memory.revert(
         call.path["record_id"], call.body.version, editor=REST, expected_revision=call.expected_revision
     )
-    return await _edited(call, record)
+    return await _reply_with_record(call, record)
 
 
 async def read_history(call: Call[Nothing, InProject]) -> Reply:
@@ -263,7 +263,7 @@ async def _page(call: Call[Nothing, Any], asked: Records | Pins, types: frozense
     return Reply(RecordPage(records=[record_body(one) for one in page], next_cursor=following))
 
 
-async def changed(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> Reply:
+async def reply_with_changes(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> Reply:
     """Which records changed, and what was made from them."""
     rewritten, pins = await _made_from(call, records)
     found = Changed(
@@ -275,7 +275,7 @@ async def changed(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> Repl
     return Reply(found, revision=records[0].revision)
 
 
-async def _edited(call: Call[Any, Any], record: MemoryRecord) -> Reply:
+async def _reply_with_record(call: Call[Any, Any], record: MemoryRecord) -> Reply:
     rewritten, pins = await _made_from(call, [record])
     found = EditedRecord(**record_body(record).model_dump(), rewritten=rewritten, still_says=pins)
     return Reply(found, revision=record.revision)
