@@ -53,7 +53,7 @@ class AccessVerbs(ProjectVerbs):
         """On whose behalf a call with the text of a token works; None if it is unknown, expired or revoked, or was made
         for another server than the one with these URLs."""
         with no_new_words():
-            found = await self._tokens.valid(token, resources)
+            found = await self._tokens.use(token, resources)
         return None if found is None else found.principal
 
     async def why_refused(self, token: str, resources: Collection[str] | None = None) -> str | None:

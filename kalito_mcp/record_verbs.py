@@ -1,10 +1,11 @@
 """The verbs of `Memory` for whole records: create, read, edit, forget, restore and erase them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
-from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
+from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.request_keys import key_within
 from kalito_mcp.domain.scope import PERSONAL
@@ -87,6 +88,11 @@ class RecordVerbs(ProjectVerbs):
         pins, summaries = await self._historian.derived_from(self._scope(None), record_id)
         # Automatic pins follow their message by themselves.
         return [pin for pin in pins if not is_found_pin(pin)], summaries
+
+    async def derived_from_all(self, records: Sequence[MemoryRecord]) -> Derived:
+        """What was made from all of these records, which a change has just returned; pins as in `derived_from`."""
+        found = await self._historian.derived_from_all(self._scope(None), records)
+        return replace(found, pins=[(pin, made_from) for pin, made_from in found.pins if not is_found_pin(pin)])
 
     async def update_memory(
         self, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor = PROGRAM

@@ -1,1 +1,1 @@
-"""Who may connect: tokens."""
+"""Who may connect: tokens, and signing in with a passphrase, by which a person lets a program in."""

@@ -5,7 +5,6 @@ owner and a quarter of an hour for an address. An attempt is counted before it i
 A minute at most for an owner, because anybody can make an owner wait.
 """
 
-import ipaddress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -15,21 +14,20 @@ from kalito_mcp.errors import TooManyAttempts
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
 from kalito_mcp.ports.store import Store
+from kalito_mcp.safety.addresses import own_network
 
 _FREE: Final = 3
 _LONGEST_OF_OWNER_MS: Final = 60_000
 _LONGEST_OF_ADDRESS_MS: Final = 900_000
 _FORGOTTEN_MS: Final = 86_400_000
-_OWN_NET_BITS: Final = 64
-"""Of IPv6: who has one address usually has all that begin alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """`per_address` attempts of one address, and `in_all` of everybody, in `window_ms`."""
+    """`per_caller` attempts of one caller, such as an address, and `in_all` of everybody, in `window_ms`."""
 
     name: str
-    per_address: int
+    per_caller: int
     in_all: int
     window_ms: int
 
@@ -49,7 +47,7 @@ class AttemptLimiter:
         """
         subjects = [
             (await self._subject("owner", owner), _LONGEST_OF_OWNER_MS),
-            (await self._subject("login", own_net(address)), _LONGEST_OF_ADDRESS_MS),
+            (await self._subject("login", own_network(address) or address), _LONGEST_OF_ADDRESS_MS),
         ]
         async with self._store.write() as transaction:
             now_ms = self._clock.now_ms()
@@ -65,7 +63,8 @@ class AttemptLimiter:
 
     async def forgive_login(self, owner: str, address: str) -> None:
         """Forget what the owner mistyped. Of the address, only this attempt: it may try other owners."""
-        of_owner, of_address = await self._subject("owner", owner), await self._subject("login", own_net(address))
+        of_owner = await self._subject("owner", owner)
+        of_address = await self._subject("login", own_network(address) or address)
         async with self._store.write() as transaction:
             await transaction.sign_in.drop_attempts(of_owner)
             found = await transaction.sign_in.attempts(of_address)
@@ -75,14 +74,14 @@ class AttemptLimiter:
             else:
                 await transaction.sign_in.drop_attempts(of_address)
 
-    async def count(self, allowance: Allowance, address: str) -> None:
-        """Count an attempt of another kind.
+    async def count(self, allowance: Allowance, caller: str) -> None:
+        """Count an attempt of another kind. `caller` is an address, or the id of a consent.
 
         Raises:
             TooManyAttempts: there were too many in the window; nothing was counted.
         """
         subjects = [
-            (await self._subject(allowance.name, own_net(address)), allowance.per_address),
+            (await self._subject(allowance.name, own_network(caller) or caller), allowance.per_caller),
             (await self._subject(allowance.name, "*"), allowance.in_all),
         ]
         async with self._store.write() as transaction:
@@ -98,19 +97,6 @@ class AttemptLimiter:
     async def _subject(self, kind: str, name: str) -> str:
         key = await self._store.secret()
         return blake2b(f"{kind}\n{name}".encode("utf-8", "surrogatepass"), digest_size=16, key=key).hexdigest()
-
-
-def own_net(address: str) -> str:
-    """The address, or the network that its holder has to themselves."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return str(ip.ipv4_mapped)
-        return str(ipaddress.ip_network((int(ip), _OWN_NET_BITS), strict=False))
-    return str(ip)
 
 
 async def _recent(reader: SignInReader | SignInWriter, subject: str, now_ms: int) -> Attempts:

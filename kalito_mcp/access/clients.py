@@ -18,8 +18,8 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.safety.escaping import visible
 
 _HOUR_MS: Final = 3_600_000
-_REGISTRATIONS: Final = Allowance("register", per_address=30, in_all=200, window_ms=_HOUR_MS)
-_READINGS: Final = Allowance("document", per_address=30, in_all=100, window_ms=_HOUR_MS // 12)
+_REGISTRATIONS: Final = Allowance("register", per_caller=30, in_all=200, window_ms=_HOUR_MS)
+_READINGS: Final = Allowance("document", per_caller=30, in_all=100, window_ms=_HOUR_MS // 12)
 _MOST_UNUSED: Final = 2_000
 _MOST_REDIRECTS: Final = 20
 _LONGEST_NAME: Final = 80
@@ -56,18 +56,19 @@ class Clients:
             await _put(transaction, client, now_ms)
         return client
 
-    async def known(self, client_id: str) -> Client | None:
+    async def find(self, client_id: str) -> Client | None:
         """The client with this id, as it was last seen."""
         return await self._store.trip(lambda view: view.sign_in.client(client_id))
 
-    async def described(self, client_id: str, read: ReadDescription, *, address: str) -> Client:
-        """The client whose id is the URL of its description. `read` reads it, if that was not done lately.
+    async def find_by_document(self, client_id: str, read: ReadDescription, *, address: str) -> Client:
+        """The client whose id is the URL of its description. `read` reads it, if that was not done lately, and
+        what it says is stored.
 
         Raises:
             InvalidInput: it cannot be read, or does not describe a client.
             TooManyAttempts: too many descriptions were to be read.
         """
-        found = await self.known(client_id)
+        found = await self.find(client_id)
         now_ms = self._clock.now_ms()
         if found is not None and 0 <= now_ms - found.checked_at < _FRESH_MS:
             return found

@@ -22,7 +22,7 @@ from kalito_mcp.access.tokens import PREFIX, NewToken, hash_of, new_token
 from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, Token, TokenKind
 from kalito_mcp.domain.sign_in import Client, Code, Grant, SignInRequest
-from kalito_mcp.errors import NotFound, TooManyAttempts
+from kalito_mcp.errors import NotFound
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
@@ -37,8 +37,8 @@ _AGAIN_MS: Final = 60_000
 """So long a refresh token that was used is answered as at first."""
 _MOST_REQUESTS: Final = 1_000
 _MOST_LISTED: Final = 1_000
-_ASKING: Final = Allowance("authorize", per_address=200, in_all=5_000, window_ms=_REQUEST_MS)
-_RENEWALS: Final = Allowance("renew", per_address=300, in_all=20_000, window_ms=_ACCESS_MS)
+_ASKING: Final = Allowance("authorize", per_caller=200, in_all=5_000, window_ms=_REQUEST_MS)
+_RENEWALS: Final = Allowance("renew", per_caller=300, in_all=20_000, window_ms=_ACCESS_MS)
 """Per consent, not per address: each one leaves two tokens for a while, and a line in the audit log for good."""
 _GONE: Final = "this sign-in is over or belongs to another browser; start again in the program that you came from"
 
@@ -82,8 +82,10 @@ class Consents:
     ) -> str:
         """Store what a client asks for, for ten minutes. The handle by which the person sees it.
 
+        If a thousand are stored, the oldest goes: of those that no browser has shown, or else of all.
+
         Raises:
-            TooManyAttempts: too many are waiting for an answer.
+            TooManyAttempts: this address, or all of them, asked too often.
         """
         await self._limiter.count(_ASKING, address)
         handle, now_ms = secrets.token_urlsafe(32), self._clock.now_ms()
@@ -100,15 +102,14 @@ class Consents:
         )
         async with self._store.write() as transaction:
             await transaction.sign_in.drop_expired(now_ms)
-            is_full = await transaction.sign_in.count_requests() >= _MOST_REQUESTS
-            # An honest one is shown in a browser at once. What none has shown was sent to fill the place.
-            if is_full and not await transaction.sign_in.drop_unseen_request():
-                raise TooManyAttempts(60)
+            if await transaction.sign_in.count_requests() >= _MOST_REQUESTS:
+                # Never refused: who fills the place, with requests that are shown or not, would stop all sign-ins.
+                await transaction.sign_in.drop_oldest_request()
             await transaction.sign_in.add_request(hash_of(handle), request)
         return handle
 
-    async def show(self, handle: str, cookie: str | None) -> tuple[SignInRequest, str]:
-        """What a client asks for, and the cookie that ties it to the browser, which is the first one that shows it.
+    async def bind(self, handle: str, cookie: str | None) -> tuple[SignInRequest, str]:
+        """Bind a request to the first browser that shows it. What the client asks for, and the cookie that binds it.
 
         Raises:
             NotFound: it is unknown, answered or expired, or another browser has shown it.
@@ -121,8 +122,8 @@ class Consents:
                 await transaction.sign_in.bind_request(handle_hash, hash_of(cookie))
         return await self._store.trip(lambda view: self._unanswered(view, handle, cookie)), cookie or ""
 
-    async def asked(self, handle: str, cookie: str | None) -> SignInRequest:
-        """What a client asks for, to the browser that has shown it. Raises NotFound as `show`."""
+    async def read_request(self, handle: str, cookie: str | None) -> SignInRequest:
+        """What a client asks for, to the browser that has shown it. Raises NotFound as `bind`."""
         handle_hash = hash_of(handle)
         return self._checked(await self._store.trip(lambda view: view.sign_in.request(handle_hash)), cookie)
 
@@ -131,7 +132,7 @@ class Consents:
         code is not used yet, the same code without a consent: none is noted.
 
         Raises:
-            NotFound: as `show`, or the code was used or is expired.
+            NotFound: as `bind`, or the code was used or is expired.
         """
         with acting_as(Principal("sign_in", owner), "allow_client"):
             async with self._store.write() as transaction:
@@ -157,7 +158,7 @@ class Consents:
         return Answer(request, code, grant)
 
     async def deny(self, handle: str, cookie: str | None) -> Answer:
-        """Note that the person refused. Raises NotFound as `show`, or if it was allowed before."""
+        """Note that the person refused. Raises NotFound as `bind`, or if it was allowed before."""
         async with self._store.write() as transaction:
             request = await self._unanswered(transaction, handle, cookie)
             await transaction.sign_in.drop_request(hash_of(handle))

@@ -65,12 +65,14 @@ class Passphrases:
                 await transaction.sign_in.put_passphrase(owner, kept, now_ms=now_ms)
                 return await transaction.sign_in.revoke_grants(owner, now_ms=now_ms) if sign_out else ()
 
-    async def any(self) -> bool:
+    async def has_any(self) -> bool:
         """Whether any owner can sign in."""
         return await self._store.trip(lambda view: view.sign_in.has_passphrases())
 
-    async def is_right(self, owner: str, passphrase: str, *, address: str) -> bool:
-        """Whether this is the owner's passphrase. An owner who has none takes as long.
+    async def check(self, owner: str, passphrase: str, *, address: str) -> bool:
+        """Count an attempt, then say whether this is the owner's passphrase. An owner who has none takes as long.
+
+        If it is, what the owner mistyped before is forgotten.
 
         Raises:
             TooManyAttempts: the owner or the address has to wait; the passphrase was not looked at.

@@ -9,8 +9,8 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
 
-LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _KNOWN_SCHEMES: Final = frozenset(
     "claude codex cursor goose lmstudio raycast vscode vscode-insiders warp windsurf zed".split()
 )

@@ -106,8 +106,9 @@ class Tokens:
                 await transaction.access.add_token(made.token, hash_of(made.text))
         return made
 
-    async def valid(self, text: str, resources: Collection[str] | None = None) -> Token | None:
-        """The token with this text; None if there is none, or it is expired, revoked, or only for renewing.
+    async def use(self, text: str, resources: Collection[str] | None = None) -> Token | None:
+        """The token with this text, whose use is noted; None if there is none, or it is expired, revoked, or only for
+        renewing.
 
         `resources` are the URLs of the server that was called: what an OAuth client got for another one is refused.
         """
@@ -123,7 +124,7 @@ class Tokens:
         return found
 
     async def why_refused(self, text: str, resources: Collection[str] | None = None) -> str | None:
-        """Why `valid` refuses a token that was made here, for who has it; None if it was not, or is valid."""
+        """Why `use` refuses a token that was made here, for who has it; None if it was not, or is valid."""
         text_hash = hash_of(text)
         found = await self._store.glance(lambda view: view.access.token(text_hash))
         return None if found is None else _fault(found, resources, self._clock.now_ms())

@@ -111,9 +111,9 @@ def command(
                 await serve_stdio(server, begun)
             else:
                 from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - as above
+                from kalito_mcp.safety.addresses import LOOPBACK_HOSTS  # noqa: PLC0415 - as above
                 from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
                 from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
-                from kalito_mcp.web.guard import LOOPBACK  # noqa: PLC0415 - as above
 
                 owner = settings.owner if without_login else None
                 app_on = partial(
@@ -128,7 +128,7 @@ def command(
                 first = None if without_login else await _first_token(await server.opened.memory())
                 path = "/mcp" if transport == "http" else "/sse"
                 announce = partial(
-                    _announce, first_token=first, is_deprecated=transport == "sse", is_open=host not in LOOPBACK
+                    _announce, first_token=first, is_deprecated=transport == "sse", is_open=host not in LOOPBACK_HOSTS
                 )
                 await serve_http(app_on, path, server=server, host=host, port=port, announce=announce)
 

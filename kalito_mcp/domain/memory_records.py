@@ -153,6 +153,15 @@ class MemoryRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Derived:
+    """What was made from records: the ids of the summaries over them, each once, and the pins that still say what the
+    records no longer do, each with the id of the record that it was made from."""
+
+    summary_ids: Sequence[str] = ()
+    pins: Sequence[tuple[MemoryRecord, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RecordDraft:
     """A thought, document or task ready to be written."""
 

@@ -67,7 +67,10 @@ class Forgetter:
     async def _confirmed(self, scope: Scope, request: ForgetRequest, token: str) -> list[str]:
         preview = await self.preview(scope, request)
         if preview.token is None or preview.token != token.strip().lower():
-            raise Conflict("this token is not of the list as it is now; nothing was changed. Ask for a new preview")
+            raise Conflict(
+                "the token is of another list than there is now; nothing was changed. If it was sent before, it is "
+                "done; else ask for a new preview"
+            )
         return [one.id for one in preview.records]
 
     async def _note_identifier(self, scope: Scope, request: ForgetRequest) -> None:

@@ -49,8 +49,8 @@ class SignInWriter(SignInReader, Protocol):
     async def add_request(self, handle_hash: bytes, request: SignInRequest) -> None:
         """Store what a client asks for."""
 
-    async def drop_unseen_request(self) -> bool:
-        """Delete the oldest request that no browser has shown; whether there was one."""
+    async def drop_oldest_request(self) -> None:
+        """Delete the oldest request that no browser has shown, or without such a one the oldest."""
 
     async def count_requests(self) -> int:
         """How many are stored."""

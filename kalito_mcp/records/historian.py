@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kalito_mcp.domain.files import MAX_PATH_CHARS, ROOT, source_of
-from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, versions
+from kalito_mcp.domain.memory_records import Derived, MemoryRecord, StoredEdit, versions
 from kalito_mcp.domain.records import RecordType, full_record_id
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.tasks import TaskStatus
@@ -13,13 +13,15 @@ from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, StorageDamaged, damage_note
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.records import RecordReader
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.diffs import diff
 from kalito_mcp.records.reached import look_up, reached
 from kalito_mcp.records.schemas import edit_as_shown
 
 _PAGE: Final = 200
 _SHOWN_PARTS: Final = 20
+_LOOKED_AT_ONCE: Final = 100
+"""Records in one view. While a view is open, the log of the database cannot be cut."""
 _DONE: Final = (TaskStatus.COMPLETED, TaskStatus.FAILED)
 
 Versions = Sequence[tuple[StoredEdit, Mapping[str, Any]]]
@@ -55,13 +57,26 @@ class Historian:
         Leaves out forgotten pins and pins whose text the message still contains. Raises as `get_records`."""
         async with self._store.read() as view:
             [record, *_] = await get_records(view.records, scope, record_id)
-            if record.type is not RecordType.MESSAGE:
-                return (), ()
-            pins = [pin for pin in await view.records.pins_of(record) if not pin.is_deleted]
-            said = "" if record.is_deleted else record.text
-            summaries = await view.records.summaries_over(record)
-        left = [pin for pin in pins if pin.text not in said]
-        return await reached(self._store, scope, left), await reached(self._store, scope, summaries)
+            pins, summaries = await _derived_from(view.records, record)
+        return await reached(self._store, scope, pins), await reached(self._store, scope, summaries)
+
+    async def derived_from_all(self, scope: Scope, records: Sequence[MemoryRecord]) -> Derived:
+        """What was made from these records, as `derived_from`, however many they are. They are not read again."""
+        summary_ids: dict[str, None] = {}
+        made: list[tuple[MemoryRecord, str]] = []
+
+        async def look(view: ReadView) -> None:
+            for record in batch:
+                pins, summaries = await _derived_from(view.records, record)
+                summary_ids.update(dict.fromkeys(one.id for one in summaries))
+                made.extend((pin, record.id) for pin in pins)
+
+        messages = [one for one in records if one.type is RecordType.MESSAGE]
+        for first in range(0, len(messages), _LOOKED_AT_ONCE):
+            batch = messages[first : first + _LOOKED_AT_ONCE]
+            await self._store.trip(look)
+        shown = await reached(self._store, scope, [pin for pin, _ in made])
+        return Derived(list(summary_ids), [(pin, made_from) for pin, (_, made_from) in zip(shown, made, strict=True)])
 
     async def history(self, scope: Scope, record_id: str) -> list[dict[str, Any]]:
         """Every edit of the record, oldest first, JSON-ready: the specification's memory edits. Raises as `record`."""
@@ -155,6 +170,17 @@ async def get_record(reader: RecordReader, scope: Scope, record_id: str) -> Memo
         ids = ", ".join(one.id for one in (part, *others)[:_SHOWN_PARTS])
         raise InvalidInput(f"{record_id[:80]} is a document of {len(others) + 1} parts; name one of them: {ids}")
     return part
+
+
+async def _derived_from(
+    records: RecordReader, record: MemoryRecord
+) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
+    """The pins that still say what a message no longer does, and the summaries over it; empty for other records."""
+    if record.type is not RecordType.MESSAGE:
+        return (), ()
+    said = "" if record.is_deleted else record.text
+    pins = [pin for pin in await records.pins_of(record) if not pin.is_deleted and pin.text not in said]
+    return pins, await records.summaries_over(record)
 
 
 async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:

@@ -1,4 +1,4 @@
-"""Which network addresses are of the public Internet. Pure."""
+"""What a network address says: whether it is of this machine or the public Internet, and what one holder has. Pure."""
 
 import ipaddress
 from typing import Final
@@ -12,6 +12,24 @@ _SPECIAL: Final = tuple(
 """Ranges that older Pythons take for public ones (IANA's registries of special-purpose addresses)."""
 _SERVICES_OF_CLOUDS: Final = frozenset({ipaddress.ip_address("168.63.129.16")})
 """Public by their number only."""
+
+LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
+"""Names and addresses of this machine."""
+_OWN_NETWORK_BITS: Final = 64
+"""Of IPv6: who has one address usually has all that begin alike."""
+
+
+def own_network(address: str) -> str | None:
+    """The address, or the network that its holder has to themselves; None if it is not an address."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    if not isinstance(ip, ipaddress.IPv6Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((int(ip), _OWN_NETWORK_BITS), strict=False))
 
 
 def is_public(address: str) -> bool:

@@ -9,10 +9,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
 from kalito_mcp.server.arrival import IDLE_S, TimelyConnection
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.http_server import ENDING_S, DrainingServer, most_connections
-from kalito_mcp.web.guard import LONGEST_HEAD_BYTES, LOOPBACK
+from kalito_mcp.web.guard import LONGEST_HEAD_BYTES
 
 
 def check_address(host: str, *, has_login: bool) -> None:
@@ -21,10 +22,10 @@ def check_address(host: str, *, has_login: bool) -> None:
     Raises:
         ConfigurationError: it is not one of this machine's own addresses, and no token is needed.
     """
-    if not has_login and host not in LOOPBACK:
+    if not has_login and host not in LOOPBACK_HOSTS:
         raise ConfigurationError(
             f"--host {host} would let other machines read and write this memory without a token; leave out "
-            f"--without-login, or use one of {', '.join(LOOPBACK)}"
+            f"--without-login, or use one of {', '.join(LOOPBACK_HOSTS)}"
         )
 
 

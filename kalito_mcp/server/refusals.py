@@ -17,13 +17,13 @@ from kalito_mcp.errors import (
     NotFound,
     StorageError,
 )
-from kalito_mcp.web.faults import incident, told
+from kalito_mcp.web.faults import describe_error, incident
 
 
 def refusal(error: BaseException, tool: str) -> ToolError:
     """The ToolError for what a tool raised. Our own errors keep their words; any other is logged under an id."""
     if isinstance(error, KalitoError):
-        return ToolError(f"{error.code}: {told(error, tool)}")
+        return ToolError(f"{error.code}: {describe_error(error, tool)}")
     return ToolError(f"internal: {incident(error, tool)}")
 
 
@@ -40,7 +40,7 @@ def protocol_errors(what: str) -> Iterator[None]:
     except AccessDenied as error:
         raise MCPError(code=INVALID_REQUEST, message=f"{error.code}: {error}") from error
     except (StorageError, ConfigurationError) as error:
-        raise MCPError(code=INTERNAL_ERROR, message=told(error, what)) from error
+        raise MCPError(code=INTERNAL_ERROR, message=describe_error(error, what)) from error
     except Exception as error:
         raise MCPError(code=INTERNAL_ERROR, message=incident(error, what)) from error
 

@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 from pydantic import AnyUrl, ValidationError
 
 from kalito_mcp.access.clients import Clients
-from kalito_mcp.access.redirects import LOOPBACK_HOSTS
 from kalito_mcp.domain.sign_in import Client
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.safety.addresses import is_public
+from kalito_mcp.safety.addresses import LOOPBACK_HOSTS, is_public
 from kalito_mcp.web.fetching import NotFetched, Resolve, fetch_json, resolve_host
 
 _HOST: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -43,8 +42,8 @@ class ClientDocuments:
             TooManyAttempts: too many descriptions were to be read.
         """
         if not is_document_url(client_id, allows_loopback=self.allows_loopback):
-            return await clients.known(client_id)
-        return await clients.described(client_id, self.read, address=address)
+            return await clients.find(client_id)
+        return await clients.find_by_document(client_id, self.read, address=address)
 
     async def read(self, url: str) -> tuple[str | None, Sequence[str]]:
         """The name and the redirect URIs of the client with this URL.

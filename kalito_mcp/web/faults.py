@@ -68,9 +68,9 @@ def incident(error: BaseException, what: str) -> str:
     return f"{what} failed inside kalito (incident {number}, see the server's log); try again"
 
 
-def told(error: KalitoError, what: str) -> str:
-    """The words of an error of ours for who calls. Those of the database and of the settings name files: who calls over
-    HTTP gets the id under which the log has them."""
+def describe_error(error: KalitoError, what: str) -> str:
+    """The words of an error of ours for whoever calls. Those of the database and of the settings name files: who calls
+    over HTTP gets the id under which the log has them."""
     if acting() is None or not isinstance(error, StorageError | ConfigurationError):
         return str(error)
     number = secrets.token_hex(4)

@@ -19,18 +19,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Principal
 from kalito_mcp.errors import KalitoError
+from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
 from kalito_mcp.web.limits import RateLimits, too_many
 from kalito_mcp.web.site import Site
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
-ADDRESS_KEY: Final = "kalito.address"
-"""Where it has the address that the request comes from, behind all proxies of ours."""
+NETWORK_KEY: Final = "kalito.network"
+"""Where it has what the request comes from, behind all proxies of ours: an IPv4 address or a /64 network of IPv6."""
 REFUSED_KEY: Final = "kalito.refused"
 """Where it has what was refused, as the audit log calls it, if that says more than the status."""
 LONGEST_HEAD_BYTES: Final = 32_768
 """Of a request: its line, and all its headers."""
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
 Authenticate = Callable[[str], Awaitable[Principal | None]]
 WhyRefused = Callable[[str], Awaitable[str | None]]
@@ -75,7 +75,8 @@ class Guard:
         self._limits = limits or RateLimits(policy)
         # As browsers write it, however the setting does: in lower case, without the scheme's own port.
         public = Site.of(policy.public_url, port=0).base if policy.public_url else ""
-        self._hosts = {name.lower() for name in (*LOOPBACK, *policy.hosts, urlsplit(public).hostname or "") if name}
+        hosts = (*LOOPBACK_HOSTS, *policy.hosts, urlsplit(public).hostname or "")
+        self._hosts = {name.lower() for name in hosts if name}
         self._origins = {*policy.origins, *([public] if public else [])}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +84,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        scope[ADDRESS_KEY] = self._limits.address(scope)
+        scope[NETWORK_KEY] = self._limits.network(scope)
         refusal = _too_long(scope) or self._wrong_name(headers)
         if refusal is None and scope["path"] not in self._open:
             token = _token_in(headers.getlist("authorization"))
@@ -159,7 +160,7 @@ def _host_name(host: str) -> str:
 
 def _is_loopback(origin: str) -> bool:
     scheme, _, host = origin.partition("://")
-    return scheme in ("http", "https") and _host_name(host) in LOOPBACK
+    return scheme in ("http", "https") and _host_name(host) in LOOPBACK_HOSTS
 
 
 def _refusal(status: int, error: str, description: str) -> JSONResponse:

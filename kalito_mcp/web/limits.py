@@ -17,10 +17,9 @@ from starlette.types import Scope
 
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Principal
+from kalito_mcp.safety.addresses import own_network
 
 _MOST_KEYS: Final = 10_000
-_OWN_NET_BITS: Final = 64
-"""Of IPv6: who has one address has all that begin alike."""
 _NOBODY: Final = "unknown"
 _WITH_PORT: Final = re.compile(r"^(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::[0-9]+)?$")
 """Of X-Forwarded-For: an address as some proxies write it, with the port that the request came from."""
@@ -74,24 +73,24 @@ class RateLimits:
 
     def open_call(self, scope: Scope) -> float:
         """A request that needs no token."""
-        return self._open.take(self.address(scope))
+        return self._open.take(self.network(scope))
 
     def refused(self, scope: Scope) -> float:
         """A request without a valid token."""
-        return self._refused.take(self.address(scope))
+        return self._refused.take(self.network(scope))
 
-    def address(self, scope: Scope) -> str:
-        """Where a request comes from: the nearest address that is no proxy of ours. What else X-Forwarded-For says,
-        anybody can write."""
+    def network(self, scope: Scope) -> str:
+        """Where a request comes from: the network of the nearest address that is no proxy of ours, or `unknown`. What
+        else X-Forwarded-For says, anybody can write."""
         client = scope.get("client")
         nearest = str(client[0]) if client else ""
         if not self._is_proxy(nearest):
-            return _net(nearest)
+            return own_network(nearest) or _NOBODY
         named = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
         for hop in reversed([_WITH_PORT.sub(r"\1\2", one.strip()) for one in named]):
             if not self._is_proxy(hop):
-                return _net(hop)
-        return _net(nearest)
+                return own_network(hop) or _NOBODY
+        return own_network(nearest) or _NOBODY
 
     def _is_proxy(self, address: str) -> bool:
         try:
@@ -107,15 +106,3 @@ def too_many(wait_s: float) -> JSONResponse:
     said = f"too many requests; wait {seconds} s, or raise the limit under [http] in the settings"
     content = {"error": "too_many_requests", "error_description": said}
     return JSONResponse(content, 429, {"retry-after": str(seconds), "cache-control": "no-store"})
-
-
-def _net(address: str) -> str:
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return _NOBODY
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((int(found), _OWN_NET_BITS), strict=False))
-    return str(found)

@@ -79,13 +79,14 @@ class _Endpoints:
         fields = request.query_params.multi_items() if request.method == "GET" else await fields_of(request)
         given = _once(fields)
         if given is None:
-            return problem_page("The program sent a parameter twice.", 400)
+            fault = "a parameter twice" if fields else "no parameters"
+            return problem_page(f"The program sent {fault}. Start again in the program.", 400)
         sign_in = (await self._memory()).sign_in
         address = caller_of(request)
         client_id = given.get("client_id", "")
         try:
             if self._documents is None:
-                client = await sign_in.clients.known(client_id)
+                client = await sign_in.clients.find(client_id)
             else:
                 client = await self._documents.client(sign_in.clients, client_id, address=address)
         except InvalidInput as error:
@@ -165,7 +166,7 @@ def _for_person(answer: Response, base: str) -> Response:
 
 
 def _once(fields: list[tuple[str, str]]) -> dict[str, str] | None:
-    """The parameters by name, without empty ones; None if one comes twice (RFC 6749, 3.1)."""
+    """The parameters by name, without empty ones; None if one comes twice (RFC 6749, 3.1), or there are none."""
     given = dict(fields)
     return {name: value for name, value in given.items() if value} if len(given) == len(fields) and fields else None
 

@@ -63,7 +63,7 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         if self._client is None or self._client.id != client_id:
-            self._client = await self._sign_in.clients.known(client_id)
+            self._client = await self._sign_in.clients.find(client_id)
         return None if self._client is None else _as_known(self._client)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:

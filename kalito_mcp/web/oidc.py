@@ -16,10 +16,10 @@ import anyio
 import jwt
 
 from kalito_mcp.access.policy import OidcPolicy
-from kalito_mcp.access.redirects import LOOPBACK_HOSTS
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import ConfigurationError, InvalidInput
+from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
 from kalito_mcp.web.fetching import NotFetched, fetch_json
 
 _log: Final = logging.getLogger("kalito.web")

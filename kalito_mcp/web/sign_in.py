@@ -19,7 +19,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sign_in import SignInRequest
 from kalito_mcp.errors import NotFound, TooManyAttempts
 from kalito_mcp.web.forms import fields_of
-from kalito_mcp.web.guard import ADDRESS_KEY, REFUSED_KEY
+from kalito_mcp.web.guard import NETWORK_KEY, REFUSED_KEY
 from kalito_mcp.web.sign_in_html import Question, problem_page, question_page
 from kalito_mcp.web.site import Site
 
@@ -48,7 +48,7 @@ class SignInPage:
         handle = request.query_params.get("request", "")
         memory = await self._memory()
         try:
-            asked, cookie = await memory.sign_in.consents.show(handle, self._cookie_of(request, handle))
+            asked, cookie = await memory.sign_in.consents.bind(handle, self._cookie_of(request, handle))
         except NotFound as error:
             return problem_page(_sentence(error), 404)
         page = await self._page(memory, handle, asked, owner=memory.owner)
@@ -72,7 +72,7 @@ class SignInPage:
         if not self._is_from_page(request):
             return problem_page("Another page sent this form. Start again in the program that you came from.", 403)
         try:
-            asked = await memory.sign_in.consents.asked(handle, cookie)
+            asked = await memory.sign_in.consents.read_request(handle, cookie)
             if form.get("answer") != "allow":
                 return self._back(request, await memory.sign_in.consents.deny(handle, cookie))
             return await self._allowed(request, memory, handle, asked, form)
@@ -87,7 +87,7 @@ class SignInPage:
         chosen = Permission(named) if named in [*Permission] else Permission.READ
         passphrase, address = form.get("passphrase", ""), caller_of(request)
         try:
-            is_right = await memory.sign_in.passphrases.is_right(owner, passphrase, address=address)
+            is_right = await memory.sign_in.passphrases.check(owner, passphrase, address=address)
         except TooManyAttempts as error:
             page = await self._page(
                 memory, handle, asked, owner=owner, chosen=chosen, problem=_sentence(error), status=429
@@ -115,7 +115,7 @@ class SignInPage:
         problem: str | None = None,
         status: int = 200,
     ) -> Response:
-        client = await memory.sign_in.clients.known(asked.client_id)
+        client = await memory.sign_in.clients.find(asked.client_id)
         question = Question(
             handle,
             asked.client_name,
@@ -125,7 +125,7 @@ class SignInPage:
             permission=asked.permission,
             chosen=chosen,
             owner=owner,
-            can_sign_in=await memory.sign_in.passphrases.any(),
+            can_sign_in=await memory.sign_in.passphrases.has_any(),
             problem=problem,
         )
         return question_page(question, status)
@@ -153,8 +153,8 @@ class SignInPage:
 
 
 def caller_of(request: Request) -> str:
-    """The address that a request comes from, as the guard found it."""
-    return str(request.scope[ADDRESS_KEY])
+    """The address or network that a request comes from, as the guard found it."""
+    return str(request.scope[NETWORK_KEY])
 
 
 def _sentence(error: Exception) -> str:

@@ -6,8 +6,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
 
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _PATHS: Final = ("", "/", "/mcp", "/mcp/", "/sse", "/sse/")
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 SERVER_METADATA: Final = "/.well-known/oauth-authorization-server"
@@ -33,12 +33,13 @@ class Site:
         """
         if not public_url:
             # As clients write it: who asks for port 80 does not say so.
-            bases = tuple(f"http://{name}:{port}".removesuffix(":80") for name in _LOOPBACK)
+            names = [f"[{name}]" if ":" in name else name for name in LOOPBACK_HOSTS]
+            bases = tuple(f"http://{name}:{port}".removesuffix(":80") for name in names)
             return cls(bases[0], path, bases)
         base = public_url.rstrip("/").lower()
         try:
             parts = urlsplit(base)
-            is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+            is_local = parts.hostname in LOOPBACK_HOSTS
             is_plain = base == f"{parts.scheme}://{parts.netloc}" and "@" not in base and bool(parts.hostname)
             _ = parts.port
         except ValueError:

@@ -265,7 +265,7 @@ async def test_each_step_of_a_sign_in_is_logged_with_its_consent_and_its_client(
         state=None,
         address="192.0.2.1",
     )
-    _, cookie = await consents.show(handle, None)
+    _, cookie = await consents.bind(handle, None)
     answer = await consents.allow(handle, cookie, owner="ann", permission=Permission.WRITE)
     issued = await consents.redeem(client.id, answer.code or "")
     assert issued is not None

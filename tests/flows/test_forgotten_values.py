@@ -16,7 +16,7 @@ from mcp.types import ElicitResult
 
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.memory_records import Editor, EditorType
-from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Repetition, Role
+from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, NewMessage, Origin, Repetition, Role
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.editing import forgetter
 from kalito_mcp.errors import Conflict
@@ -277,6 +277,30 @@ async def test_everything_about_a_subject_is_shown_first_and_then_forgotten(tmp_
         left = await host.facts("forget", about="Mia")
         assert left["found"] == []
         assert "We fly to Miami." in await host.text("search_memory", query="where do we fly to, Miami?")
+
+
+async def test_forgetting_many_names_what_was_made_from_the_last_of_them(tmp_path: Path, era: str) -> None:
+    async with served(tmp_path / "memory.db", era) as host:
+        said = [{"role": "user", "text": f"Beetle {place} is green."} for place in range(12)]
+        ids = (await host.facts("record_messages", session_id="s", messages=said))["message_ids"]
+        fields = {"session_id": "s", "content": "What the meadow has", "source_message_id": ids[-1]}
+        pin = (await host.facts("create_pin", **fields))["pin"]["id"]
+        done = await host.facts("forget", record_ids=ids)
+        assert [(one["record_id"], one["made_from"]) for one in done["still_says"]] == [(pin, ids[-1])]
+
+
+async def test_what_was_made_from_hundreds_of_records_is_found_in_batches(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as memory:
+        recorded = await memory.record_messages("s", [by_user(f"Beetle {place} is green.") for place in range(201)])
+        first, last = recorded.message_ids[0], recorded.message_ids[-1]
+        pins = [
+            (await memory.create_pin(CreatePinRequest("s", f"What {one} is", source_message_id=one))).id
+            for one in (first, last)
+        ]
+        summary = await memory.create_summary(CreateSummaryRequest("s", first, last))
+        found = await memory.derived_from_all([await memory.record(one) for one in recorded.message_ids])
+        assert [(pin.id, source) for pin, source in found.pins] == list(zip(pins, (first, last), strict=True))
+        assert found.summary_ids == [summary.id]
 
 
 async def test_an_identifier_is_found_however_it_is_written(tmp_path: Path, era: str) -> None:

@@ -481,7 +481,7 @@ async def test_a_purge_within_limits_erases_there_and_names_no_snapshot(ann: Mem
     assert set(ids["shop"]) <= set(report.erased)
     assert not [one for one in report.rewritten if "snapshot" in one]
     assert "4417" in (await ann.record(ids["garden"][0])).text
-    with pytest.raises(Conflict, match="this token is not of the list"):
+    with pytest.raises(Conflict, match="the token is of another list"):
         everything = await ann.preview_forgetting(request)
         await shop.purge_previewed(request, everything.token or "")
 

@@ -189,7 +189,7 @@ async def let_in(memory: Memory, owner: str, url: str) -> tuple[str, str]:
         state=None,
         address="127.0.0.1",
     )
-    _, cookie = await memory.sign_in.consents.show(handle, None)
+    _, cookie = await memory.sign_in.consents.bind(handle, None)
     answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=Permission.READ)
     issued = await memory.sign_in.consents.redeem(client.id, answer.code or "")
     assert issued is not None

@@ -82,7 +82,7 @@ async def home(
         port = listening.getsockname()[1]
         async with server.opened.open(), anyio.create_task_group() as tasks:
             memory = await server.opened.memory()
-            if passphrase is not None and not await memory.sign_in.passphrases.any():
+            if passphrase is not None and not await memory.sign_in.passphrases.has_any():
                 await memory.sign_in.passphrases.set("local", passphrase)
             app = http_app(
                 server,

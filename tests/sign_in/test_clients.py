@@ -101,7 +101,7 @@ async def test_registrations_that_are_none_are_refused(tmp_path: Path, sent: byt
 
 async def test_registrations_are_limited_for_an_address_and_come_back(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
-        for _ in range(clients_module._REGISTRATIONS.per_address):
+        for _ in range(clients_module._REGISTRATIONS.per_caller):
             await registered(at)
         async with httpx2.AsyncClient() as http:
             sent = {"client_name": "Kite", "redirect_uris": [REDIRECT]}
@@ -228,7 +228,7 @@ async def test_a_description_over_tls_must_have_the_right_certificate(tmp_path: 
 async def test_descriptions_are_read_a_limited_number_of_times(tmp_path: Path) -> None:
     with publishing() as published:
         async with home(tmp_path, documents=ClientDocuments(allows_loopback=True)) as at:
-            for number in range(clients_module._READINGS.per_address):
+            for number in range(clients_module._READINGS.per_caller):
                 await Hand(at, f"{published.base}/none/{number}").browser.send(
                     "GET", Hand(at, f"{published.base}/none/{number}").link()
                 )

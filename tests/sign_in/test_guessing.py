@@ -5,10 +5,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.access.attempts import own_net
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.errors import InvalidInput, TooManyAttempts
+from kalito_mcp.safety.addresses import own_network
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import ScriptedClock
 from tests.sign_in.harness import PASSPHRASE, handle_of, home, registered
@@ -45,15 +45,15 @@ async def test_an_owner_waits_a_minute_at_most_for_what_others_try(store: Sqlite
     tried = 0
     for number in range(40):
         try:
-            assert not await passphrases.is_right("local", "a wrong passphrase", address=f"192.0.2.{number}")
+            assert not await passphrases.check("local", "a wrong passphrase", address=f"192.0.2.{number}")
             tried += 1
         except TooManyAttempts as error:
             assert error.retry_after_s <= 60
             clock.advance(error.retry_after_s)
     assert tried < 25
     clock.advance(60)
-    assert await passphrases.is_right("local", PASSPHRASE, address="198.51.100.7")
-    assert await passphrases.is_right("local", PASSPHRASE, address="198.51.100.8"), "and what was mistyped is forgotten"
+    assert await passphrases.check("local", PASSPHRASE, address="198.51.100.7")
+    assert await passphrases.check("local", PASSPHRASE, address="198.51.100.8"), "and what was mistyped is forgotten"
 
 
 async def test_many_guesses_at_once_are_counted_before_they_are_checked(store: SqliteStore) -> None:
@@ -64,7 +64,7 @@ async def test_many_guesses_at_once_are_counted_before_they_are_checked(store: S
     async def guess(number: int) -> None:
         try:
             results.append(
-                await sign_ins[number % 2].passphrases.is_right("local", "a wrong passphrase", address="192.0.2.1")
+                await sign_ins[number % 2].passphrases.check("local", "a wrong passphrase", address="192.0.2.1")
             )
         except TooManyAttempts:
             results.append(None)
@@ -79,11 +79,11 @@ async def test_a_right_one_does_not_free_an_address_that_tries_other_owners(stor
     passphrases = SignIn.over(store, ScriptedClock()).passphrases
     await passphrases.set("mallory", PASSPHRASE)
     for owner in ("anna", "berta", "clara"):
-        assert not await passphrases.is_right(owner, "a wrong passphrase", address="192.0.2.1")
+        assert not await passphrases.check(owner, "a wrong passphrase", address="192.0.2.1")
         if owner != "clara":
-            assert await passphrases.is_right("mallory", PASSPHRASE, address="192.0.2.1")
+            assert await passphrases.check("mallory", PASSPHRASE, address="192.0.2.1")
     with pytest.raises(TooManyAttempts):
-        await passphrases.is_right("dora", "a wrong passphrase", address="192.0.2.1")
+        await passphrases.check("dora", "a wrong passphrase", address="192.0.2.1")
 
 
 async def test_behind_a_proxy_who_guesses_waits_and_not_everybody(tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ async def test_unknown_owners_cost_as_much_work(store: SqliteStore, monkeypatch:
 
     monkeypatch.setattr(passphrases, "_hash", counted)
     for owner in ("local", "nobody"):
-        assert not await passphrases.is_right(owner, "a wrong passphrase", address="192.0.2.1")
+        assert not await passphrases.check(owner, "a wrong passphrase", address="192.0.2.1")
     assert computed[0] == computed[1]
 
 
 async def test_a_passphrase_is_the_same_from_every_keyboard(store: SqliteStore) -> None:
     passphrases = SignIn.over(store, ScriptedClock()).passphrases
     await passphrases.set("local", "fünf grüne drachen")
-    assert await passphrases.is_right("local", "fu\u0308nf gru\u0308ne drachen", address="")
+    assert await passphrases.check("local", "fu\u0308nf gru\u0308ne drachen", address="")
 
 
 @pytest.mark.parametrize("passphrase", ["", "eleven char", "\u0308" * 600, "x" * 1_025])
@@ -140,7 +140,7 @@ async def test_a_passphrase_that_is_too_short_or_too_long_is_not_stored(store: S
     passphrases = SignIn.over(store, ScriptedClock()).passphrases
     with pytest.raises(InvalidInput, match=r"too (short|long)"):
         await passphrases.set("local", passphrase)
-    assert not await passphrases.any()
+    assert not await passphrases.has_any()
 
 
 async def test_without_a_passphrase_the_page_says_which_command_sets_one(tmp_path: Path) -> None:
@@ -162,11 +162,11 @@ async def test_without_a_passphrase_the_page_says_which_command_sets_one(tmp_pat
         ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
         ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
         ("::ffff:192.0.2.1", "192.0.2.1", True),
-        ("a name", "a name", True),
+        ("a name", "another", True),
     ],
 )
 def test_addresses_of_one_network_count_together(one: str, other: str, *, is_same: bool) -> None:
-    assert (own_net(one) == own_net(other)) is is_same
+    assert (own_network(one) == own_network(other)) is is_same
 
 
 async def test_addresses_are_not_stored(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ async def test_refresh_by_a_thief_within_the_minute_is_noticed_at_the_next_one(t
 
 
 async def test_refresh_without_end_fills_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = replace(consents._RENEWALS, per_address=3)
+    few = replace(consents._RENEWALS, per_caller=3)
     monkeypatch.setattr(consents, "_RENEWALS", few)
     async with home(tmp_path) as at:
         hand = await registered(at)
@@ -549,6 +549,15 @@ async def test_parameters_sent_twice_are_refused(tmp_path: Path, name: str) -> N
         refused(await Browser().send("POST", f"{at.base}/token", content=body, headers=headers), "invalid_request")
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_request_without_parameters_is_told_that_it_has_none(tmp_path: Path, method: str) -> None:
+    async with home(tmp_path) as at:
+        answer = await Browser().send(method, f"{at.base}/authorize")
+        assert (answer.status_code, "location" in answer.headers) == (400, False)
+        assert "sent no parameters" in answer.text
+        assert "twice" not in answer.text
+
+
 async def test_tokens_in_the_query_are_none(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
         hand = await registered(at)
@@ -580,20 +589,26 @@ async def test_revocation_takes_either_token_and_a_consent_that_is_not_used_yet(
         refused(await hand.exchange(code), "invalid_grant")
 
 
-async def test_too_many_questions_wait_for_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_too_many_questions_the_oldest_go_and_those_first_that_nobody_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kalito_mcp.access.consents._MOST_REQUESTS", 2)
     async with home(tmp_path) as at:
         hand = await registered(at)
         flooding = [await hand.browser.send("GET", hand.link()) for _ in range(2)]
         # Who comes to sign in is not kept out by what nobody looks at.
-        pages = [await hand.browser.open(hand.link()) for _ in range(2)]
+        pages = []
+        for _ in range(2):
+            at.clock.advance(1)
+            pages.append(await hand.browser.open(hand.link()))
         assert [page.status_code for page in pages] == [200, 200]
         gone = await hand.browser.send("GET", flooding[0].headers["location"])
         assert gone.status_code == 404
-        answer = given(await hand.browser.send("GET", hand.link()))
-        assert (answer["error"], answer["iss"]) == ("temporarily_unavailable", at.base)
-        at.clock.advance(601)
-        assert "request" in given(await hand.browser.send("GET", hand.link()))
+        # Nor by what somebody looks at and never answers.
+        at.clock.advance(1)
+        third = await hand.browser.open(hand.link())
+        assert third.status_code == 200
+        assert [(await hand.browser.answer(page, answer="deny")).status_code for page in pages] == [403, 303]
 
 
 async def test_too_long_a_state_is_refused(tmp_path: Path) -> None:

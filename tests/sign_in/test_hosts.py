@@ -142,7 +142,7 @@ async def test_whoever_registers_without_end_keeps_nobody_out(
     for number in range(5):
         made.append(await clients.register("Kite", [REDIRECT], address=f"192.0.2.{number}"))
         clock.advance(1)
-    assert [one.id for one in made if await clients.known(one.id)] == [one.id for one in made[2:]]
+    assert [one.id for one in made if await clients.find(one.id)] == [one.id for one in made[2:]]
 
 
 async def test_a_token_for_the_name_that_the_server_had_is_not_renewed(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ async def test_without_login_nobody_is_limited() -> None:
     ],
 )
 def test_the_address_is_the_nearest_that_is_no_proxy_of_ours(asked: Scope, address: str) -> None:
-    assert RateLimits(POLICY).address(asked) == address
+    assert RateLimits(POLICY).network(asked) == address
 
 
 @pytest.mark.parametrize("proxy", ["proxy.lan", "10.0.0.0/33", "", "10.0.0.1/8"])

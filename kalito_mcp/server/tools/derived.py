@@ -36,14 +36,10 @@ class Derived:
 
 
 async def derived_from(memory: Memory, records: Sequence[MemoryRecord]) -> Derived:
-    """What was made from the first ten of these records."""
-    rewritten: list[str] = []
-    still_says: list[StillSaying] = []
-    for record in records[:SHOWN]:
-        pins, summaries = await memory.derived_from(record.id)
-        rewritten += [one.id for one in summaries if one.id not in rewritten]
-        still_says += [StillSaying(record_id=pin.id, made_from=record.id, text=excerpt(pin.text)) for pin in pins]
-    return Derived(rewritten, still_says)
+    """What was made from all of these records."""
+    found = await memory.derived_from_all(records)
+    pins = [StillSaying(record_id=pin.id, made_from=source, text=excerpt(pin.text)) for pin, source in found.pins]
+    return Derived(found.summary_ids, pins)
 
 
 def excerpt(text: str) -> str:

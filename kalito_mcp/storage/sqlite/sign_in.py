@@ -41,10 +41,10 @@ SELECT client, client_name, redirect_uri, is_redirect_explicit, challenge, permi
 FROM oauth_requests WHERE handle_hash = :handle_hash
 """
 COUNT_REQUESTS: Final = "SELECT count(*) FROM oauth_requests"
-DELETE_UNSEEN_REQUEST: Final = """
+DELETE_OLDEST_REQUEST: Final = """
 DELETE FROM oauth_requests WHERE handle_hash = (
-    SELECT handle_hash FROM oauth_requests WHERE browser_hash IS NULL ORDER BY expires_at LIMIT 1
-) RETURNING handle_hash
+    SELECT handle_hash FROM oauth_requests ORDER BY browser_hash IS NOT NULL, expires_at LIMIT 1
+)
 """
 INSERT_REQUEST: Final = """
 INSERT INTO oauth_requests (
@@ -208,8 +208,8 @@ class SignInStatements(SignInQueries):
     async def count_requests(self) -> int:
         return int((await self._all(COUNT_REQUESTS))[0][0])
 
-    async def drop_unseen_request(self) -> bool:
-        return bool(await self._all(DELETE_UNSEEN_REQUEST))
+    async def drop_oldest_request(self) -> None:
+        await self._all(DELETE_OLDEST_REQUEST)
 
     async def bind_request(self, handle_hash: bytes, browser_hash: bytes) -> None:
         await self._all(UPDATE_BROWSER, handle_hash=handle_hash, browser_hash=browser_hash)

@@ -68,7 +68,7 @@ class RestApp:
                 if reply.stream is None:
                     answer = _answer(endpoint, reply, request.headers)
                 else:
-                    await _send_stream(reply.stream, endpoint, send)
+                    await _send_stream(reply.stream, endpoint, request, send)
                     return
         except Problem as problem:
             answer = problem.answer()
@@ -118,18 +118,24 @@ def _answer(endpoint: AnyEndpoint, reply: Reply, headers: Headers) -> Response:
     return Response(content, endpoint.status, {**_READABLE, **more}, endpoint.media)
 
 
-async def _send_stream(stream: AsyncGenerator[bytes], endpoint: AnyEndpoint, send: Send) -> None:
+async def _send_stream(stream: AsyncGenerator[bytes], endpoint: AnyEndpoint, request: Request, send: Send) -> None:
     """Send a stream piece by piece. Its first piece comes before the status, so that a refusal has a status of its own.
-    A client that is too slow, or a failure on the way, gets an answer without an end: that is seen as such."""
+    A client that is too slow, or a failure on the way, gets an answer without an end: that is seen as such. Nothing
+    more is read once the client has left, nor for HEAD, which gets the status alone."""
     async with aclosing(stream):
-        first = await anext(stream, b"")
+        first = await anext(stream, None)
         headers = [(b"content-type", endpoint.media.encode()), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": endpoint.status, "headers": headers})
         try:
             with problems(endpoint.name):
-                await _send_piece(first, send)
-                async for piece in stream:
+                piece = None if request.method == "HEAD" else first
+                while piece is not None:
                     await _send_piece(piece, send)
+                    # `send` takes what comes, also when nobody is there.
+                    if await request.is_disconnected():
+                        _log.info("%s was cut short: its reader has left", endpoint.name)
+                        return
+                    piece = await anext(stream, None)
         except Problem as problem:
             _log.warning("%s was cut short: %s", endpoint.name, problem)
             return

@@ -11,7 +11,8 @@ from kalito_mcp.web.rest.endpoint import Call, Input
 
 _LARGEST: Final = 1 << 62
 _SIZE: Final = 6
-_NOT_BOUND: Final = frozenset({"cursor", "limit"})
+_NOT_BOUND: Final = frozenset({"cursor", "limit", "k"})
+"""Fields that may differ from page to page: the cursor itself, and the size of a page."""
 _REFUSED: Final = "cursor belongs to another query; send next_cursor of the page before, with the same query"
 
 

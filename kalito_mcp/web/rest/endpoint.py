@@ -99,7 +99,7 @@ class Endpoint(Generic[Body, Query]):
 
     `answer` is the model of the answer, or None for a stream of `media`. An endpoint that `has_revision` answers with
     an ETag. `needs_match` refuses a request without If-Match. With `takes_key` an Idempotency-Key makes a repetition
-    safe; without it, `is_idempotent` says whether it is safe anyway.
+    safe. Without it, `is_idempotent` says whether a repetition changes nothing more anyway; a key is then ignored.
     """
 
     method: str

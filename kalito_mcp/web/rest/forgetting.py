@@ -8,7 +8,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.shapes import Output
 from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Reply
-from kalito_mcp.web.rest.records import Changed, RecordName, changed
+from kalito_mcp.web.rest.records import Changed, RecordName, reply_with_changes
 from kalito_mcp.web.rest.shapes import AgentName
 
 
@@ -80,7 +80,7 @@ async def forget_subject(call: Call[SubjectToken, InProject]) -> Reply:
     """Forget what a preview listed."""
     asked = call.body
     request = ForgetRequest(asked.about, asked.identifier)
-    return await changed(
+    return await reply_with_changes(
         call,
         await call.memory.forget_previewed(request, asked.token, agent_id=asked.agent_id, editor=REST),
     )

@@ -26,7 +26,7 @@ _KEY: Final = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "A new name for this request, such as a UUID. A repetition with the same key has no further effect "
-    "and gets the same answer.",
+    "and gets the same answer, which shows a record as it is by now.",
     "schema": {"type": "string", "minLength": KEY_LENGTHS[0], "maxLength": KEY_LENGTHS[1], "pattern": "^[ -~]*$"},
 }
 _IF_MATCH: Final = {
@@ -41,6 +41,9 @@ _IF_NONE_MATCH: Final = {
     "description": "An ETag. The answer is 304 if it is still the same.",
     "schema": {"type": "string"},
 }
+
+
+_REPEATABLE: Final = "It may be sent again, without an Idempotency-Key: a repetition changes nothing more."
 
 
 def document_of(table: Sequence[AnyEndpoint]) -> dict[str, Any]:
@@ -84,6 +87,8 @@ def _operation(endpoint: AnyEndpoint, references: Mapping[Any, Any]) -> dict[str
         "responses": _responses(endpoint, references),
         "x-permission": str(endpoint.permission),
     }
+    if endpoint.is_idempotent:
+        operation["description"] = _REPEATABLE
     if endpoint.body is not Nothing:
         schema = references[endpoint.body, "validation"]
         is_required = any(one.is_required() for one in endpoint.body.model_fields.values())
@@ -102,7 +107,7 @@ def _parameters(endpoint: AnyEndpoint) -> Iterable[dict[str, Any]]:
         described = {"description": shown.pop("description")} if "description" in shown else {}
         is_required = name in schema.get("required", ())
         yield {"name": name, "in": "query", "required": is_required, **described, "schema": shown}
-    if endpoint.takes_key or endpoint.is_idempotent:
+    if endpoint.takes_key:
         yield _KEY
     if endpoint.needs_match:
         yield {**_IF_MATCH, "required": True}
@@ -134,7 +139,8 @@ def _more(endpoint: AnyEndpoint) -> Mapping[int, str]:
     more = {404: "There is no such thing"}
     if endpoint.method != "GET":
         more |= {
-            409: "What is stored does not allow it",
+            409: "What is stored does not allow it: such as a closed conversation, or a preview whose list has changed"
+            + ("; or the Idempotency-Key came with another request before" if endpoint.takes_key else ""),
             412: "The record has changed since it was read",
             413: "A text, or the whole request, is too long",
             415: "The body is no JSON",

@@ -22,7 +22,7 @@ from kalito_mcp.errors import (
     TextTooLarge,
 )
 from kalito_mcp.shapes import Output
-from kalito_mcp.web.faults import incident, told
+from kalito_mcp.web.faults import describe_error, incident
 
 _STATUSES: Final[Sequence[tuple[type[KalitoError], int]]] = (
     (TextTooLarge, 413),
@@ -87,7 +87,7 @@ def problems(what: str) -> Iterator[None]:
         ) from error
     except KalitoError as error:
         status = next(status for kind, status in _STATUSES if isinstance(error, kind))
-        raise Problem(status, error.code, told(error, what), _wait(error)) from error
+        raise Problem(status, error.code, describe_error(error, what), _wait(error)) from error
     except Exception as error:
         raise Problem(500, "internal", incident(error, what)) from error
 

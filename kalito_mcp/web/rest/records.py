@@ -16,8 +16,6 @@ from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input,
 from kalito_mcp.web.rest.shapes import AgentName, CursorText, NextCursor, PageSize, RecordBody, SessionName, record_body
 
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
-_LOOKED_AT: Final = 10
-"""Of the parts of a changed document, for what was made from them."""
 RecordName = Annotated[str, Field(min_length=1, max_length=200)]
 ListedType = Literal["thought", "document", "task", "pin", "summary"]
 Version = Annotated[int, Field(ge=1, le=1_000_000_000)]
@@ -221,19 +219,19 @@ async def edit_record(call: Call[Changes, InProject]) -> Reply:
     record = await call.memory.update_memory(
         call.path["record_id"], changes, expected_revision=call.expected_revision, editor=REST
     )
-    return await _edited(call, record)
+    return await _reply_with_record(call, record)
 
 
 async def forget_record(call: Call[Nothing, InProject]) -> Reply:
     """Hide a record, or all parts of a document."""
     forgotten = await call.memory.forget(call.path["record_id"], editor=REST, expected_revision=call.expected_revision)
-    return await changed(call, forgotten)
+    return await reply_with_changes(call, forgotten)
 
 
 async def restore_record(call: Call[Nothing, InProject]) -> Reply:
     """Bring back what is forgotten."""
     restored = await call.memory.restore(call.path["record_id"], editor=REST, expected_revision=call.expected_revision)
-    return await changed(call, restored)
+    return await reply_with_changes(call, restored)
 
 
 async def revert_record(call: Call[Revert, InProject]) -> Reply:
@@ -241,7 +239,7 @@ async def revert_record(call: Call[Revert, InProject]) -> Reply:
     record = await call.memory.revert(
         call.path["record_id"], call.body.version, editor=REST, expected_revision=call.expected_revision
     )
-    return await _edited(call, record)
+    return await _reply_with_record(call, record)
 
 
 async def read_history(call: Call[Nothing, InProject]) -> Reply:
@@ -265,7 +263,7 @@ async def _page(call: Call[Nothing, Any], asked: Records | Pins, types: frozense
     return Reply(RecordPage(records=[record_body(one) for one in page], next_cursor=following))
 
 
-async def changed(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> Reply:
+async def reply_with_changes(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> Reply:
     """Which records changed, and what was made from them."""
     rewritten, pins = await _made_from(call, records)
     found = Changed(
@@ -277,7 +275,7 @@ async def changed(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> Repl
     return Reply(found, revision=records[0].revision)
 
 
-async def _edited(call: Call[Any, Any], record: MemoryRecord) -> Reply:
+async def _reply_with_record(call: Call[Any, Any], record: MemoryRecord) -> Reply:
     rewritten, pins = await _made_from(call, [record])
     found = EditedRecord(**record_body(record).model_dump(), rewritten=rewritten, still_says=pins)
     return Reply(found, revision=record.revision)
@@ -285,13 +283,9 @@ async def _edited(call: Call[Any, Any], record: MemoryRecord) -> Reply:
 
 async def _made_from(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> tuple[list[str], list[StillSaying]]:
     """The summaries that were rewritten with these records, and the pins that were not."""
-    rewritten: dict[str, None] = {}
-    pins: list[StillSaying] = []
-    for record in records[:_LOOKED_AT]:
-        still, summaries = await call.memory.derived_from(record.id)
-        rewritten |= dict.fromkeys(one.id for one in summaries)
-        pins += [StillSaying(record_id=pin.id, made_from=record.id, text=pin.text) for pin in still]
-    return list(rewritten), pins
+    found = await call.memory.derived_from_all(records)
+    pins = [StillSaying(record_id=pin.id, made_from=source, text=pin.text) for pin, source in found.pins]
+    return list(found.summary_ids), pins
 
 
 RECORDS: Final = (

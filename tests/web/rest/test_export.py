@@ -1,11 +1,20 @@
 """The export over REST: the same archive as the command line's, as a stream."""
 
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
+import pytest
 
+from kalito_mcp.domain.access import Permission, Principal
+from kalito_mcp.domain.archive import Selection
 from kalito_mcp.exchange.archive import restore_archive
+from kalito_mcp.memory import Memory
+from kalito_mcp.web.guard import PRINCIPAL_KEY
+from kalito_mcp.web.rest.app import RestApp
+from kalito_mcp.web.rest.table import TABLE
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.web.rest.served import Served, fresh, record, said
@@ -58,3 +67,41 @@ def test_a_limited_token_exports_nothing_and_no_export_is_logged(server: Served,
             assert (answer.status_code, answer.json()["error"], word in answer.text) == (403, "forbidden", False)
     logged = said(client.get("/api/audit"))["entries"]
     assert not [one for one in logged if one["principal"] == made["id"]]
+
+
+@pytest.mark.parametrize(("method", "read"), [("GET", 3), ("HEAD", 1)])
+def test_an_export_reads_no_further_than_its_reader(tmp_path: Path, method: str, read: int) -> None:
+    """As uvicorn does it: who is gone is told by `receive`, and `send` takes what comes all the same."""
+    pieces, sent = 0, list[Any]()
+
+    async def exporter(_memory: Memory, _selection: Selection) -> AsyncGenerator[bytes]:
+        nonlocal pieces
+        while pieces < 50:
+            pieces += 1
+            yield b"{}\n"
+
+    async def receive() -> dict[str, Any]:
+        if not sent:
+            return {"type": "http.request", "body": b"", "more_body": False}
+        if pieces < 3:
+            await anyio.sleep_forever()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def export() -> None:
+        async with open_memory(lay_empty_database(tmp_path / "memory.db")) as memory:
+
+            async def opened() -> Memory:
+                return memory
+
+            scope = {
+                **{"type": "http", "method": method, "path": "/api/export", "raw_path": b"/api/export"},
+                **{"query_string": b"", "headers": [], PRINCIPAL_KEY: Principal("tok_1", "local", Permission.ADMIN)},
+            }
+            await RestApp(TABLE, opened, exporter)(scope, receive, send)
+
+    anyio.run(export)
+    assert (pieces, sent[0]["status"]) == (read, 200)
+    assert sent[-1].get("more_body", False) == (method == "GET"), "whoever has not got all of it must see that"

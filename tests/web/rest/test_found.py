@@ -15,6 +15,8 @@ def test_a_search_explains_its_hits_and_goes_on_where_it_stopped(client: httpx2.
     second = said(client.post("/api/search", json={**asked, "cursor": first["next_cursor"]}))
     ids = [hit["record_id"] for hit in first["hits"] + second["hits"]]
     assert len(set(ids)) == len(ids) == 4
+    larger = said(client.post("/api/search", json={**asked, "k": 7, "cursor": first["next_cursor"]}))
+    assert larger["hits"] == second["hits"]
     refused = client.post("/api/search", json={**asked, "query": "something else", "cursor": first["next_cursor"]})
     assert refused.status_code == 422
 

@@ -97,6 +97,21 @@ def test_what_was_made_from_a_forgotten_message_is_named(client: httpx2.Client) 
     assert gone["still_says"] == [{"record_id": pin, "made_from": message, "text": "Where the bees live"}]
 
 
+def test_what_was_made_from_each_of_many_forgotten_records_is_named(client: httpx2.Client) -> None:
+    session, word = fresh("talk"), fresh("beetle")
+    messages = record(client, session, *(f"{word} {place} is green." for place in range(14)))
+    pinned = {"session_id": session, "content": "What the meadow has", "source_message_id": messages[-1]}
+    pin = said(client.post("/api/memory/pins", json=pinned))["id"]
+    span = {"session_id": session, "start_message_id": messages[0], "end_message_id": messages[-1]}
+    summary = said(client.post("/api/memory/summaries", json=span))["id"]
+    subject = {"about": word}
+    token = said(client.post("/api/forgetting/preview", json=subject))["token"]
+    gone = said(client.post("/api/forgetting", json={**subject, "token": token}))
+    assert set(messages) <= set(gone["record_ids"])
+    assert gone["rewritten"] == [summary]
+    assert gone["still_says"] == [{"record_id": pin, "made_from": messages[-1], "text": "What the meadow has"}]
+
+
 def test_records_are_listed_page_by_page(client: httpx2.Client) -> None:
     session = fresh("talk")
     for place in range(5):

@@ -131,6 +131,26 @@ def test_a_key_survives_a_killed_server(tmp_path: Path) -> None:
             assert said(client.get(f"/api/sessions/{session}"))["messages"] == 1
 
 
+def test_what_may_be_sent_again_without_a_key_changes_nothing_the_second_time(client: httpx2.Client) -> None:
+    word = fresh("tea")
+    kept = [
+        said(client.post("/api/records", json={"type": "note", "text": f"{word}, cup {place}."})) for place in (1, 2)
+    ]
+    url = f"/api/records/{kept[0]['id']}"
+    said(client.patch(url, json={"text": f"{word}, pot."}, headers={"if-match": '"1"'}))
+    again = [said(client.post(f"{url}/revert", json={"version": 1}))["revision"] for _ in range(2)]
+    assert again == [3, 3]
+    for purge, path in ((False, "/api/forgetting"), (True, "/api/forgetting/purge")):
+        subject = {"about": word}
+        token = said(client.post("/api/forgetting/preview", json={**subject, "purge": purge}))["token"]
+        said(client.post(path, json={**subject, "token": token}))
+        before = said(client.get("/api/stats"))
+        repeated = client.post(path, json={**subject, "token": token})
+        assert (repeated.status_code, repeated.json()["error"]) == (409, "conflict")
+        assert "If it was sent before, it is done" in repeated.json()["error_description"]
+        assert said(client.get("/api/stats")) == before
+
+
 def test_a_key_is_refused_where_it_cannot_be_kept(client: httpx2.Client) -> None:
     refused = client.post(
         "/api/feedback", json={"target_id": "msg_1", "label": "up"}, headers={"idempotency-key": "12345678"}

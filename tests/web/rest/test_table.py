@@ -156,6 +156,15 @@ def test_the_document_has_every_endpoint_of_the_table_and_no_other(client: httpx
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.parametrize("endpoint", TABLE, ids=lambda one: one.name)
+def test_the_document_offers_a_key_where_one_counts_and_says_what_may_be_sent_again(endpoint: AnyEndpoint) -> None:
+    operation = document_of([endpoint])["paths"][f"/api{endpoint.path}"][endpoint.method.lower()]
+    named = {one["name"] for one in operation["parameters"]}
+    assert ("Idempotency-Key" in named) == endpoint.takes_key
+    assert ("may be sent again" in operation.get("description", "")) == endpoint.is_idempotent
+    assert ("Idempotency-Key" in operation["responses"].get("409", {}).get("description", "")) == endpoint.takes_key
+
+
 def test_a_path_that_is_not_in_the_table_is_unknown(client: httpx2.Client) -> None:
     for path in ("/api/", "/api/sesions", "/api/sessions/", "/api/records/a/b/c", "/api//records"):
         answer = client.get(path)
