@@ -121,7 +121,7 @@ class Home:
         self._client: httpx2.AsyncClient | None = None
         self._number = 0
 
-    def asked_as(self) -> str | None:
+    def identity(self) -> str | None:
         """A hash of the home's address and the token, for what only they may be shown; None without a token."""
         try:
             token = self._token()

@@ -115,7 +115,7 @@ class Passing:
             return {"completion": {"values": []}}
 
     async def _read(self, method: str, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        session, asked_as = caller.session or "", self._delivery.home.asked_as()
+        session, asked_as = caller.session or "", self._delivery.home.identity()
         place = {"session": session, "project": caller.project, "asked as": asked_as}
         question = {"method": method, "params": params, **place}
         newest = _newest_context(params, place)

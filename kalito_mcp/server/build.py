@@ -29,7 +29,7 @@ from kalito_mcp.server.refusals import refusal, unknown
 from kalito_mcp.server.resources import register_resources
 from kalito_mcp.server.session_list import refuse_cursors, register_session_list
 from kalito_mcp.server.state_keys import StateKeys
-from kalito_mcp.server.subscriptions import Subscriptions, unless_lasting
+from kalito_mcp.server.subscriptions import Subscriptions, except_subscriptions
 from kalito_mcp.server.tools.answers import text_answer
 from kalito_mcp.server.tools.chatgpt import ChatGptTools
 from kalito_mcp.server.tools.conversation import ConversationTools
@@ -121,16 +121,16 @@ class KalitoServer(MCPServer[None]):
             log_level="WARNING",
             middleware=[
                 Gate(),
-                unless_lasting(with_caller),
-                unless_lasting(self.draining.count_calls),
-                unless_lasting(refuse_cursors),
-                unless_lasting(subscriptions.after_calls),
-                unless_lasting(Measuring(self.metrics, self._tools_by_name)),
+                except_subscriptions(with_caller),
+                except_subscriptions(self.draining.count_calls),
+                except_subscriptions(refuse_cursors),
+                except_subscriptions(subscriptions.after_calls),
+                except_subscriptions(Measuring(self.metrics, self._tools_by_name)),
             ],
             request_state_security=self.state_keys.security,
             cache_hints=_CACHE_HINTS,
         )
-        self.middleware.insert(0, unless_lasting(self.state_keys.before_calls))
+        self.middleware.insert(0, except_subscriptions(self.state_keys.before_calls))
         self.opened = opened
         self.subscriptions = subscriptions
         self._captures = captures

@@ -61,7 +61,7 @@ def streamable_http(server: KalitoServer, security: TransportSecuritySettings) -
     return Starlette(routes=[Route("/mcp", sessions)], lifespan=lifespan)
 
 
-class WholeAnswers:
+class CompleteResponses:
     """Ends every answer that was begun. The library of the SDK's streams leaves those open that the end of the server
     cuts, and the SDK then begins a second answer in the same place."""
 
@@ -85,7 +85,7 @@ class WholeAnswers:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class OwnSessions:
+class SessionOwners:
     """Tells the SDK who sends a request, so that a session is only used by the principal who began it."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -103,7 +103,7 @@ def _user(known_as: str) -> AuthenticatedUser:
     return AuthenticatedUser(AccessToken(token="", client_id=known_as, scopes=[]))
 
 
-def straight_to(endpoint: ASGIApp, path: str, others: ASGIApp) -> ASGIApp:
+def direct_route(endpoint: ASGIApp, path: str, others: ASGIApp) -> ASGIApp:
     """Gives requests to a path to its endpoint, and others to `others`. What is between Starlette and its endpoint
     would cost each subscription 4 KB."""
 

@@ -292,7 +292,7 @@ class Subscriptions:
         host.sending.cancel()
 
 
-def unless_lasting(middleware: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
+def except_subscriptions(middleware: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
     """The SDK's middleware for all messages but subscriptions. They last for hours, and would hold a frame of each."""
 
     def passed(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Awaitable[HandlerResult]:

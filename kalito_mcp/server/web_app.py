@@ -19,9 +19,9 @@ from kalito_mcp.server.arrival import WholeRequests
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import http_denial, is_write
-from kalito_mcp.server.mcp_sessions import OwnSessions, WholeAnswers, straight_to, streamable_http
+from kalito_mcp.server.mcp_sessions import CompleteResponses, SessionOwners, direct_route, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
-from kalito_mcp.web.guard import OPEN, Authenticate, Guard, Needs, WhyRefused
+from kalito_mcp.web.guard import OPEN, Authenticate, Guard, RequiredPermissions, WhyRefused
 from kalito_mcp.web.health import health_routes
 from kalito_mcp.web.limits import RateLimits
 from kalito_mcp.web.metrics import Measured, metrics_routes
@@ -75,10 +75,10 @@ def http_app(
     limits = RateLimits(policy)
     # Without login every program of this machine may do everything, as often as it likes.
     [*endpoints] = [route for route in mcp.routes if transport == "http" and isinstance(route, Route)]
-    direct = straight_to(endpoints[0].app, endpoints[0].path, app) if endpoints else app
-    own = OwnSessions(WholeAnswers(direct))
+    direct = direct_route(endpoints[0].app, endpoints[0].path, app) if endpoints else app
+    own = SessionOwners(CompleteResponses(direct))
     metadata_url = site.metadata_url if login.routes else None
-    needs = Needs(
+    needs = RequiredPermissions(
         own,
         partial(http_denial, server.tool_names),
         is_write=is_write,

@@ -47,7 +47,7 @@ class Guard:
     it was made here. Without `authenticate` everybody is `anyone`, and nobody is limited: it is for programs of this
     machine. `metadata_url` says where clients read how to get a token, by the Host that they called, and `scopes` what
     they should ask for. `is_write` says of a request whether it may change something; those of MCP are counted by
-    `Needs`.
+    `RequiredPermissions`.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Denied:
     action: str
 
 
-class Needs:
+class RequiredPermissions:
     """Refuses MCP messages that the principal may not send with status 403, before the SDK answers them in its own way,
     and writes that come too fast with status 429.
 

@@ -8,7 +8,7 @@ from starlette.types import Message, Receive, Scope, Send
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.web.guard import PRINCIPAL_KEY, Guard, Needs
+from kalito_mcp.web.guard import PRINCIPAL_KEY, Guard, RequiredPermissions
 from kalito_mcp.web.limits import Buckets, RateLimits
 
 pytestmark = pytest.mark.anyio
@@ -129,7 +129,7 @@ async def test_writes_over_mcp_have_a_limit_of_their_own() -> None:
     async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
         reached.append((await receive())["body"])
 
-    needs = Needs(app, lambda *_: None, is_write=lambda message: message == "write", limits=limits)
+    needs = RequiredPermissions(app, lambda *_: None, is_write=lambda message: message == "write", limits=limits)
     statuses: list[int] = []
     for body in (b'"write"', b'"write"', b'"read"', b'"write"', b'"write"', b'"read"'):
 
