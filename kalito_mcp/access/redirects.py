@@ -42,7 +42,7 @@ def checked_redirect(uri: str) -> str:
 
 
 def is_registered(uri: str, registered: str) -> bool:
-    """Whether a redirect URI is the registered one: the same text, but for the port on a loopback address."""
+    """Whether a redirect URI is the registered one: the same text, apart from the port on a loopback address."""
     if uri == registered:
         return True
     given, known = _split(uri), _split(registered)

@@ -61,11 +61,11 @@ def connection_to(url: str, *, is_plain: bool = False) -> Connection:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
     except ValueError as error:
-        raise InvalidInput(f"{url!r} is no address ({error}); write it as https://kalito.example.org") from error
+        raise InvalidInput(f"{url!r} is not an address ({error}); write it as https://kalito.example.org") from error
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("leave the user and the password out of the address; kalito asks for a token")
     if parts.scheme not in ("https", "http") or not host or parts.query or parts.fragment:
-        raise InvalidInput(f"{url!r} is no address of a home; write it as https://kalito.example.org")
+        raise InvalidInput(f"{url!r} is not the address of a home; write it as https://kalito.example.org")
     if parts.scheme == "http":
         _check_plain(host, is_plain=is_plain)
     path = parts.path.rstrip("/") or _MCP_PATH
@@ -197,7 +197,7 @@ def checked_token(text: str) -> str:
     token = text.strip()
     if not token or len(token) > _LONGEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigurationError(
-            "this is no token: make one on the home machine with `kalito-mcp token create`, and copy all of it"
+            "this is not a token: make one on the home machine with `kalito-mcp token create`, and copy all of it"
         )
     return token
 

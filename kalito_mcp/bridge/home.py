@@ -319,7 +319,7 @@ def _parsed(body: bytes, status: int, headers: Mapping[str, str]) -> dict[str, A
         retry_after_s = _seconds(headers.get("retry-after"))
         raise HomeAway(f"it answers {status}", retry_after_s=retry_after_s, may_be_done=status not in _UNDONE)
     if status == _UNAUTHORIZED:
-        said = "it does not take the token (401): make a new one there, and run `kalito-mcp connect` again"
+        said = "it rejected the token (401): make a new one there, and run `kalito-mcp connect` again"
         raise HomeRefuses(said, may_be_done=False)
     if status == _FORBIDDEN:
         raise HomeForbids(

@@ -75,7 +75,7 @@ def question_page(question: Question, status: int = 200) -> HTMLResponse:
     told = (
         f"It is described at <b>{escape(question.described_at)}</b>."
         if question.described_at
-        else "The name is its own claim."
+        else "The program chose this name itself; nobody has checked it."
     )
     problem = f'<p class="wrong" role="alert" id="problem">{escape(question.problem)}</p>' if question.problem else ""
     body = f"""

@@ -304,7 +304,7 @@ def test_a_wrong_token_is_no_reason_to_lose_anything(tmp_path: Path) -> None:
     with gate() as between, home_behind(between, home), bridge(laptop, between.url, is_covered=True) as wire:
         between.token = TOKEN[::-1]
         waits = said(wire, 1, "record_messages", session_id="s", messages=turn(1))
-        assert "it does not take the token (401)" in text_of(waits)
+        assert "it rejected the token (401)" in text_of(waits)
         assert "Kept in this machine's outbox" in text_of(waits)
         assert TOKEN not in text_of(waits)
         between.token = TOKEN
@@ -549,7 +549,7 @@ def test_a_home_with_a_login_takes_a_token_of_its_own_and_no_other(tmp_path: Pat
             waits = text_of(said(wire, 4, "record_messages", session_id="s", messages=turn(2)))
             assert "this needs the permission write, and the token has only read" in waits
             connected(laptop, running.url, TOKEN)
-            assert "it does not take the token (401)" in text_of(said(wire, 5, "search_memory", query="other"))
+            assert "it rejected the token (401)" in text_of(said(wire, 5, "search_memory", query="other"))
             connected(laptop, running.url, token)
             delivered(laptop)
     assert texts_at(home) == turns(range(1, 3))

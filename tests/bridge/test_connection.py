@@ -50,7 +50,7 @@ def test_an_address_is_taken_with_or_without_its_path(given: str, url: str) -> N
         ("https://", "write it as https://"),
         ("https://ann:secret@example.org", "leave the user and the password out"),
         ("https://example.org/mcp?token=x", "write it as https://"),
-        ("https://example.org:99999", "is no address"),
+        ("https://example.org:99999", "is not an address"),
     ],
 )
 def test_an_address_that_others_could_read_or_that_is_none_is_refused(given: str, words: str) -> None:
@@ -114,7 +114,7 @@ def test_a_connection_that_is_written_by_half_sends_no_token_to_the_home_of_befo
 
 @pytest.mark.parametrize("given", ["", "  ", "two words", "kal_ä", "x" * 5_000, "a\x07b"])
 def test_what_is_no_token_is_refused_without_repeating_it(given: str) -> None:
-    with pytest.raises(ConfigurationError, match="this is no token"):
+    with pytest.raises(ConfigurationError, match="this is not a token"):
         checked_token(given)
 
 

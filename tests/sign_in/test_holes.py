@@ -534,7 +534,7 @@ async def test_what_a_client_says_of_itself_is_only_text(tmp_path: Path) -> None
         assert "<img" not in page.text
         assert "\u202e" not in page.text
         assert "A" * 100 not in page.text
-        assert "The name is its own claim." in page.text
+        assert "The program chose this name itself; nobody has checked it." in page.text
         assert "localhost:8912" in page.text
 
 

@@ -113,7 +113,7 @@ async def request_key_of(endpoint: AnyEndpoint, headers: Headers, path: str, que
     if not least <= len(sent) <= most:
         raise InvalidInput(f"Idempotency-Key has {len(sent)} characters; send {least} to {most}, such as a UUID")
     if not sent.isascii() or not sent.isprintable():
-        raise InvalidInput("Idempotency-Key has other characters than printable ASCII; send a UUID, for one")
+        raise InvalidInput("Idempotency-Key may only have printable ASCII characters; send a UUID, for example")
     if not endpoint.takes_key:
         return None
     # Without secrets, as it is stored: nobody shall find out by a hash what was removed.
