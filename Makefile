@@ -73,13 +73,15 @@ listings: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
-# The long ones: servers that are killed, stopped, cut short or robbed of their files; power cuts, which need strace; and
-# the benchmarks at full size, and mixed calls of three hosts. Each runs to its end, and a broken promise in any fails the target.
+# The long ones: servers that are killed, stopped, cut short or robbed of their files; power cuts, which need strace; the
+# benchmarks at full size; mixed calls of three hosts, and of two owners. Each runs to its end, and a broken promise in
+# any fails the target.
 campaigns: $(VENV)/.dev
 	@failed=0; \
 	$(BIN)/python -m bench --campaigns || failed=1; \
 	$(BIN)/python -m bench --full || failed=1; \
-	MIXED_OPERATIONS=1000 $(BIN)/python -m pytest tests/flows/test_projects.py || failed=1; \
+	MIXED_OPERATIONS=1000 ISOLATION_OPERATIONS=10000 \
+		$(BIN)/python -m pytest tests/flows/test_projects.py tests/flows/test_isolation.py || failed=1; \
 	exit $$failed
 
 # What bench/RESULTS.md says of hooks and imports. On a quiet machine: half an hour.
