@@ -97,9 +97,9 @@ Handler = Callable[[Call[Body, Query]], Awaitable[Reply]]
 class Endpoint(Generic[Body, Query]):
     """One line of the table. `path` is below /api; `{names}` in it are parameters.
 
-    `answer` is the model of the answer, or None for a stream of `media`. An endpoint that `has_revision` answers with
-    an ETag. `needs_match` refuses a request without If-Match. With `takes_key` an Idempotency-Key makes a repetition
-    safe. Without it, `is_idempotent` says whether a repetition changes nothing more anyway; a key is then ignored.
+    `answer` is the model of the answer, or None for a stream of `media`. `needs_match` refuses a request without
+    If-Match. With `takes_key` an Idempotency-Key makes a repetition safe. Without it, `is_idempotent` says whether a
+    repetition changes nothing more anyway; a key is then ignored.
     """
 
     method: str
@@ -113,7 +113,6 @@ class Endpoint(Generic[Body, Query]):
     status: int = 200
     tag: str = "memory"
     media: str = "application/json"
-    has_revision: bool = False
     needs_match: bool = False
     takes_key: bool = False
     is_idempotent: bool = False
